@@ -1,0 +1,1 @@
+"""Frozen values of the gateway; standard library only."""

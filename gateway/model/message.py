@@ -1,0 +1,58 @@
+"""The one message every system's messages become and are made from; it knows no system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TypeAlias
+
+Value: TypeAlias = "None | bool | int | float | str | bytes | Sequence_ | Mapping[str, Value]"
+Sequence_: TypeAlias = "list[Value] | tuple[Value, ...]"
+Payload: TypeAlias = "bytes | str | Mapping[str, Value]"
+Properties: TypeAlias = Mapping[str, Value]
+
+NO_PROPERTIES: Properties = MappingProxyType({})
+
+
+class DeliveryMode(IntEnum):
+    """What a hop promises; a higher value promises more."""
+
+    AT_MOST_ONCE = 0  # MQTT QoS 0, SMF direct, EMS NON_PERSISTENT and RELIABLE, YAMI4 publish
+    AT_LEAST_ONCE = 1  # MQTT QoS 1, SMF guaranteed, EMS PERSISTENT, YAMI4 publish_confirm
+    EXACTLY_ONCE = 2  # MQTT QoS 2
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """All of a message but its address and its payload.
+
+    Most messages of a source carry equal headers, so endpoints share one value among them.
+    Times are microseconds since 1970-01-01 UTC. `origin` lists the gateways passed, oldest first.
+    """
+
+    mode: DeliveryMode = DeliveryMode.AT_MOST_ONCE
+    retained: bool = False
+    redelivered: bool = False
+    priority: int | None = None  # 0 to 9
+    expiry: int | None = None  # the moment it becomes worthless
+    time: int | None = None  # when its publisher says it was sent
+    content_type: str | None = None
+    correlation_id: bytes | str | None = None
+    reply_to: str | None = None  # an address in the dialect of `Message.address`
+    source_id: str | None = None  # the identity the source system gave it
+    origin: tuple[str, ...] = ()
+    properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
+
+
+PLAIN = Headers()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; `address` is a subject or a tag list in the dialect of the system it is for."""
+
+    address: str
+    payload: Payload
+    headers: Headers = PLAIN
