@@ -1,0 +1,1 @@
+"""How each of the seven systems spells names and subscriptions."""

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.dialects.registry import DIALECTS
+from tests.dialects.rules import SYSTEMS
+from tests.strategies import PIECES
+
+LEVELS = st.lists(
+    st.lists(st.sampled_from(PIECES), max_size=5).map("".join), min_size=1, max_size=3
+)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@given(LEVELS)
+def test_every_subject_has_a_spelling_and_it_reads_back(system: str, levels: list[str]) -> None:
+    dialect = DIALECTS[system]
+    spelled = dialect.codec.encode(levels)
+
+    assert dialect.codec.decode(spelled) == levels
+    for level in spelled:
+        assert dialect.separator not in level
+        assert not set(level) & set(dialect.forbidden)
+        assert level not in dialect.whole
+        assert level or dialect.empty_levels
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@given(LEVELS, LEVELS)
+def test_two_subjects_are_never_spelled_alike(
+    system: str, levels: list[str], others: list[str]
+) -> None:
+    codec = DIALECTS[system].codec
+
+    assert (codec.encode(levels) == codec.encode(others)) == (levels == others)
+
+
+@pytest.mark.parametrize(
+    ("system", "level", "spelled"),
+    [
+        pytest.param("ems", "a.b", "a%2Eb", id="separator"),
+        pytest.param("ems", "a%2Eb", "a%252Eb", id="looks-like-a-token"),
+        pytest.param("ems", "a%252Eb", "a%25252Eb", id="looks-like-a-shifted-token"),
+        pytest.param("ems", "100%", "100%", id="lone-percent"),
+        pytest.param("ems", "%41", "%41", id="no-token-of-this-system"),
+        pytest.param("ems", "%2e", "%2e", id="small-letters-are-no-token"),
+        pytest.param("ems", "", "%-", id="empty"),
+        pytest.param("ems", "%-", "%25-", id="looks-empty"),
+        pytest.param("ems", "$SYS", "%24SYS", id="forbidden-first"),
+        pytest.param("ems", "a$", "a$", id="dollar-inside"),
+        pytest.param("rv", "_x", "%5Fx", id="distinguished"),
+        pytest.param("rv", "_INBOX", "_INBOX", id="inbox-may-be-sent-to"),
+        pytest.param("rv", "_RV", "%5FRV", id="advisory"),
+        pytest.param("ibm", "+", "%2B", id="whole-level"),
+        pytest.param("ibm", "+a", "+a", id="not-the-whole-level"),
+        pytest.param("smf", "#P2P", "%23P2P", id="inbox"),
+        pytest.param("smf", "%23P2P", "#P2P", id="the-inbox-itself"),
+        pytest.param("smartsockets", "foo/bar", "foo.bar", id="slash-is-dot"),
+        pytest.param("smartsockets", "foo.bar", "foo%2Ebar", id="dot-has-no-place"),
+        pytest.param("smartsockets", "///", "%2E..", id="reads-as-the-rest-wildcard"),
+        pytest.param("yami4", "a,b", "a%2Cb", id="comma"),
+        pytest.param("yami4", "$x", "%24x", id="hidden-elsewhere"),
+    ],
+)
+def test_spelling(system: str, level: str, spelled: str) -> None:
+    assert DIALECTS[system].codec.encode([level]) == [spelled]
