@@ -1,0 +1,139 @@
+"""`gateway translate`, `gateway match` and `gateway names`: the naming rules on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from gateway.cli.parsers import Commands
+from gateway.config.load import load
+from gateway.dialects.base import parse_subject
+from gateway.dialects.registry import DIALECTS
+from gateway.errors import GatewayError, TranslationError
+from gateway.model.subject import Subject
+from gateway.routing.route import Route, Target
+from gateway.translate.answers import Answer, answer, answer_line
+
+YES, NO, WRONG = 0, 1, 2
+
+
+def add_parsers(commands: Commands) -> None:
+    systems = ", ".join(DIALECTS)
+    translate = commands.add_parser("translate", help="what a name or subscription is elsewhere")
+    translate.add_argument("name", metavar="NAME", help="a name, or with --pattern a subscription")
+    translate.add_argument("--from", dest="source", metavar="SYSTEM", help=f"one of {systems}")
+    translate.add_argument("--to", dest="target", metavar="SYSTEM", help=f"one of {systems}")
+    translate.add_argument("--pattern", action="store_true", help="NAME is a subscription")
+    translate.add_argument("--each", action="store_true", help="each tag of a tag list by itself")
+    translate.add_argument("--config", type=Path, metavar="CONFIG", help="take the way of a route")
+    translate.add_argument("--route", metavar="ROUTE", help="the name of the route in CONFIG")
+    translate.add_argument("--json", action="store_true", help="answer as `gateway names` does")
+    translate.set_defaults(run=run_translate)
+
+    match = commands.add_parser("match", help="whether a subscription receives a name")
+    match.add_argument("pattern", metavar="PATTERN")
+    match.add_argument("name", metavar="NAME")
+    match.add_argument("--system", required=True, metavar="SYSTEM", help=f"one of {systems}")
+    match.add_argument("--json", action="store_true", help="answer as `gateway names` does")
+    match.set_defaults(run=run_match)
+
+    names = commands.add_parser("names", help="answer questions about names, JSON a line")
+    names.set_defaults(run=run_names)
+
+
+def run_translate(args: argparse.Namespace) -> int:
+    """Say what NAME becomes; 0 with an answer, 1 refused, 2 illegal or the wrong question."""
+    if args.config is not None or args.route is not None:
+        return _along_route(args)
+    if args.source is None or args.target is None:
+        print("gateway: translate needs --from and --to, or --config and --route", file=sys.stderr)
+        return WRONG
+    request: dict[str, object] = {"op": "translate", "from": args.source, "to": args.target}
+    if args.pattern:
+        request |= {"op": "subscribe", "pattern": args.name}
+    else:
+        request["name"] = args.name
+        if args.each:
+            request["tags"] = "each"
+    return _say(answer(request), as_json=args.json)
+
+
+def run_match(args: argparse.Namespace) -> int:
+    """Say whether PATTERN receives NAME; 0 yes, 1 no, 2 one of them is illegal."""
+    found = answer(
+        {"op": "match", "system": args.system, "pattern": args.pattern, "name": args.name}
+    )
+    code = _say(found, as_json=args.json)
+    return NO if found.get("match") is False else code
+
+
+def run_names(_: argparse.Namespace) -> int:
+    """Answer each line of standard input, in order, to its end."""
+    for line in sys.stdin.buffer:
+        print(answer_line(line), flush=True)
+    return YES
+
+
+def _say(found: Answer, *, as_json: bool) -> int:
+    wrong = "error" in found
+    if as_json:
+        print(json.dumps(found))
+        return WRONG if wrong else NO if "refused" in found else YES
+    if "target" in found:
+        print(f"{found['target']} ({found['system']}): ", end="")
+    if wrong:
+        print(f"gateway: {found['error']}", file=sys.stderr)
+    elif "refused" in found:
+        print(f"refused: {found['refused']} (rule {found['rule']})")
+    elif "match" in found:
+        print("match" if found["match"] else "no match")
+    else:
+        _say_names(found)
+    return WRONG if wrong else NO if "refused" in found else YES
+
+
+def _say_names(found: Answer) -> None:
+    for key in ("name", "names", "patterns"):
+        texts = found.get(key, [])
+        for text in [texts] if isinstance(texts, str) else texts if isinstance(texts, list) else ():
+            print(text)
+    if "exact" in found:
+        print("exact" if found["exact"] else f"residual: {found['residual']}")
+    if "omits" in found:
+        print(f"not reached: {found['omits']}")
+
+
+def _along_route(args: argparse.Namespace) -> int:
+    """Say what NAME becomes at each target of a route; 1 when the route takes it not at all."""
+    try:
+        route = _route(args)
+        subject = parse_subject(args.name, route.dialect)
+    except GatewayError as error:
+        return _say({"error": str(error), "rule": "route"}, as_json=args.json)
+    if not route.takes(subject.levels):
+        reason = f"route {route.name} does not take {args.name!r}"
+        return _say({"refused": reason, "rule": "not-taken"}, as_json=args.json)
+    captures = route.source.capture(subject.levels)
+    return max(
+        _say(_at_target(target, subject, captures), as_json=args.json) for target in route.targets
+    )
+
+
+def _route(args: argparse.Namespace) -> Route:
+    if args.config is None or args.route is None:
+        raise GatewayError("--config and --route belong together")
+    routes = {route.name: route for route in load(args.config).routes}
+    if args.route not in routes:
+        known = ", ".join(routes) or "none"
+        raise GatewayError(f"{args.config}: no route {args.route!r}; there are {known}")
+    return routes[args.route]
+
+
+def _at_target(target: Target, subject: Subject, captures: dict[str, tuple[str, ...]]) -> Answer:
+    place: Answer = {"target": target.label, "system": target.system}
+    try:
+        return place | {"name": target.name_for(subject, captures)}
+    except TranslationError as error:
+        return place | {"refused": str(error), "rule": error.rule}

@@ -1,0 +1,1 @@
+"""Names and subscriptions of one system in the words of another."""

@@ -1,0 +1,63 @@
+"""Covers in the words of YAMI4, whose last star takes a character at least and crosses dots."""
+
+from __future__ import annotations
+
+from gateway.dialects.tags import read_tag_pattern
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
+from gateway.translate.cover import Levels
+
+Reasons = tuple[str, ...]
+
+
+def tag_covers(levels: Levels, reasons: Reasons) -> list[tuple[str, Reasons]]:
+    """The tags that select what `levels` do, and what they select too much."""
+    if all(isinstance(level, Literal) for level in levels):
+        return [_literal(levels, reasons)]
+    words = [_word(level) for level in levels]
+    plain = tuple(_plain(level) for level in levels[:-1])
+    if plain != levels[:-1]:
+        reasons = (*reasons, "has a component with a star in it")
+    before = "".join(f"{word}." for word in words[:-1])
+    last = levels[-1]
+    deep = f"has {len(levels)} components"
+    match last:
+        case AnyMany():
+            empty = [(before, reasons)] if before else []
+            return [(f"{before}*", reasons), *empty]
+        case AnyOne():
+            empty = [(before, (*reasons, deep))] if before else []
+            return [(f"{before}*", (*reasons, deep)), *empty]
+        case Glob(parts):
+            return [(f"{before}{parts[0]}*", (*reasons, deep)), (before + parts[0], reasons)]
+        case Literal(text) if "*" in text:
+            start = text.partition("*")[0]
+            return [(f"{before}{start}*", (*reasons, f"ends with {text!r}"))]
+        case Literal(text):
+            return [(before + text, reasons)]
+
+
+def _literal(levels: Levels, reasons: Reasons) -> tuple[str, Reasons]:
+    """The name as it is: equal texts match, whatever their stars would mean."""
+    text = ".".join(_word(level, literal=True) for level in levels)
+    if read_tag_pattern(text) == (Pattern(levels),):
+        return text, reasons
+    return text, (*reasons, f"is {text!r}")
+
+
+def _plain(level: Level) -> Level:
+    if isinstance(level, Literal) and "*" in level.text:
+        start = level.text.partition("*")[0]
+        return Glob((start, "")) if start else AnyOne()
+    return level
+
+
+def _word(level: Level, *, literal: bool = False) -> str:
+    match level:
+        case Literal(text) if literal or "*" not in text:
+            return text
+        case Literal(text):
+            return text.partition("*")[0] + "*"
+        case Glob(parts):
+            return parts[0] + "*"
+        case _:
+            return "*"

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.dialects.registry import DIALECTS
+from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
+from gateway.model.subject import Subject
+from gateway.translate.names import Escape, Length, Renderer, Translator
+from gateway.translate.shorten import LOOKS_SHORTENED, Shortened
+from tests.dialects.rules import SYSTEMS, legal_name
+from tests.strategies import names
+
+MATRIX = [
+    ("mqtt", "ems", "factory/line 1/temp", "factory.line 1.temp"),
+    ("mqtt", "ems", "v1.2/status", "v1%2E2.status"),
+    ("mqtt", "ems", "a//b/", "a.%-.b.%-"),
+    ("mqtt", "ems", "$SYS/broker/load", "%24SYS.broker.load"),
+    ("mqtt", "smf", "$SYS/broker/load", "$SYS/broker/load"),
+    ("mqtt", "ibm", "$SYS/broker/load", "%24SYS/broker/load"),
+    ("mqtt", "yami4", "a,b/c", "a%2Cb.c"),
+    ("mqtt", "rv", "_RV/INFO", "%5FRV.INFO"),
+    ("ems", "smartsockets", "foo.bar.baz", "/foo/bar/baz"),
+    ("ems", "smartsockets", "foo/bar.baz", "/foo.bar/baz"),
+    ("ems", "mqtt", "foo/bar.baz", "foo%2Fbar/baz"),
+    ("ems", "mqtt", "C#.a+b", "C%23/a%2Bb"),
+    ("ems", "rv", "_x.y", "%5Fx.y"),
+    ("ems", "smf", "#P2P.x", "%23P2P/x"),
+    ("rv", "ems", "_INBOX.C0A80001.7", "_INBOX.C0A80001.7"),
+    ("ibm", "mqtt", "level0/#+/level4/level#", "level0/%23%2B/level4/level%23"),
+    ("ibm", "mqtt", "$price/x", "%24price/x"),
+    ("smf", "ems", "animals/*/>", "animals.%2A.%3E"),
+    ("smf", "ibm", "a/+/b", "a/%2B/b"),
+    ("yami4", "ems", "a..b*", "a.%-.b%2A"),
+    ("yami4", "mqtt", "temperature", "temperature"),
+    ("smartsockets", "ems", "/a/....", "a.////"),
+]
+
+REFUSED: list[tuple[str, str, str, type[Exception], str]] = [
+    ("ems", "mqtt", "$sys.monitor.x", SubjectError, "reserved"),
+    ("ems", "mqtt", "a..b", SubjectError, "empty-element"),
+    ("rv", "mqtt", "_LOCAL.a", SubjectError, "local"),
+    ("smf", "mqtt", "a/#P2P", SubjectError, "inbox"),
+    ("ibm", "smf", "a/%23P2P", TranslationError, "inbox"),
+    ("ibm", "ems", "$sys/x", TranslationError, "reserved"),
+    ("yami4", "mqtt", "", TranslationError, "empty-name"),
+    ("yami4", "mqtt", "a,b", TranslationError, "tag-list"),
+    ("mqtt", "smf", "é" * 126, LimitError, "too-long"),
+    ("mqtt", "ems", "/".join("a" * 65), LimitError, "too-deep"),
+    ("mqtt", "ems", "n" * 128, LimitError, "level-too-long"),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "name", "made"), MATRIX)
+def test_a_name_becomes(source: str, target: str, name: str, made: str) -> None:
+    assert Translator(DIALECTS[source], DIALECTS[target]).name(name) == made
+    assert Translator(DIALECTS[target], DIALECTS[source]).name(made) == name
+
+
+@pytest.mark.parametrize(("source", "target", "name", "error", "rule"), REFUSED)
+def test_a_name_is_refused(
+    source: str,
+    target: str,
+    name: str,
+    error: type[Exception],
+    rule: str,
+) -> None:
+    with pytest.raises((SubjectError, TranslationError)) as caught:
+        Translator(DIALECTS[source], DIALECTS[target]).name(name)
+
+    assert isinstance(caught.value, error)
+    assert getattr(caught.value, "rule", "") == rule
+
+
+def test_a_refusal_tells_figure_and_limit() -> None:
+    with pytest.raises(LimitError, match=r"smf: 'é.* is 252 bytes, limit 250"):
+        Translator(DIALECTS["mqtt"], DIALECTS["smf"]).name("é" * 126)
+
+
+def test_each_tag_of_a_list_has_its_name_once() -> None:
+    translator = Translator(DIALECTS["yami4"], DIALECTS["mqtt"])
+
+    assert translator.names("a.b,c,a.b") == ("a/b", "c")
+
+
+def test_replies_pass_both_ways() -> None:
+    ems, mqtt = DIALECTS["ems"], DIALECTS["mqtt"]
+    made = Translator(ems, mqtt, replies=True).name("$TMP$.EMS.1")
+
+    assert made == "%24TMP$/EMS/1"
+    assert Translator(mqtt, ems, replies=True).name(made) == "$TMP$.EMS.1"
+    with pytest.raises(TranslationError, match="belong to the system"):
+        Translator(mqtt, ems).name(made)
+
+
+def test_memory_is_bounded() -> None:
+    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], cached=10)
+
+    assert [translator.name(f"a/{number}") for number in range(100)] == [
+        f"a.{number}" for number in range(100)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("a.b/c", "'.'"), ("a//b", "''"), ("$SYS/a", r"'\$'"), ("a%2Eb", "'%2E'")],
+)
+def test_reject_refuses_what_would_be_escaped(name: str, reason: str) -> None:
+    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], escape=Escape.REJECT)
+
+    assert translator.name("a/b%") == "a.b%"
+    with pytest.raises(TranslationError, match=reason) as caught:
+        translator.name(name)
+    assert caught.value.rule == "unspellable"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "name", "made"),
+    [
+        ("mqtt", "ems", "a.b//c*", "a-b.-.c-"),
+        ("mqtt", "ems", "$SYS/a", "-SYS.a"),
+        ("mqtt", "rv", "_RV/a", "-RV.a"),
+        ("ems", "ibm", "+.#a", "-/#a"),
+        ("ems", "smf", "#P2P.a", "-P2P/a"),
+        ("ems", "smartsockets", "foo/bar.baz", "/foo.bar/baz"),
+    ],
+)
+def test_replace_puts_one_character_for_each(
+    source: str, target: str, name: str, made: str
+) -> None:
+    translator = Translator(DIALECTS[source], DIALECTS[target], escape=Escape.REPLACE)
+
+    assert translator.name(name) == made
+
+
+@pytest.mark.parametrize("target", SYSTEMS)
+@given(data=st.data())
+def test_a_replaced_name_is_legal(target: str, data: st.DataObject) -> None:
+    source = data.draw(st.sampled_from([system for system in SYSTEMS if system != target]))
+    translator = Translator(DIALECTS[source], DIALECTS[target], escape=Escape.REPLACE)
+    name = data.draw(names(source))
+    try:
+        made = translator.name(name)
+    except (SubjectError, TranslationError):
+        return
+    assert legal_name(target, made, made=True)
+
+
+@pytest.mark.parametrize("char", ["", "ab", ".", "*", "\ud800"])
+def test_a_replacement_has_to_be_spellable(char: str) -> None:
+    with pytest.raises(GatewayError, match="cannot stand for other characters"):
+        Renderer(DIALECTS["ems"], replacement=char)
+
+
+def test_a_long_name_is_shortened_and_found_again() -> None:
+    told: list[str] = []
+    dictionary = Shortened(tell=lambda digest, _: told.append(digest))
+    mqtt, smf = DIALECTS["mqtt"], DIALECTS["smf"]
+    there = Translator(mqtt, smf, length=Length.SHORTEN, dictionary=dictionary)
+    back = Translator(smf, mqtt, length=Length.SHORTEN, dictionary=dictionary)
+    name = "plant/line7/" + "x" * 250
+
+    made = there.name(name)
+
+    assert made.startswith("plant/line7/~")
+    assert len(made) == len("plant/line7/") + 27
+    assert told == [made.rpartition("/")[2]]
+    assert back.name(made) == name
+    assert there.name("plant/line7") == "plant/line7"
+
+
+def test_a_digest_nobody_remembers_is_refused() -> None:
+    translator = Translator(DIALECTS["smf"], DIALECTS["mqtt"], length=Length.SHORTEN)
+
+    with pytest.raises(TranslationError, match="nobody remembers"):
+        translator.name("a/~" + "a" * 26)
+
+
+def test_a_subject_that_looks_shortened_is_told_apart() -> None:
+    renderer = Renderer(DIALECTS["mqtt"], length=Length.SHORTEN)
+    looks = "~" + "a" * 26
+
+    assert renderer.render(Subject(("a", looks))) == f"a/~{looks}"
+    assert renderer.render(Subject((looks, "a"))) == f"{looks}/a"
+
+
+@given(st.lists(st.text("ab~", max_size=12).map(lambda text: text * 12), min_size=1, max_size=70))
+def test_shortened_names_fit_and_stay_apart(levels: list[str]) -> None:
+    dictionary = Shortened()
+    renderer = Renderer(DIALECTS["ems"], length=Length.SHORTEN, dictionary=dictionary)
+    made = renderer.render(Subject(tuple(levels)))
+
+    assert legal_name("ems", made, made=True)
+    last = made.rpartition(".")[2]
+    if LOOKS_SHORTENED.fullmatch(last) and not last.startswith("~~"):
+        assert dictionary.recall(last) == tuple(levels)
+
+
+def test_a_limit_too_small_for_a_digest_refuses() -> None:
+    tiny = DIALECTS["mqtt"].with_limits(bytes=20)
+
+    with pytest.raises(LimitError):
+        Renderer(tiny, length=Length.SHORTEN).render(Subject(("x" * 30,)))
