@@ -1,0 +1,138 @@
+"""What archiving costs: time a row, durable batches a second, bytes a message, rows converted.
+
+    python benchmarks/archive.py [--messages N] [--batch N] [--folder DIR]
+
+A message is two rows, received and delivered, without its payload, over 1,000 names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import random
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+from gateway.archive.layout import journals
+from gateway.archive.records import Rows
+from gateway.archive.rolling import ArchiveOptions
+from gateway.archive.segments import convert
+from gateway.archive.writer import ArchiveWriter
+
+NAMES = [f"plant/line{number % 40}/sensor{number}/value" for number in range(1_000)]
+PATIENCE = 600.0
+NEVER = ArchiveOptions(segment_bytes=1 << 40, segment_seconds=1e9, close_seconds=0)
+
+
+@dataclass
+class Countdown:
+    """Set once `left` batches are durable; mutable, called by the archive's thread."""
+
+    left: int
+
+    def __post_init__(self) -> None:
+        self.done = threading.Event()
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if not self.left:
+            self.done.set()
+
+
+def batch(rng: random.Random, start: int, first: int, count: int) -> list[Rows]:
+    """Messages `first` and following: names and payloads at random, 10,000 a second."""
+    time_ = start + first * 100
+    names = [rng.choice(NAMES) for _ in range(count)]
+    columns = {
+        "id": [
+            start.to_bytes(8, "big") + number.to_bytes(8, "big")
+            for number in range(first, first + count)
+        ],
+        "hash": [blake2b(rng.randbytes(8), digest_size=16).digest() for _ in range(count)],
+        "size": [100] * count,
+        "mode": [1] * count,
+    }
+    shared = {"route": "sensors", "attempt": 1}
+    received = {
+        **shared, "leg": "received", "endpoint": "plant", "system": "mqtt", "targets": ["erp"],
+        "outcome": "received", "time": time_,
+    }  # fmt: skip
+    delivered = {
+        **shared, "leg": "delivered", "endpoint": "erp", "system": "ems", "target": "erp",
+        "outcome": "accepted", "time": time_ + rng.randrange(500, 5_000),
+    }  # fmt: skip
+    return [
+        Rows(count, received, {**columns, "name": names}),
+        Rows(count, delivered, {**columns, "name": [name.replace("/", ".") for name in names]}),
+    ]
+
+
+def append_all(root: Path, start: int, batches: list[list[Rows]]) -> tuple[float, float]:
+    """Processor seconds of the caller, and seconds until everything is durable."""
+    writer = ArchiveWriter(root, "bench", start, NEVER)
+    durable = Countdown(len(batches))
+    began, used = time.perf_counter(), time.thread_time()
+    for each in batches:
+        writer.append(each, durable)
+    used = time.thread_time() - used
+    assert durable.done.wait(PATIENCE)
+    elapsed = time.perf_counter() - began
+    writer.close()  # no time to convert: that is measured here
+    return used, elapsed
+
+
+def one_by_one(root: Path, start: int, batches: list[list[Rows]], sync: str) -> float:
+    """Batches a second when each waits for the one before."""
+    interval = replace(NEVER, sync="interval")
+    writer = ArchiveWriter(root, "bench", start, interval if sync == "interval" else NEVER)
+    began = time.perf_counter()
+    for each in batches:
+        durable = Countdown(1)
+        writer.append(each, durable)
+        assert durable.done.wait(PATIENCE)
+    rate = len(batches) / (time.perf_counter() - began)
+    writer.close()
+    return rate
+
+
+def measure(root: Path, messages: int, size: int) -> None:
+    rng = random.Random(7)  # noqa: S311  # the same archive every time
+    start = time.time_ns() // 1_000
+    batches = [batch(rng, start, first, size) for first in range(0, messages, size)]
+    used, elapsed = append_all(root, start, batches)
+    rows = 2 * messages
+    print(f"append             {used / rows * 1e6:10.2f} us a row, {size} messages a batch")
+    print(f"durable            {rows / elapsed:10,.0f} rows/s, {elapsed:.2f} s")
+    (journal,) = journals(root)
+    print(f"journal            {journal.stat().st_size / messages:10.1f} bytes a message")
+    began = time.perf_counter()
+    conversion = convert(root, journal)
+    assert conversion is not None
+    assert conversion.rows == rows
+    print(f"conversion         {rows / (time.perf_counter() - began):10,.0f} rows/s")
+    stored = sum(path.stat().st_size for path in conversion.files)
+    print(f"segments           {stored / messages:10.1f} bytes a message, both legs")
+    for number, sync in enumerate(("batch", "interval"), start=1):
+        rate = one_by_one(root, start + number, batches[:500], sync)
+        print(f"one by one         {rate:10,.0f} batches/s, sync: {sync}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--batch", type=int, default=200)
+    parser.add_argument("--folder", type=Path, help="on the disk to measure (temporary)")
+    args = parser.parse_args()
+    os.sync()
+    logging.getLogger("gateway").setLevel(logging.ERROR)  # journals stay, on purpose
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        measure(Path(folder), args.messages, args.batch)
+
+
+if __name__ == "__main__":
+    main()

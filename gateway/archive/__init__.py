@@ -1,0 +1,1 @@
+"""The record of what was bridged: durable before a source is settled."""

@@ -1,0 +1,124 @@
+"""Archive rows as Arrow tables and Parquet files: types, order, encodings, durable renames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gateway.archive.journal import sync_folder
+from gateway.archive.records import Cell, Rows
+from gateway.archive.schema import COLUMNS, REQUIRED
+
+TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
+    {
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "int32": pa.int32(),
+        "int64": pa.int64(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "list": pa.list_(pa.string()),
+        "map": pa.map_(pa.string(), pa.string()),
+    }
+)
+SCHEMA: Final = pa.schema(
+    [pa.field(name, TYPES[kind], nullable=name not in REQUIRED) for name, kind in COLUMNS.items()]
+)
+
+_ROW_GROUP: Final = 250_000  # rows; small enough for its statistics to skip something
+_ENCODINGS: Final = {  # these never repeat or always grow, so a dictionary would not pay
+    "id": "DELTA_BYTE_ARRAY",
+    "origin_id": "DELTA_BYTE_ARRAY",
+    "time": "DELTA_BINARY_PACKED",
+    "source_time": "DELTA_BINARY_PACKED",
+    "payload": "PLAIN",
+    "reason": "DELTA_BYTE_ARRAY",
+}
+_FOLDED: Final = [
+    name if kind != "list" else f"{name}.list.element"
+    for name, kind in COLUMNS.items()
+    if name not in _ENCODINGS and kind not in ("map", "boolean")
+]
+
+
+def to_table(batches: Sequence[Rows]) -> tuple[pa.Table, int]:
+    """Rows of many batches as a table, and how many of their values no column could hold."""
+    arrays, lost = [], 0
+    for field in SCHEMA:
+        array, bad = _array(_column(batches, field.name), field.type)
+        arrays.append(array)
+        lost += bad
+    return pa.Table.from_arrays(arrays, schema=SCHEMA), lost
+
+
+def _column(batches: Sequence[Rows], name: str) -> list[Cell]:
+    values: list[Cell] = []
+    for rows in batches:
+        own = rows.columns.get(name)
+        values.extend([rows.common.get(name)] * rows.count if own is None else own)
+    return values
+
+
+def _array(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
+    try:
+        return pa.array(_pairs(values, kind), kind), 0
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return _salvaged(values, kind)
+
+
+def _salvaged(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
+    """The values that fit, null or empty in the place of the others, and how many those are."""
+    kept: list[object] = []
+    lost = 0
+    for value in values:
+        try:
+            kept.append(pa.array(_pairs([value], kind), kind)[0].as_py())
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            kept.append(None)
+            lost += 1
+    return pa.array(kept, kind), lost
+
+
+def _pairs(values: Sequence[Cell], kind: pa.DataType) -> Sequence[object]:
+    if not pa.types.is_map(kind):
+        return values
+    return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
+
+
+def sort_rows(table: pa.Table) -> pa.Table:
+    """By route, leg and id, so that a query for one of them skips row groups."""
+    keys = [(name, "ascending") for name in ("route", "leg", "id")]
+    return table.take(pc.sort_indices(table, sort_keys=keys))
+
+
+def write_segment(table: pa.Table, path: Path) -> None:
+    """Write `table` durably under its final name, whole or not at all.
+
+    Raises:
+        OSError: nothing has the final name.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".tmp-{path.name}")
+    with hidden.open("wb") as file:
+        pq.write_table(
+            table,
+            file,
+            compression="zstd",
+            row_group_size=_ROW_GROUP,
+            use_dictionary=_FOLDED,
+            column_encoding=_ENCODINGS,
+            dictionary_pagesize_limit=16 << 20,  # a hash is stored once for both legs
+            write_page_checksum=True,
+        )
+        file.flush()
+        os.fsync(file.fileno())
+    hidden.replace(path)
+    for folder in (path.parent, path.parent.parent, path.parent.parent.parent):
+        sync_folder(folder)

@@ -1,0 +1,64 @@
+"""What an archive row holds, stated once for the writer, the reader and the Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+
+class Leg(Enum):
+    """Which step of a message's way a row records."""
+
+    RECEIVED = "received"  # the gateway has it from its source; one row a route that took it
+    DELIVERED = "delivered"  # a target has taken responsibility; one row a target
+    DEAD = "dead"  # set aside with a rule; one row a target, or one for the whole message
+    OBSERVED = "observed"  # a tap at the target saw it arrive
+
+
+class Step(Enum):
+    """How the step ended: what the column `outcome` holds."""
+
+    RECEIVED = "received"
+    ACCEPTED = "accepted"  # the target has the payload as it was received
+    CONVERTED = "converted"  # the target has it in another form, as the route says; hashes differ
+    REJECTED = "rejected"  # never for this target; the row is a dead letter
+
+
+# Column -> type, in the order of the Parquet files. Types are named as Arrow and Spark both know
+# them: `timestamp` is microseconds UTC, `binary` raw bytes, `list` of strings, `map` string to
+# string.
+#
+# A message of a route with k targets owes k ends, each a delivered or a dead row. Which k, only the
+# moment of receipt knows (the mapping may be another one in the morning), so the received row names
+# them in `targets` and every end names its own in `target`. A target's label is its endpoint's
+# name, made different where a route has two targets at one endpoint.
+COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "gateway": "string",  # name of the gateway, from its configuration
+        "route": "string",  # name of the route; empty when no route took the message
+        "leg": "string",  # a value of Leg
+        "endpoint": "string",  # where the name of this row was seen: the source, or the target
+        "system": "string",  # dialect of that endpoint
+        "target": "string",  # whose end it is; empty on received, and on dead for all `targets`
+        "targets": "list",  # the targets that owe an end; on received, and on dead for all of them
+        "name": "string",  # the name (or tag list) as that system saw it
+        "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
+        "origin_id": "string",  # the identity the source system gave the message, where it has one
+        "attempt": "int32",  # 1 for the first try of this leg
+        "source_time": "timestamp",  # when its publisher says it was sent, where it says so
+        "time": "timestamp",  # when the gateway recorded this step; received: when it arrived
+        "mode": "int32",  # delivery mode: 0 at most, 1 at least, 2 exactly once
+        "redelivered": "boolean",  # the source marked it as perhaps seen before
+        "size": "int64",  # payload bytes
+        "hash": "binary",  # BLAKE2b of the payload, 16 bytes
+        "outcome": "string",  # a value of Step
+        "rule": "string",  # the rule that made it a dead letter
+        "reason": "string",  # the text a person reads
+        "payload": "binary",  # only where the route asks for it
+        "headers": "map",  # only where the route asks for it
+    }
+)
+
+REQUIRED: Final = ("gateway", "route", "leg", "endpoint", "system", "name", "id", "time")

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.archive.layout import hour_folder, journal_path, journals, safe_name, started
+from tests.archive.samples import NOON, START
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        pytest.param("edge-7", "edge-7", id="as-it-is"),
+        pytest.param("plant.eu", "plant.eu", id="dot"),
+        pytest.param("../etc", "_etc~7bec43d1", id="no-way-out"),
+        pytest.param("", "~69217a30", id="empty"),
+    ],
+)
+def test_a_gateway_name_becomes_part_of_a_file_name(name: str, safe: str) -> None:
+    assert safe_name(name) == safe
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_two_gateways_never_share_a_file_name(one: str, other: str) -> None:
+    assert (safe_name(one) == safe_name(other)) == (one == other)
+    assert "/" not in safe_name(one)
+    assert not safe_name(one).startswith(".")
+
+
+def test_journals_of_one_gateway_are_found_by_its_name_alone(tmp_path: Path) -> None:
+    mine = [journal_path(tmp_path, "edge", START, number) for number in (0, 1)]
+    for path in (*mine, journal_path(tmp_path, "edge-2", START, 0)):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+
+    assert journals(tmp_path, "edge") == mine
+    assert len(journals(tmp_path)) == 3
+    assert started(mine[0]) == START
+
+
+def test_the_folder_is_that_of_the_hour_in_utc(tmp_path: Path) -> None:
+    assert hour_folder(tmp_path, NOON - 1) == tmp_path / "date=2026-03-14" / "hour=11"
+    assert hour_folder(tmp_path, NOON) == tmp_path / "date=2026-03-14" / "hour=12"

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.archive.journal import Journal
+from gateway.archive.layout import DAMAGED, HOUR, damaged_journals, journal_path, segments
+from gateway.archive.parquet import SCHEMA
+from gateway.archive.reader import read_rows
+from gateway.archive.records import Rows, pack
+from gateway.archive.segments import convert, main
+from gateway.errors import ArchiveError
+from tests.archive.samples import DAY, NOON, START, delivered, identity, received
+
+GATEWAY = {"gateway": "edge"}
+
+
+def journal(root: Path, *records: bytes) -> Path:
+    path = journal_path(root, "edge", START, 0)
+    path.parent.mkdir(parents=True)
+    opened = Journal(path)
+    for record in records:
+        opened.append(record, sync=True)
+    opened.close()
+    return path
+
+
+def record(*rows: Rows) -> bytes:
+    return pack(rows, GATEWAY)
+
+
+def ids(root: Path) -> list[bytes]:
+    return sorted(row["id"] for row in read_rows(root, DAY))
+
+
+def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+    path = journal(
+        tmp_path, record(received([1], ("erp", "audit"), payload=b"x", headers={"k": "v"}))
+    )
+
+    convert(tmp_path, path)
+
+    (row,) = read_rows(tmp_path, DAY)
+    assert row["targets"] == ["erp", "audit"]
+    assert row["headers"] == [("k", "v")]
+    assert (row["gateway"], row["route"], row["name"]) == ("edge", "orders", "a/b1")
+    assert (row["payload"], row["size"], row["source_time"]) == (b"x", 100, None)
+    assert row["time"].timestamp() * 1_000_000 == NOON
+    assert not path.exists()
+
+
+def test_rows_are_sorted_and_lie_in_the_hour_of_their_time(tmp_path: Path) -> None:
+    rows = [received([3, 1]), delivered([1, 3]), received([2], time=NOON - HOUR)]
+    convert(tmp_path, journal(tmp_path, record(*rows)))
+
+    early, late = segments(tmp_path, DAY)
+    assert (early.parent.name, late.parent.name) == ("hour=11", "hour=12")
+    table = pq.read_table(late, partitioning=None)
+    assert table.schema == SCHEMA
+    legs = [(row["leg"], row["id"]) for row in table.to_pylist()]
+    assert legs == sorted(legs)
+
+
+def test_converting_again_after_a_crash_gives_the_same_files(tmp_path: Path) -> None:
+    path = journal(tmp_path, record(received([1, 2])))
+    content = path.read_bytes()
+    convert(tmp_path, path)
+    before = {path: path.read_bytes() for path in segments(tmp_path, DAY)}
+
+    path.write_bytes(content)  # the crash came before the journal was removed
+    convert(tmp_path, path)
+
+    assert {path: path.read_bytes() for path in segments(tmp_path, DAY)} == before
+
+
+def test_a_torn_tail_is_cut(tmp_path: Path) -> None:
+    path = journal(tmp_path, record(received([1])), record(received([2]))[:-3])
+
+    conversion = convert(tmp_path, path)
+
+    assert conversion is not None
+    assert not conversion.damaged
+    assert "torn tail cut at offset" in conversion.findings()[0]
+    assert ids(tmp_path) == [identity(1)]
+    assert not path.exists()
+
+
+def test_a_damage_in_the_middle_is_reported_and_the_rest_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = record(received([1]))
+    bad = bytearray(record(received([2])))
+    bad[30] ^= 1
+    path = journal(tmp_path, first, bytes(bad), record(received([3])))
+
+    assert main([str(tmp_path)]) == 0
+
+    assert f"damaged record skipped at offset {8 + len(first)}, {len(bad)} bytes" in (
+        capsys.readouterr().err
+    )
+    assert ids(tmp_path) == [identity(1), identity(3)]
+    assert damaged_journals(tmp_path) == [path.with_suffix(DAMAGED)]
+
+
+def test_a_file_that_is_no_journal_is_set_aside(tmp_path: Path) -> None:
+    path = journal_path(tmp_path, "edge", START, 0)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"PAR1 something else")
+
+    with pytest.raises(ArchiveError, match=r"is not a journal; it was set aside as \.damaged"):
+        convert(tmp_path, path)
+
+    assert damaged_journals(tmp_path) == [path.with_suffix(DAMAGED)]
+
+
+@pytest.mark.parametrize("size", [0, 5, 8])
+def test_a_journal_without_a_record_leaves_nothing(tmp_path: Path, size: int) -> None:
+    path = journal(tmp_path)
+    path.write_bytes(path.read_bytes()[:size])
+
+    convert(tmp_path, path)
+
+    assert not path.exists()
+    assert segments(tmp_path, DAY) == []
+
+
+def test_a_journal_in_use_is_left_alone(tmp_path: Path) -> None:
+    path = journal_path(tmp_path, "edge", START, 0)
+    path.parent.mkdir(parents=True)
+    opened = Journal(path)
+
+    assert convert(tmp_path, path) is None
+    opened.close()
+    assert convert(tmp_path, path) is not None
+    assert convert(tmp_path, path) is None  # it is gone
+
+
+def test_values_that_fit_no_column_become_null_and_are_counted(tmp_path: Path) -> None:
+    late = received([1, 2], source_time=2**63, time=2**62)
+    conversion = convert(tmp_path, journal(tmp_path, record(late)))
+
+    assert conversion is not None
+    assert conversion.lost == 2
+    assert "2 values fit no column" in conversion.findings()[0]
+    assert conversion.rows == 2  # in the hour the gateway started, for want of a better one
+
+
+def test_the_converter_says_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "usage:" in capsys.readouterr().err
