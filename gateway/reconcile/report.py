@@ -1,0 +1,172 @@
+"""The night's findings as a value, as JSON, and as text a person reads; it computes no class."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Final, TypeAlias
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gateway.reconcile.findings import Finding, Weight
+
+CLEAN: Final = 0
+BREACH: Final = 1
+NO_ANSWER: Final = 2
+
+# What the terminal shows of a route, and the totals at the end: the verdict's number comes last.
+COLUMNS: Final = (
+    "received", "delivered", "dead-lettered", "in flight", "unexpected", "altered", "duplicated",
+    "missing",
+)  # fmt: skip
+_FATAL: Final = ("altered", "missing")
+_RARE: Final = ("in flight", "unexpected")  # columns that are shown when they are not all 0
+_LISTED: Final = 10  # findings of one rule on the terminal; JSON has all
+
+Row: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One date, reconciled; `routes`, `dead_letters` and `samples` are rows of the tables."""
+
+    archive: str
+    day: str
+    findings: Sequence[Finding] = ()
+    routes: Sequence[Row] = ()
+    dead_letters: Sequence[Row] = ()
+    samples: Sequence[Row] = ()
+    strict: bool = False
+    answered: bool = True  # there was something to reconcile
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds of each step
+
+    def total(self, column: str) -> int:
+        return sum(_count(route, column) for route in self.routes)
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 clean, 1 something broke its promise, 2 no answer."""
+        if not self.answered:
+            return NO_ANSWER
+        return BREACH if self.breaches() else CLEAN
+
+    def breaches(self) -> list[str]:
+        """Why the night is not clean; empty when it is."""
+        counted = {name: self.total(name) for name in _FATAL}
+        allowed = 0 if self.strict else self.total("marked")
+        counted["duplicated"] = self.total("duplicated") - allowed
+        reasons = [f"{count} {name}" for name, count in counted.items() if count]
+        faults = sum(finding.weight is Weight.ERROR for finding in self.findings)
+        return [*reasons, f"{faults} faults in the archive"] if faults else reasons
+
+    @property
+    def verdict(self) -> str:
+        if not self.answered:
+            return "no answer"
+        return f"not clean: {', '.join(self.breaches())}" if self.breaches() else "clean"
+
+
+def _count(row: Row, column: str) -> int:
+    count = row[column]
+    return count if isinstance(count, int) else 0
+
+
+def to_json(report: Report) -> str:
+    """The report for scripts; times are ISO 8601 in UTC."""
+    content = {
+        "archive": report.archive,
+        "date": report.day,
+        "verdict": report.verdict,
+        "status": report.status,
+        "totals": {name: report.total(name) for name in (*COLUMNS, "marked", "redelivered")},
+        "routes": report.routes,
+        "dead_letters": report.dead_letters,
+        "samples": report.samples,
+        "findings": [
+            {
+                "weight": finding.weight.value,
+                "rule": finding.rule,
+                "place": finding.place,
+                "text": finding.text,
+            }
+            for finding in report.findings
+        ],
+        "seconds": {name: round(seconds, 3) for name, seconds in report.timings.items()},
+    }
+    return json.dumps(content, indent=2, default=_text) + "\n"
+
+
+def _text(value: object) -> str:
+    return value.isoformat() if isinstance(value, date | datetime) else str(value)
+
+
+def show(report: Report, console: Console) -> None:
+    """The table, the dead letters, the findings, and last the totals as plain lines."""
+    if report.routes:
+        console.print(_route_table(report))
+    if report.dead_letters:
+        console.print(_dead_table(report))
+    for line in _finding_lines(report.findings):
+        console.print(Text(line), soft_wrap=True)
+    for route in report.samples:
+        if route["class"] not in ("dead-lettered", "in flight"):
+            console.print(Text(_sample_line(route)), soft_wrap=True)
+    console.print(Text(f"verdict: {report.verdict}"), soft_wrap=True)
+    if report.answered:
+        for name in COLUMNS:
+            console.print(Text(f"{name} {report.total(name)}"))
+
+
+def _route_table(report: Report) -> Table:
+    names = [name for name in COLUMNS if name not in _RARE or report.total(name)]
+    table = Table(
+        title=f"{report.day}: messages for each target", title_justify="left", box=SIMPLE_HEAD
+    )
+    table.add_column("route", overflow="fold", min_width=6)
+    table.add_column("target", overflow="fold", min_width=6)
+    for name in names:
+        table.add_column("dead" if name == "dead-lettered" else name, justify="right", no_wrap=True)
+    for route in report.routes:
+        numbers = [_number(name, _count(route, name)) for name in names]
+        table.add_row(Text(str(route["route"]) or "-"), Text(str(route["target"]) or "-"), *numbers)
+    return table
+
+
+def _number(name: str, count: int) -> Text:
+    bad = name in ("missing", "duplicated", "altered", "unexpected") and count
+    return Text(f"{count:,}", style="bold red" if bad else "")
+
+
+def _dead_table(report: Report) -> Table:
+    table = Table(title="dead letters", title_justify="left", box=SIMPLE_HEAD)
+    for name in ("route", "target", "rule", "copies", "reason"):
+        table.add_column(name, justify="right" if name == "copies" else "left", overflow="fold")
+    for row in report.dead_letters:
+        table.add_row(
+            *[
+                Text(str(row[name] or "-"))
+                for name in ("route", "target", "rule", "copies", "reason")
+            ]
+        )
+    return table
+
+
+def _finding_lines(findings: Sequence[Finding]) -> list[str]:
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    lines: list[str] = []
+    for rule, found in by_rule.items():
+        lines += map(str, found[:_LISTED])
+        if len(found) > _LISTED:
+            lines.append(f"... and {len(found) - _LISTED} more [{rule}]; --json has all")
+    return lines
+
+
+def _sample_line(row: Row) -> str:
+    return f"{row['class']}: {row['id']} {row['route']} -> {row['target']} {row['name']!r}"

@@ -1,0 +1,26 @@
+"""One Spark session for all tests of the run: one core, one partition, no web page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SMALL = {  # three rows need no compiled plan, no second plan and no second partition
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from gateway.reconcile.session import spark_session  # noqa: PLC0415  # only where it is used
+
+    with spark_session("local[1]", _SMALL, short=True) as session:
+        yield session
