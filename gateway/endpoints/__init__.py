@@ -1,0 +1,1 @@
+"""Connections to messaging systems: they move bytes and never translate."""

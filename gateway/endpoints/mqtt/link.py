@@ -1,0 +1,294 @@
+"""One connection to a broker: session by paho, traffic by blocks, one thread of its own.
+
+It neither knows what a source or a sink is nor connects again by itself; a link that was lost
+stays lost, and the next `open` of its owner makes a new one. So nothing is ever sent twice
+behind the owner's back.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic, time_ns
+from typing import Protocol
+
+from gateway.endpoints.mqtt.packets import PING, Arrived, Decoder
+from gateway.endpoints.mqtt.paho_client import Pipe
+from gateway.endpoints.mqtt.session import Session, Wanted
+from gateway.endpoints.mqtt.sockets import Stream, connect, port
+from gateway.endpoints.settings import MqttSettings
+from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
+
+TICK = 0.25  # seconds between looks at the clock
+PAUSED_TICK = 0.02  # the same while reading is paused, to see soon that there is room
+LINGER = 1.0  # seconds to get the last acknowledgements and the DISCONNECT out
+
+
+class Traffic(Protocol):
+    """Whoever owns a link. All calls come from its thread, or from the one that opens it."""
+
+    def arrived(self, arrived: Arrived) -> None:
+        """A block of packets."""
+
+    def wants_more(self) -> bool:
+        """False stops reading; pings go on."""
+
+    def tick(self, now: float) -> GatewayError | None:
+        """A look at the clock, a few times a second; an answer ends the link with it."""
+
+    def lost(self, failure: GatewayError) -> None:
+        """The link is over; called once, also after a `close` of our own."""
+
+
+class Link:
+    """Mutable: a connection has a state."""
+
+    def __init__(
+        self, settings: MqttSettings, client_id: str, *, clean: bool, traffic: Traffic
+    ) -> None:
+        self._settings, self._traffic = settings, traffic
+        self._client_id, self._clean = client_id, clean
+        self._where = f"{settings.name}: {settings.host}:{port(settings)}"
+        self._decoder = Decoder(settings.version, now=lambda: time_ns() // 1000)
+        self._failure: GatewayError | None = None
+        self._closing = self._overheard = False
+        self._pinged = 0.0
+        self._bell = self._ring = -1
+        self._ring_lock = threading.Lock()
+        self._reading = True
+        self._thread: threading.Thread | None = None
+
+    def open(self, wanted: Callable[[bool], Sequence[Wanted]]) -> None:
+        """Connect, log in, subscribe to `wanted(session present)`, and only then return.
+
+        Raises:
+            NotConnectedError: not reachable or not answering in time.
+            EndpointError: refused for good; the text says by what.
+        """
+        deadline = monotonic() + self._settings.connect_timeout
+        self._stream = Stream(connect(self._settings))
+        self._bell, self._ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._poll = select.poll()
+        self._poll.register(self._bell, select.POLLIN)
+        self._mask = select.POLLIN
+        self._poll.register(self._stream.fileno, self._mask)
+        self._last_in = self._last_out = monotonic()
+        self.session = Session(
+            self._settings,
+            self._client_id,
+            clean=self._clean,
+            pipe=Pipe(self.write, self._stream.fileno),
+            where=self._where,
+        )
+        try:
+            self._log_in(deadline)
+            self.session.subscribe(wanted(self.session.present))
+            self._turn_until(lambda: self.session.subscribed, deadline, "the subscriptions")
+            self.session.check_subscriptions()
+        except BaseException:
+            self._release()
+            raise
+        self._thread = threading.Thread(
+            target=self._run, name=f"mqtt {self._client_id}", daemon=True
+        )
+        self._thread.start()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or keep them till the socket takes them; any thread.
+
+        Raises:
+            NotConnectedError: the link is over.
+        """
+        failure = self._failure
+        if failure is not None:
+            raise failure
+        self._last_out = monotonic()
+        try:
+            done = self._stream.write(data)
+        except OSError as error:
+            self._overheard = True  # the link's own thread ends it
+            self.wake()
+            raise NotConnectedError(f"{self._where}: {error}") from error
+        if not done:
+            self.wake()
+
+    @property
+    def backlog(self) -> int:
+        """Bytes the socket has not taken yet."""
+        return self._stream.backlog
+
+    @property
+    def written(self) -> int:
+        """Bytes the socket has taken."""
+        return self._stream.written
+
+    @property
+    def failure(self) -> GatewayError | None:
+        return self._failure
+
+    def wake(self) -> None:
+        """Make the link's thread look around; any thread."""
+        with self._ring_lock:
+            if self._ring >= 0:
+                with suppress(BlockingIOError):  # full, so it wakes anyhow
+                    os.write(self._ring, b"\0")
+
+    def nudge(self) -> None:
+        """Wake the link's thread if it has stopped reading."""
+        if not self._reading:
+            self.wake()
+
+    def close(self) -> None:
+        """Say good-bye and release everything; any thread, never raises, twice is fine."""
+        self._closing = True
+        thread = self._thread
+        if thread is not None and thread.is_alive():
+            self.wake()
+            if thread is not threading.current_thread():
+                thread.join(LINGER + 4 * TICK)
+
+    def _log_in(self, deadline: float) -> None:
+        try:
+            self.session.log_in()
+        except NotConnectedError as error:  # what the broker said before it hung up tells more
+            self._turn(0.0)
+            raise self._failure or error from error
+        self._turn_until(lambda: self.session.connected, deadline, "the log-in")
+
+    def _turn_until(self, done: Callable[[], bool], deadline: float, what: str) -> None:
+        while not done():
+            left = deadline - monotonic()
+            if left <= 0:
+                raise NotConnectedError(f"{self._where}: no answer to {what} in time")
+            self._turn(min(left, TICK))
+            if self._failure is not None:
+                raise self._failure
+
+    def _run(self) -> None:
+        try:
+            while self._failure is None and not self._closing:
+                self._turn(TICK)
+                if self._failure is None:
+                    self._look_at_clock()
+            if self._failure is None:
+                self._say_goodbye()
+        finally:
+            failure = self._failure = self._failure or NotConnectedError(
+                f"{self._where}: is closed; open it first"
+            )
+            self._release()
+            self._traffic.lost(failure)
+
+    def _turn(self, timeout: float) -> None:
+        """Wait for something to happen on the socket and do it."""
+        stream = self._stream
+        reading = self._reading = self._traffic.wants_more()
+        self._expect((select.POLLIN if reading else 0) | (select.POLLOUT if stream.backlog else 0))
+        happened = self._wait(timeout)
+        try:
+            if happened & select.POLLOUT:
+                stream.flush()
+            if reading and (happened or stream.more):
+                self._read()
+            elif self._overheard or happened & (select.POLLERR | select.POLLHUP):
+                self._fail(NotConnectedError(f"{self._where}: the connection broke"))
+        except OSError as error:
+            self._fail(self._broken(error))
+        except WireError as error:
+            self._fail(NotConnectedError(f"{self._where}: {error}"))
+        except GatewayError as error:
+            self._fail(error)
+
+    def _expect(self, mask: int) -> None:
+        if mask != self._mask:
+            self._poll.modify(self._stream.fileno, mask)
+            self._mask = mask
+
+    def _wait(self, timeout: float) -> int:
+        """What happened on the socket, after `timeout` seconds at the latest."""
+        if not self._reading:
+            timeout = PAUSED_TICK
+        elif self._stream.more:
+            timeout = 0.0
+        events = dict(self._poll.poll(timeout * 1000))
+        if self._bell in events:
+            os.read(self._bell, 4096)
+        return events.get(self._stream.fileno, 0)
+
+    def _read(self) -> None:
+        data = self._stream.read()
+        if data is None:
+            return
+        if not data:
+            self._fail(NotConnectedError(f"{self._where}: the broker closed the connection"))
+            return
+        self._last_in = monotonic()
+        self._pinged = 0.0
+        arrived = self._decoder.feed(data)
+        for packet in arrived.session:
+            over = self.session.take(packet)
+            if over is not None:
+                self._fail(over)
+        self._traffic.arrived(arrived)
+
+    def _broken(self, error: OSError) -> GatewayError:
+        if isinstance(error, ssl.SSLError) and not self.session.connected:
+            text = f"{self._where}: TLS: {error}; check the certificates"
+            # An end without a reason may be a passing one.
+            passing = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+            return NotConnectedError(text) if passing else EndpointError(text)
+        return NotConnectedError(f"{self._where}: {error}")
+
+    def _look_at_clock(self) -> None:
+        now = monotonic()
+        keepalive = self.session.keepalive
+        if not self._reading:  # an answer may wait where we do not look
+            self._pinged = self._pinged and now
+        if self._pinged and now - self._pinged >= keepalive:
+            self._fail(NotConnectedError(f"{self._where}: no answer to a ping for {keepalive} s"))
+            return
+        if keepalive and now - min(self._last_in, self._last_out) >= keepalive * 0.75:
+            self._ping(now, keepalive)
+        failure = self._traffic.tick(now)
+        if failure is not None:
+            self._fail(failure)
+
+    def _ping(self, now: float, keepalive: int) -> None:
+        if self._pinged and now - self._last_out < keepalive * 0.75:
+            return
+        self._pinged = self._pinged or now
+        try:
+            self.write(PING)
+        except GatewayError as error:
+            self._fail(error)
+
+    def _fail(self, failure: GatewayError) -> None:
+        if self._failure is None:
+            self._failure = failure
+
+    def _say_goodbye(self) -> None:
+        """Get out what is left and the DISCONNECT, then wait till the broker hangs up.
+
+        A socket closed with unread bytes resets the connection, and a reset can take the last
+        acknowledgements with it.
+        """
+        deadline = monotonic() + LINGER
+        try:
+            self.session.log_out()
+            while monotonic() < deadline and self._stream.read() != b"":
+                self._stream.flush()
+                self._expect(select.POLLIN | (select.POLLOUT if self._stream.backlog else 0))
+                self._poll.poll(TICK * 1000)
+        except (OSError, GatewayError):
+            return
+
+    def _release(self) -> None:
+        self._stream.close()
+        with self._ring_lock:
+            os.close(self._bell)
+            os.close(self._ring)
+            self._bell = self._ring = -1

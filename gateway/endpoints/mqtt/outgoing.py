@@ -1,0 +1,139 @@
+"""Messages to PUBLISH packets; it refuses what MQTT or the broker's limits do not take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import pack
+
+from gateway.endpoints.mqtt.properties import encode_block, pack_length
+from gateway.endpoints.mqtt.user_properties import unsendable
+from gateway.endpoints.settings import MqttSettings
+from gateway.model.message import PLAIN, Headers, Message
+
+KNOWN_TOPICS, KNOWN_HEADERS = 32_768, 1_024  # how many are remembered
+SHORT = 256  # bytes of a topic or of properties that are worth remembering
+TOPIC_BYTES = 65_535
+HEAD = 5  # bytes of the longest fixed header
+EMPTY = b"\0"  # no properties
+
+
+class Encoder:
+    """Collects packets for one write; mutable for that, and it remembers topics and headers."""
+
+    def __init__(self, settings: MqttSettings) -> None:
+        self._five = settings.version == "5"
+        self._qos = settings.qos
+        self._max_packet = settings.max_packet
+        self._retain = True
+        self._topics: dict[str, bytes] = {}
+        self._blocks: dict[tuple[int, bool], tuple[Headers, bytes]] = {}
+        self._parts: list[bytes] = []
+        self._now = 0
+        self.size = 0
+
+    def obey(self, qos: int, max_packet: int, *, retain: bool) -> None:
+        """Lower our limits to the broker's."""
+        self._qos = min(self._qos, qos)
+        self._max_packet = min(self._max_packet, max_packet)
+        self._retain = retain
+
+    def start(self, now: int) -> None:
+        """A new batch; `now` in microseconds is what expiry is counted from."""
+        self._now = now
+
+    def needs_id(self, message: Message) -> bool:
+        return message.headers.mode > 0 and self._qos > 0
+
+    def add(self, message: Message, packet_id: int) -> int:
+        """Append the packet; `packet_id` when it was used, 0 for QoS 0.
+
+        Raises:
+            TranslationError: this message is not for MQTT, or not for this broker.
+        """
+        headers, payload = message.headers, message.payload
+        text = payload.__class__ is str
+        if payload.__class__ is not bytes:
+            payload = _as_bytes(payload)
+        topic = self._topics.get(message.address)
+        if topic is None:
+            topic = self._learn(message.address)
+        qos = min(int(headers.mode), self._qos)
+        if headers.retained and not self._retain:
+            raise unsendable("retain", "the broker keeps no retained messages")
+        tail = self._tail(headers, text=text)
+        if qos:
+            tail = packet_id.to_bytes(2, "big") + tail
+        size = len(topic) + len(tail) + len(payload)
+        if size + HEAD > self._max_packet:
+            raise unsendable(
+                "packet-size", f"a packet of {size + HEAD} bytes, limit {self._max_packet}"
+            )
+        first = 0x30 | qos << 1 | headers.retained
+        self._parts += (_FIRST[first & 15], pack_length(size), topic, tail, payload)
+        self.size += size
+        return packet_id if qos else 0
+
+    def take(self) -> bytes:
+        """All packets since the last call, as one piece."""
+        data = b"".join(self._parts)
+        self._parts.clear()
+        self.size = 0
+        return data
+
+    def _tail(self, headers: Headers, *, text: bool) -> bytes:
+        if not self._five:
+            if headers.expiry is not None and headers.expiry <= self._now:
+                raise unsendable("expired", "the message expired before it could be sent")
+            return b""
+        if headers is PLAIN and not text:
+            return EMPTY
+        key = (id(headers), text)
+        known = self._blocks.get(key)
+        if known is not None:
+            return known[1]
+        block = encode_block(headers, text=text, now=self._now)
+        if headers.expiry is None and len(block) <= SHORT:
+            if len(self._blocks) >= KNOWN_HEADERS:
+                self._blocks.clear()
+            self._blocks[key] = (headers, block)  # kept alive, so that its id stays its own
+        return block
+
+    def _learn(self, address: str) -> bytes:
+        topic = _topic(address)
+        if len(topic) <= SHORT:
+            if len(self._topics) >= KNOWN_TOPICS:
+                self._topics.clear()
+            self._topics[address] = topic
+        return topic
+
+
+_FIRST = [bytes((0x30 | flags,)) for flags in range(16)]
+
+
+def _as_bytes(payload: object) -> bytes:
+    if isinstance(payload, str):
+        try:
+            return payload.encode()
+        except UnicodeEncodeError as error:
+            raise unsendable("surrogate", "the text holds a lone surrogate") from error
+    if isinstance(payload, Mapping):
+        raise unsendable("payload-kind", "MQTT carries bytes or text, not a map")
+    raise unsendable("payload-kind", f"MQTT carries bytes or text, not {type(payload)}")
+
+
+def _topic(address: str) -> bytes:
+    """A topic name with its length (MQTT 5.0, 4.7.1 and 4.7.3)."""
+    if not address:
+        raise unsendable("empty-name", "a topic name has at least one character")
+    for character in "+#":
+        if character in address:
+            raise unsendable("wildcard-in-name", f"{character!r} in a topic name")
+    if "\0" in address:
+        raise unsendable("nul", "U+0000 in a topic name")
+    try:
+        raw = address.encode()
+    except UnicodeEncodeError as error:
+        raise unsendable("surrogate", "a lone surrogate in a topic name") from error
+    if len(raw) > TOPIC_BYTES:
+        raise unsendable("too-long", f"{len(raw)} bytes of topic name, limit {TOPIC_BYTES}")
+    return pack(">H", len(raw)) + raw

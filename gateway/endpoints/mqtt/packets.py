@@ -1,0 +1,205 @@
+"""MQTT traffic, bytes to values and back: PUBLISH and its acknowledgements; no socket, no thread.
+
+The packets of the session (CONNACK, SUBACK, DISCONNECT) are cut out whole and left to paho.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from struct import pack
+
+from gateway.endpoints.mqtt.properties import decode_block, plain_headers
+from gateway.errors import WireError
+from gateway.model.message import Headers, Message, Payload
+
+PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, PINGRESP = 3, 4, 5, 6, 7, 13
+ANSWERED = {0: 0, 1: 0x4002_0000, 2: 0x5002_0000}  # QoS -> the answer without its packet id
+PING = b"\xc0\x00"
+KNOWN_TOPICS, KNOWN_HEADERS = 32_768, 1_024  # how many are remembered
+SHORT = 256  # bytes of a topic or of properties that are worth remembering
+
+
+@dataclass(slots=True)
+class Arrived:
+    """What a block of bytes held; mutable while it is filled.
+
+    `tokens` has an entry per message: its PUBACK or PUBREC as a 32-bit number, 0 for QoS 0.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    acked: list[int] = field(default_factory=list)  # packet ids of PUBACKs that say success
+    answers: list[tuple[int, int, int]] = field(default_factory=list)  # kind, packet id, reason
+    session: list[bytes] = field(default_factory=list)  # whole packets for paho
+    special: bool = False  # a message is retained or of QoS 2
+
+
+class Decoder:
+    """Collects bytes in any slices and hands out what whole packets they make; mutable for that.
+
+    `now` gives microseconds since 1970 and is asked only for a message with an expiry interval.
+    """
+
+    def __init__(self, version: str, now: Callable[[], int]) -> None:
+        self._five = version == "5"
+        self._now = now
+        self._parts: list[bytes] = []
+        self._have = 0
+        self._need = 2
+        self._topics: dict[bytes, str] = {}
+        self._headers: dict[tuple[int, bytes], tuple[Headers, bool]] = {}
+
+    def feed(self, data: bytes) -> Arrived:
+        """Take the next bytes of the stream.
+
+        Raises:
+            WireError: the peer broke the protocol; nothing after that can be read.
+        """
+        arrived = Arrived()
+        self._parts.append(data)
+        self._have += len(data)
+        if self._have < self._need:
+            return arrived
+        buffer = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        rest = self._read(buffer, arrived)
+        self._parts = [buffer[rest:]] if rest < len(buffer) else []
+        self._have = len(buffer) - rest
+        return arrived
+
+    def _read(self, buffer: bytes, arrived: Arrived) -> int:
+        """Read all whole packets; where the first unfinished one starts."""
+        position, end = 0, len(buffer)
+        acked = arrived.acked
+        while end - position >= 2:  # noqa: PLR2004  # the shortest packet
+            first, size, body = buffer[position], buffer[position + 1], position + 2
+            if size > 127:  # noqa: PLR2004  # the bit that says "one more byte"
+                size, body = _long_size(buffer, position)
+                if body == 0:
+                    self._need = end - position + 1
+                    return position
+            stop = body + size
+            if stop > end:
+                self._need = stop - position
+                return position
+            kind = first >> 4
+            if kind == PUBLISH:
+                self._publish(first, buffer, body, stop, arrived)
+            elif kind == PUBACK and size == 2:  # noqa: PLR2004  # just the packet id
+                acked.append(buffer[body] << 8 | buffer[body + 1])
+            elif PUBACK <= kind <= PUBCOMP:
+                arrived.answers.append(_answer(kind, buffer, body, stop))
+            elif kind != PINGRESP:
+                arrived.session.append(buffer[position:stop])
+            position = stop
+        self._need = 2
+        return position
+
+    def _publish(self, first: int, buffer: bytes, body: int, stop: int, arrived: Arrived) -> None:
+        start = body + 2
+        after = start + (buffer[body] << 8 | buffer[body + 1]) if start <= stop else stop + 1
+        qos = first >> 1 & 3
+        data = after + 2 if qos else after
+        if data > stop or qos == 3:  # noqa: PLR2004  # MQTT 5.0, 3.3.1.2
+            raise WireError("mqtt: a PUBLISH is shorter than its fields or has QoS 3")
+        raw = buffer[start:after]
+        address = self._topics.get(raw)
+        if address is None:
+            address = self._learn(raw)
+        payload: Payload
+        if self._five:
+            headers, text, data = self._read_headers(first, buffer, data, stop)
+            payload = buffer[data:stop]
+            if text:
+                payload = _as_text(payload)
+        else:
+            headers, payload = plain_headers(first), buffer[data:stop]
+        arrived.messages.append(Message(address, payload, headers))
+        if qos:
+            packet_id = buffer[after] << 8 | buffer[after + 1]
+            arrived.tokens.append(ANSWERED[qos] | packet_id)
+        else:
+            arrived.tokens.append(0)
+        if first & 1 or qos == 2:  # noqa: PLR2004
+            arrived.special = True
+
+    def _read_headers(
+        self, first: int, buffer: bytes, position: int, stop: int
+    ) -> tuple[Headers, bool, int]:
+        if position < stop and buffer[position] == 0:
+            return plain_headers(first), False, position + 1
+        size, start = _length(buffer, position, stop)
+        end = start + size
+        if not start or end > stop:
+            raise WireError("mqtt: the properties of a PUBLISH are longer than the packet")
+        key = (first & 15, buffer[start:end])
+        known = self._headers.get(key)
+        if known is not None:
+            return (*known, end)
+        block = decode_block(key[1])
+        if block.expires_in is not None:
+            return block.headers(first, self._now()), block.text, end
+        known = (block.headers(first, 0), block.text)
+        if size <= SHORT:
+            if len(self._headers) >= KNOWN_HEADERS:
+                self._headers.clear()
+            self._headers[key] = known
+        return (*known, end)
+
+    def _learn(self, raw: bytes) -> str:
+        try:
+            address = raw.decode()
+        except UnicodeDecodeError as error:
+            raise WireError("mqtt: a topic name is not UTF-8") from error
+        if len(raw) <= SHORT:
+            if len(self._topics) >= KNOWN_TOPICS:
+                self._topics.clear()
+            self._topics[raw] = address
+        return address
+
+
+def _as_text(payload: bytes) -> Payload:
+    """Text when it is what it declares (MQTT 5.0, 3.3.2.3.2), else the bytes as they came."""
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        return payload
+
+
+def _length(buffer: bytes, position: int, end: int) -> tuple[int, int]:
+    """A variable byte integer and the place after it; the place is 0 when bytes are missing."""
+    size = shift = 0
+    for place in range(position, min(position + 4, end)):
+        byte = buffer[place]
+        size |= (byte & 127) << shift
+        if byte < 128:  # noqa: PLR2004
+            return size, place + 1
+        shift += 7
+    if end - position >= 4:  # noqa: PLR2004  # MQTT 5.0, 1.5.5: four bytes at most
+        raise WireError("mqtt: a length of more than four bytes")
+    return 0, 0
+
+
+def _long_size(buffer: bytes, position: int) -> tuple[int, int]:
+    return _length(buffer, position + 1, len(buffer))
+
+
+def _answer(kind: int, buffer: bytes, body: int, stop: int) -> tuple[int, int, int]:
+    if stop - body < 2:  # noqa: PLR2004
+        raise WireError("mqtt: an acknowledgement without a packet id")
+    reason = buffer[body + 2] if stop - body > 2 else 0  # noqa: PLR2004
+    return kind, buffer[body] << 8 | buffer[body + 1], reason
+
+
+def encode_answers(tokens: Sequence[int]) -> bytes:
+    """The acknowledgements of many messages as one write; zeros have none."""
+    due = [token for token in tokens if token]
+    return pack(f">{len(due)}I", *due)
+
+
+def encode_pubrel(packet_id: int) -> bytes:
+    return pack(">I", 0x6202_0000 | packet_id)
+
+
+def encode_pubcomp(packet_id: int) -> bytes:
+    return pack(">I", 0x7002_0000 | packet_id)

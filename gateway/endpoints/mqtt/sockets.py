@@ -1,0 +1,169 @@
+"""A non-blocking connection, plain or TLS, that reads large blocks and joins writes."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+
+from gateway.endpoints.settings import MqttSettings
+from gateway.errors import EndpointError, NotConnectedError
+
+BLOCK = 262_144  # bytes read at once
+
+
+def connect(settings: MqttSettings) -> socket.socket:
+    """A connected socket, TLS done, that does not block.
+
+    Raises:
+        NotConnectedError: nobody answers there now.
+        EndpointError: the certificates do not fit.
+    """
+    where = f"{settings.name}: {settings.host}:{port(settings)}"
+    context = _context(settings)
+    try:
+        sock = socket.create_connection(
+            (settings.host, port(settings)), timeout=settings.connect_timeout
+        )
+    except OSError as error:
+        raise NotConnectedError(f"{where}: cannot connect: {error}") from error
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None and settings.tls is not None:
+            name = settings.tls.server_hostname or settings.host
+            sock = context.wrap_socket(sock, server_hostname=name)
+        sock.setblocking(False)
+    except (ssl.SSLEOFError, TimeoutError, ConnectionError) as error:
+        sock.close()
+        raise NotConnectedError(f"{where}: the TLS handshake broke off: {error}") from error
+    except (ssl.SSLError, ValueError) as error:
+        sock.close()
+        raise EndpointError(f"{where}: TLS: {error}; check the certificates") from error
+    return sock
+
+
+def port(settings: MqttSettings) -> int:
+    """The port, or the usual one."""
+    return settings.port or (8883 if settings.tls else 1883)
+
+
+def _context(settings: MqttSettings) -> ssl.SSLContext | None:
+    tls = settings.tls
+    if tls is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=tls.ca_file)
+        if tls.cert_file is not None:
+            context.load_cert_chain(tls.cert_file, tls.key_file, tls.key_password or "")
+    except (OSError, ssl.SSLError) as error:
+        files = [file for file in (tls.ca_file, tls.cert_file, tls.key_file) if file]
+        raise EndpointError(
+            f"{settings.name}: cannot use {', '.join(files)}: {error}; check the files"
+        ) from error
+    if not tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class Stream:
+    """Bytes both ways over a connected socket; mutable: it holds what could not be written yet.
+
+    Any thread may write; one thread reads. TLS takes one call at a time, so a lock stands
+    around both.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._tls = isinstance(sock, ssl.SSLSocket)
+        self._lock = threading.Lock()
+        self._out = bytearray()
+        self._ended = False
+        self.written = 0  # bytes the socket has taken
+        self.more = False  # the last read stopped before the socket was empty
+
+    @property
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that wait to be written."""
+        return len(self._out)
+
+    def read(self) -> bytes | None:
+        """A block of what is there; None when there is nothing, b"" at the end.
+
+        Raises:
+            OSError: the connection broke.
+        """
+        if self._ended:
+            return b""
+        if not self._tls:
+            try:
+                data = self._sock.recv(BLOCK)
+            except BlockingIOError:
+                self.more = False
+                return None
+            self.more = len(data) == BLOCK
+            return data
+        return self._read_records()
+
+    def _read_records(self) -> bytes | None:
+        """TLS gives one record at a time, and `poll` does not see those that are decrypted."""
+        parts: list[bytes] = []
+        size = 0
+        self.more = True
+        while size < BLOCK:
+            try:
+                with self._lock:
+                    data = self._sock.recv(BLOCK)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                self.more = False
+                break
+            if not data:
+                self._ended = True
+                break
+            parts.append(data)
+            size += len(data)
+        if not parts and not self._ended:
+            return None
+        return b"".join(parts)
+
+    def write(self, data: bytes) -> bool:
+        """Write now what the socket takes and keep the rest; True when nothing is left over.
+
+        Raises:
+            OSError: the connection broke.
+        """
+        with self._lock:
+            if self._out:
+                self._out += data
+                return False
+            sent = self._send(data)
+            if sent == len(data):
+                return True
+            self._out += memoryview(data)[sent:]
+            return False
+
+    def flush(self) -> bool:
+        """Write what was kept; True when nothing is left. Raises as `write` does."""
+        with self._lock:
+            while self._out:
+                sent = self._send(self._out)
+                if sent == 0:
+                    return False
+                del self._out[:sent]
+            return True
+
+    def _send(self, data: bytes | bytearray) -> int:
+        try:
+            sent = self._sock.send(data)
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            return 0
+        self.written += sent
+        return sent
+
+    def close(self) -> None:
+        with self._lock:
+            self._sock.close()

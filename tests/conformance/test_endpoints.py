@@ -1,0 +1,332 @@
+"""What the runtime may rely on, whatever system is behind an endpoint."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+
+import pytest
+
+from gateway.endpoints.base import Sink, Source
+from gateway.errors import NotConnectedError
+from gateway.model.message import Headers, Message
+from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
+from tests.endpoints.exchange import (
+    QUIET,
+    Answer,
+    collect,
+    hold,
+    opened,
+    receive,
+    reopen,
+    send,
+    wait_for_loss,
+)
+from tests.endpoints.systems import SYSTEMS, System
+
+MEGABYTE = 1_048_576
+
+
+@pytest.fixture(params=[pytest.param(name, id=name) for name in SYSTEMS])
+def system(request: pytest.FixtureRequest) -> System:
+    return SYSTEMS[request.param](request)
+
+
+@pytest.fixture
+def breakable(system: System) -> System:
+    if system.stop is None or system.start is None:
+        pytest.skip("there is no broker that could end")
+    return system
+
+
+def say(system: System, number: int, *levels: str) -> Message:
+    address = system.address(*(levels or ("t", "x")))
+    return Message(address, str(number).encode(), Headers(mode=system.mode))
+
+
+def payloads(messages: list[Message]) -> list[object]:
+    return [message.payload for message in messages]
+
+
+def test_open_and_close_can_be_repeated(system: System) -> None:
+    for endpoint in (system.source("t"), system.sink()):
+        endpoint.close()
+        endpoint.open()
+        endpoint.open()
+        endpoint.close()
+        endpoint.close()
+        endpoint.open()
+        endpoint.close()
+
+
+def test_a_closed_endpoint_says_so(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+
+    with pytest.raises(NotConnectedError):
+        source.receive(0)
+    with pytest.raises(NotConnectedError):
+        sink.send([say(system, 1)], Answer())
+
+
+def test_receive_without_a_message_is_none(system: System) -> None:
+    source = system.source("t")
+    with opened(source):
+        assert source.receive(0.05) is None
+        assert source.receive(0) is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "payload"),
+    [
+        pytest.param(("t", "plain"), b"hello", id="plain"),
+        pytest.param(("t", "empty"), b"", id="empty-payload"),
+        pytest.param(("t", "binary"), bytes(range(256)), id="every-byte"),
+        pytest.param(("t", "large"), b"\0\1\2\3" * (MEGABYTE // 4), id="one-megabyte"),
+        pytest.param(("t", "Ünïcödé", "名前", "🜚"), b"x", id="unicode-name"),
+        pytest.param(("t", "with blank"), b"x", id="blank-in-name"),
+    ],
+)
+def test_a_message_crosses_as_it_is(
+    system: System, levels: tuple[str, ...], payload: bytes
+) -> None:
+    source, sink = system.source("t"), system.sink()
+    message = Message(system.address(*levels), payload, Headers(mode=system.mode))
+    with opened(source, sink):
+        assert send(sink, message) == [ACCEPTED]
+        (got,) = collect(source, 1)
+
+    assert (got.address, got.payload) == (message.address, payload)
+    assert not got.headers.redelivered
+
+
+def test_the_order_of_a_subject_is_kept(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(source, sink):
+        answers = [Answer() for _ in range(20)]
+        for part, answer in enumerate(answers):
+            sink.send(
+                [say(system, part * 100 + i, "t", str(i % 3)) for i in range(100)],
+                answer,
+            )
+        got = collect(source, 2_000)
+        assert all(answer.wait() == [ACCEPTED] * 100 for answer in answers)
+
+    assert len(got) == 2_000
+    for topic in "012":
+        numbers = [int(bytes(m.payload)) for m in got if m.address == system.address("t", topic)]  # type: ignore[arg-type]  # bytes were sent
+        assert numbers == sorted(numbers)
+
+
+def test_threads_may_share_a_sink(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(source, sink), ThreadPoolExecutor(4) as pool:
+        parts = [
+            [say(system, part * 100 + i, "t", str(part)) for i in range(100)] for part in range(20)
+        ]
+        answers = list(pool.map(lambda part: send(sink, *part), parts))
+        got = collect(source, 2_000)
+
+    assert answers == [[ACCEPTED] * 100] * 20
+    assert len(got) == 2_000
+    for part in parts:
+        assert [m.payload for m in got if m.address == part[0].address] == payloads(part)
+
+
+def test_what_is_settled_does_not_come_again(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(source, sink):
+        send(sink, *(say(system, i) for i in range(10)))
+        collect(source, 5, ACCEPTED)
+        collect(source, 0, rejected("rule", "reason"))
+    source = system.source("t")
+    with opened(source):
+        left = source.receive(QUIET)
+
+    assert left is None
+
+
+def test_a_second_settlement_of_a_batch_changes_nothing(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(source, sink):
+        send(sink, say(system, 1))
+        batch = receive(source)
+        batch.settle([ACCEPTED])
+        batch.settle([RETRY])
+
+        assert source.receive(QUIET) is None
+
+
+def test_what_is_not_settled_comes_again_after_a_new_open(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(sink):
+        with opened(source):
+            send(sink, *(say(system, i) for i in range(4)))
+            first = hold(source, 4)[0]
+            first.settle([ACCEPTED] * len(first.messages))
+            send(sink, say(system, 4), say(system, 5))
+            late = hold(source, 2)
+        with opened(source):
+            again = collect(source, 2)
+            late[0].settle([ACCEPTED] * len(late[0].messages))
+
+            assert source.receive(QUIET) is None
+
+    assert payloads(again) == [b"4", b"5"]
+    assert all(message.headers.redelivered for message in again)
+
+
+def test_a_retried_message_comes_again_in_its_place(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(source, sink):
+        send(sink, *(say(system, i) for i in range(3)))
+        batches = hold(source, 3)
+        for batch in batches:
+            batch.settle([RETRY if m.payload in {b"0", b"2"} else ACCEPTED for m in batch.messages])
+        send(sink, say(system, 3))
+        again = collect(source, 3)
+
+        assert source.receive(QUIET) is None
+
+    assert payloads(again) == [b"0", b"2", b"3"]
+    assert [message.headers.redelivered for message in again] == [True, True, False]
+
+
+def test_retries_keep_their_order_whichever_batch_is_settled_first(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(source, sink):
+        send(sink, say(system, 1))
+        first = receive(source)
+        send(sink, say(system, 2))
+        second = receive(source)
+        second.settle([RETRY])
+        first.settle([RETRY])
+
+        assert payloads(collect(source, 2)) == [b"1", b"2"]
+
+
+def test_an_illegal_address_is_rejected_and_its_neighbours_go(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(source, sink):
+        before, wrong, after = send(
+            sink,
+            say(system, 1),
+            Message(system.illegal, b"x", Headers(mode=system.mode)),
+            say(system, 2),
+        )
+        got = collect(source, 2)
+
+    assert payloads(got) == [b"1", b"2"]
+    assert (before, after) == (ACCEPTED, ACCEPTED)
+    assert wrong.outcome is Outcome.REJECTED
+    assert wrong.rule
+    assert wrong.reason
+
+
+def test_nothing_to_send_is_answered_too(system: System) -> None:
+    sink = system.sink()
+    with opened(sink):
+        assert send(sink) == []
+
+
+def test_two_sources_of_one_pattern_both_get_everything(system: System) -> None:
+    first, second = system.source("t", instance="one"), system.source("t", instance="two")
+    sink = system.sink()
+    with opened(first, second, sink):
+        send(sink, say(system, 1), say(system, 2))
+
+        assert payloads(collect(first, 2)) == [b"1", b"2"]
+        assert payloads(collect(second, 2)) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("exclude", [True, False])
+def test_retained_messages_come_unless_excluded(system: System, exclude: bool) -> None:
+    if not system.retained:
+        pytest.skip("the system keeps no messages for later subscribers")
+    sink = system.sink()
+    source = system.source("t", exclude_retained=exclude)
+    old = Message(system.address("t", "x"), b"old", Headers(mode=system.mode, retained=True))
+    with opened(sink):
+        assert send(sink, old) == [ACCEPTED]
+        with opened(source):
+            send(sink, say(system, 1, "t", "y"))
+            got = collect(source, 1 if exclude else 2)
+
+    assert payloads(got) == ([b"1"] if exclude else [b"old", b"1"])
+    assert got[0].headers.retained is not exclude
+
+
+def test_settling_after_the_loss_of_the_broker_does_nothing(breakable: System) -> None:
+    source, sink = breakable.source("t"), breakable.sink()
+    with opened(source, sink):
+        send(sink, say(breakable, 1))
+        batch = receive(source)
+        restart(breakable, source, sink)
+        batch.settle([ACCEPTED])
+
+        again = collect(source, 1)
+
+    assert payloads(again) == [b"1"]
+    assert again[0].headers.redelivered
+
+
+def test_sending_after_the_loss_of_the_broker_is_never_taken_for_done(breakable: System) -> None:
+    sink = breakable.sink()
+    with opened(sink):
+        assert send(sink, say(breakable, 1)) == [ACCEPTED]
+        assert breakable.stop is not None
+        breakable.stop()
+        unsent = send_until_refused(breakable, sink)
+
+    assert not unsent.come
+
+
+def test_an_idle_sink_tells_that_the_broker_is_gone(breakable: System) -> None:
+    sink = breakable.sink()
+    with opened(sink):
+        sink.send([], Answer())
+        assert breakable.stop is not None
+        breakable.stop()
+
+        assert known_to_be_gone(sink)
+
+
+def test_endpoints_work_again_after_the_broker_came_back(breakable: System) -> None:
+    source, sink = breakable.source("t"), breakable.sink()
+    with opened(source, sink):
+        restart(breakable, source, sink)
+
+        assert send(sink, say(breakable, 2)) == [ACCEPTED]
+        assert payloads(collect(source, 1)) == [b"2"]
+
+
+def known_to_be_gone(sink: Sink) -> bool:
+    pause, until = threading.Event(), monotonic() + 10
+    while monotonic() < until:
+        try:
+            sink.send([], Answer())
+        except NotConnectedError:
+            return True
+        pause.wait(0.01)
+    return False
+
+
+def send_until_refused(system: System, sink: Sink) -> Answer:
+    """The first messages may still be taken, and then come back; the answer that never came."""
+    while True:
+        answer = Answer()
+        try:
+            sink.send([say(system, 2)], answer)
+        except NotConnectedError:
+            return answer
+        assert answer.wait() == [RETRY]
+
+
+def restart(system: System, source: Source, sink: Sink) -> None:
+    assert system.stop is not None
+    assert system.start is not None
+    system.stop()
+    wait_for_loss(source)
+    system.start()
+    reopen(source)
+    reopen(sink)

@@ -1,0 +1,120 @@
+"""What tests of endpoints do again and again: send and wait, receive and settle, with deadlines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+
+from gateway.endpoints.base import Batch, Sink, Source
+from gateway.errors import NotConnectedError
+from gateway.model.message import Message
+from gateway.model.outcome import ACCEPTED, Settlement
+
+PATIENCE = 20.0  # seconds before a test gives up
+QUIET = 0.3  # seconds without a message that count as "nothing more comes"
+
+
+class Answer:
+    """Collects what a sink says; mutable. It fails the test when it is called twice."""
+
+    def __init__(self) -> None:
+        self._come = threading.Event()
+        self._settlements: list[Settlement] = []
+        self.calls = 0
+
+    def __call__(self, settlements: Sequence[Settlement]) -> None:
+        self.calls += 1
+        self._settlements = list(settlements)
+        self._come.set()
+
+    @property
+    def come(self) -> bool:
+        return self._come.is_set()
+
+    def wait(self) -> list[Settlement]:
+        assert self._come.wait(PATIENCE), "the sink does not answer"
+        assert self.calls == 1
+        return self._settlements
+
+
+@contextmanager
+def opened(*endpoints: Source | Sink) -> Iterator[None]:
+    try:
+        for endpoint in endpoints:
+            endpoint.open()
+        yield
+    finally:
+        for endpoint in endpoints:
+            endpoint.close()
+
+
+def send(sink: Sink, *messages: Message) -> list[Settlement]:
+    answer = Answer()
+    sink.send(messages, answer)
+    return answer.wait()
+
+
+def receive(source: Source) -> Batch:
+    """The next batch; it must come."""
+    until = monotonic() + PATIENCE
+    while monotonic() < until:
+        batch = source.receive(1.0)
+        if batch is not None:
+            return batch
+    raise AssertionError("nothing comes")
+
+
+def collect(source: Source, count: int, settlement: Settlement = ACCEPTED) -> list[Message]:
+    """`count` messages or more, each settled."""
+    messages: list[Message] = []
+    while len(messages) < count:
+        batch = receive(source)
+        messages.extend(batch.messages)
+        batch.settle([settlement] * len(batch.messages))
+    return messages
+
+
+def hold(source: Source, count: int) -> list[Batch]:
+    """Batches of `count` messages or more, none settled."""
+    batches: list[Batch] = []
+    while sum(len(batch.messages) for batch in batches) < count:
+        batches.append(receive(source))
+    return batches
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    until = monotonic() + PATIENCE
+    pause = threading.Event()
+    while not condition():
+        assert monotonic() < until, f"waited in vain: {what}"
+        pause.wait(0.01)
+
+
+def wait_for_loss(source: Source) -> list[Message]:
+    """Receive until the source says that its broker is gone; what still came."""
+    left: list[Message] = []
+    until = monotonic() + PATIENCE
+    while monotonic() < until:
+        try:
+            batch = source.receive(1.0)
+        except NotConnectedError:
+            return left
+        if batch is not None:
+            left.extend(batch.messages)
+    raise AssertionError("the loss of the broker goes unnoticed")
+
+
+def reopen(endpoint: Source | Sink) -> None:
+    """Open again until the broker is back, as the runtime does."""
+    until = monotonic() + PATIENCE
+    pause = threading.Event()
+    while True:
+        try:
+            endpoint.open()
+        except NotConnectedError:
+            assert monotonic() < until, "the broker does not come back"
+            pause.wait(0.05)
+        else:
+            return

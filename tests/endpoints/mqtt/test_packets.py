@@ -1,0 +1,246 @@
+"""MQTT packets: any slicing gives the same messages, and bad bytes give one kind of error."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.endpoints.mqtt.outgoing import Encoder
+from gateway.endpoints.mqtt.packets import PUBREC, PUBREL, Arrived, Decoder, encode_answers
+from gateway.endpoints.mqtt.user_properties import split_pairs, whole
+from gateway.endpoints.settings import MqttSettings
+from gateway.errors import TranslationError, WireError
+from gateway.model.message import DeliveryMode, Headers, Message, Value
+
+VERSIONS = ["3.1.1", "5"]
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+TOPICS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0+#"), min_size=1, max_size=12
+)
+NAMES = TEXT.filter(lambda name: not name.startswith("gateway-"))
+SCALARS: st.SearchStrategy[Value] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    TEXT,
+    st.binary(max_size=6),
+)
+TREES: st.SearchStrategy[Value] = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), TEXT),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXT, inner, max_size=3)),
+    max_leaves=5,
+)
+PROPERTIES = st.dictionaries(NAMES, st.one_of(SCALARS, TREES), max_size=4)
+U63 = st.integers(0, 2**63)
+HEADERS = st.builds(
+    Headers,
+    mode=st.sampled_from(DeliveryMode),
+    retained=st.booleans(),
+    priority=st.none() | st.integers(0, 9),
+    time=st.none() | U63,
+    content_type=st.none() | TEXT,
+    correlation_id=st.none() | st.binary(max_size=8),
+    reply_to=st.none() | TOPICS,
+    source_id=st.none() | TEXT,
+    origin=st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1), max_size=3).map(
+        tuple
+    ),
+    properties=PROPERTIES,
+)
+MESSAGES = st.lists(st.builds(Message, TOPICS, st.binary(max_size=300) | TEXT, HEADERS), max_size=6)
+LONGEST = 400
+
+
+def encode(version: str, messages: list[Message], now: int = 0) -> bytes:
+    encoder = Encoder(MqttSettings(version=version, qos=2))
+    encoder.start(now)
+    for number, message in enumerate(messages, 1):
+        encoder.add(message, number)
+    return encoder.take()
+
+
+def decode(version: str, *parts: bytes, now: int = 0) -> Arrived:
+    decoder = Decoder(version, lambda: now)
+    whole = Arrived()
+    for part in parts:
+        arrived = decoder.feed(part)
+        whole.messages += arrived.messages
+        whole.tokens += arrived.tokens
+        whole.acked += arrived.acked
+        whole.answers += arrived.answers
+        whole.session += arrived.session
+    return whole
+
+
+@given(messages=MESSAGES, cuts=st.lists(st.integers(0, 3_000), max_size=8))
+def test_what_was_encoded_is_decoded_however_it_is_sliced(
+    messages: list[Message], cuts: list[int]
+) -> None:
+    data = encode("5", messages)
+    bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+
+    arrived = decode("5", *(data[a:b] for a, b in pairwise(bounds)))
+
+    assert arrived.messages == messages
+    expected = [
+        (0, 0x4002_0000, 0x5002_0000)[m.headers.mode] + (number if m.headers.mode else 0)
+        for number, m in enumerate(messages, 1)
+    ]
+    assert arrived.tokens == expected
+
+
+@given(messages=MESSAGES)
+def test_version_3_keeps_address_payload_and_flags(messages: list[Message]) -> None:
+    got = decode("3.1.1", encode("3.1.1", messages)).messages
+
+    assert [m.address for m in got] == [m.address for m in messages]
+    assert [m.headers for m in got] == [
+        Headers(mode=m.headers.mode, retained=m.headers.retained) for m in messages
+    ]
+    assert [m.payload for m in got] == [
+        m.payload.encode() if isinstance(m.payload, str) else m.payload for m in messages
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(data=st.binary(max_size=60))
+def test_no_bytes_raise_anything_but_a_wire_error(version: str, data: bytes) -> None:
+    try:
+        decode(version, data)
+        decode(version, b"\x32" + bytes([len(data)]) + data)
+    except WireError:
+        pass
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_megabyte_in_small_slices_is_read_in_one_piece(version: str) -> None:
+    message = Message("t", b"x" * 1_048_576, Headers(mode=DeliveryMode.AT_LEAST_ONCE))
+    data = encode(version, [message, message])
+
+    got = decode(version, *(data[i : i + 1_000] for i in range(0, len(data), 1_000)))
+
+    assert got.messages == [message, message]
+
+
+def test_messages_with_equal_properties_share_their_headers() -> None:
+    headers = Headers(properties={"a": "b"})
+    one, two = decode(
+        "5", encode("5", [Message("t", b"", headers), Message("u", b"", headers)])
+    ).messages
+
+    assert one.headers is two.headers
+
+
+def test_the_dup_flag_marks_a_redelivery() -> None:
+    (message,) = decode("3.1.1", b"\x3a\x05\x00\x01t\x00\x07").messages
+
+    assert message.headers.redelivered
+    assert message.headers.mode is DeliveryMode.AT_LEAST_ONCE
+
+
+def test_answers_and_packets_of_the_session_are_told_apart() -> None:
+    data = b"\x40\x02\x00\x05\x50\x03\x00\x06\x87\x62\x02\x00\x07\xd0\x00\x20\x02\x00\x00"
+
+    arrived = decode("5", data)
+
+    assert arrived.acked == [5]
+    assert arrived.answers == [(PUBREC, 6, 0x87), (PUBREL, 7, 0)]
+    assert arrived.session == [b"\x20\x02\x00\x00"]
+
+
+MALFORMED = [
+    pytest.param("5", b"\x36\x05\x00\x01t\x00\x01", "QoS 3", id="3.3.1.2-qos-3"),
+    pytest.param("5", b"\x30\x03\x00\x09t", "shorter than its fields", id="topic-too-long"),
+    pytest.param("5", b"\x30\x04\x00\x01t\x05", "longer than the packet", id="properties-cut"),
+    pytest.param("5", b"\x30\x05\x00\x01t\x01\x77", "property 0x77", id="unknown-property"),
+    pytest.param("5", b"\x30\x07\x00\x01t\x03\x23\x00\x01", "0x23", id="3.3.2.3.4-topic-alias"),
+    pytest.param("5", b"\x30\x04\x00\x01\xff\x00", "not UTF-8", id="1.5.4-topic"),
+    pytest.param("5", b"\x30\xff\xff\xff\xff\x01", "four bytes", id="1.5.5-length"),
+    pytest.param("5", b"\x40\x01\x00", "without a packet id", id="short-puback"),
+]
+
+
+@pytest.mark.parametrize(("version", "data", "text"), MALFORMED)
+def test_malformed_packets_are_named(version: str, data: bytes, text: str) -> None:
+    with pytest.raises(WireError, match=text):
+        decode(version, data)
+
+
+def test_many_answers_are_one_piece() -> None:
+    assert encode_answers([0x4002_0001, 0, 0x5002_0002]) == b"\x40\x02\x00\x01\x50\x02\x00\x02"
+
+
+SECOND = 1_000_000
+
+
+def test_expiry_is_absolute_here_and_relative_there() -> None:
+    message = Message("t", b"", Headers(expiry=100 * SECOND))
+
+    (got,) = decode("5", encode("5", [message], now=40 * SECOND), now=1_000 * SECOND).messages
+
+    assert got.headers.expiry == 1_060 * SECOND
+
+
+UNSENDABLE = [
+    pytest.param("5", Message("", b""), "empty-name", id="4.7.3-empty"),
+    pytest.param("5", Message("a/+", b""), "wildcard-in-name", id="4.7.1-plus"),
+    pytest.param("3.1.1", Message("a/#", b""), "wildcard-in-name", id="4.7.1-hash"),
+    pytest.param("5", Message("a\0", b""), "nul", id="4.7.3-nul"),
+    pytest.param("5", Message("\ud800", b""), "surrogate", id="1.5.4-surrogate"),
+    pytest.param("5", Message("x" * 65_536, b""), "too-long", id="4.7.3-length"),
+    pytest.param("5", Message("t", {"a": 1}), "payload-kind", id="map"),
+    pytest.param("3.1.1", Message("t", "\ud800"), "surrogate", id="text"),
+    pytest.param("5", Message("t", b"", Headers(expiry=5)), "expired", id="expired"),
+    pytest.param("3.1.1", Message("t", b"", Headers(expiry=5)), "expired", id="expired-3"),
+    pytest.param("5", Message("t", b"", Headers(reply_to="a/+")), "reply-to", id="3.3.2.3.5"),
+    pytest.param(
+        "5",
+        Message("t", b"", Headers(properties={"gateway-types": "x"})),
+        "property-name",
+        id="ours",
+    ),
+    pytest.param("5", Message("t", b"", Headers(properties={"a": "\0"})), "nul", id="property-nul"),
+    pytest.param(
+        "5", Message("t", b"", Headers(properties={"a": [b""]})), "property-value", id="tree-bytes"
+    ),
+    pytest.param(
+        "5",
+        Message("t", b"", Headers(correlation_id=b"x" * 65_536)),
+        "property-size",
+        id="correlation-size",
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "message", "rule"), UNSENDABLE)
+def test_what_mqtt_cannot_say_is_refused_by_rule(version: str, message: Message, rule: str) -> None:
+    with pytest.raises(TranslationError) as caught:
+        encode(version, [message], now=10)
+
+    assert caught.value.rule == rule
+    assert caught.value.reason
+
+
+HOSTILE = [
+    pytest.param("int", "x", id="no-number"),
+    pytest.param("int", "9" * 5_000, id="too-many-digits"),
+    pytest.param("bytes", "???", id="no-base64"),
+    pytest.param("json", "{", id="no-json"),
+    pytest.param("json", "[" * 20_000, id="too-deep"),
+    pytest.param("json", '"\\ud800"', id="lone-surrogate"),
+    pytest.param("nonsense", "x", id="unknown-type"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), HOSTILE)
+def test_a_property_of_another_program_that_looks_typed_stays_text(kind: str, text: str) -> None:
+    pairs = [("a", text), ("gateway-types", f'{{"a":"{kind}","b":7}}'), ("gateway-time", "9" * 99)]
+
+    own, properties = split_pairs(pairs)
+
+    assert properties == {"a": text}
+    assert whole(own["gateway-time"]) is None

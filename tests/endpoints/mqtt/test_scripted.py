@@ -1,0 +1,268 @@
+"""What a broker can say that mosquitto does not: each test is both sides of a conversation."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.mqtt import open_sink, open_source
+from gateway.endpoints.settings import MqttSettings
+from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, RETRY, Outcome
+from tests.endpoints.exchange import QUIET, Answer, receive, wait_for_loss
+
+ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+EXACTLY = Headers(mode=DeliveryMode.EXACTLY_ONCE)
+WELCOME = b"\x20\x03\x00\x00\x00"
+WELCOME_BACK = b"\x20\x03\x01\x00\x00"
+WELCOME_3 = b"\x20\x02\x00\x00"
+
+
+class Peer:
+    """The broker's side, spoken by the test; mutable: it has a connection."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._server.settimeout(10)
+        self.settings = MqttSettings(
+            name="p", host="127.0.0.1", port=self._server.getsockname()[1], qos=2, connect_timeout=5
+        )
+        self._sock: socket.socket | None = None
+        self._pool = ThreadPoolExecutor(1)
+
+    def opening(self, endpoint: object) -> Future[None]:
+        """Let the endpoint connect, and read its CONNECT."""
+        assert hasattr(endpoint, "open")
+        future: Future[None] = self._pool.submit(endpoint.open)
+        self._sock, _ = self._server.accept()
+        self._sock.settimeout(10)
+        assert self.read()[0] == 0x10
+        return future
+
+    def read(self) -> bytes:
+        """One packet of less than 128 bytes."""
+        head = self._exactly(2)
+        return head + self._exactly(head[1])
+
+    def _exactly(self, size: int) -> bytes:
+        assert self._sock is not None
+        data = b""
+        while len(data) < size:
+            part = self._sock.recv(size - len(data))
+            assert part, "the endpoint hung up"
+            data += part
+        return data
+
+    def write(self, data: bytes) -> None:
+        assert self._sock is not None
+        self._sock.sendall(data)
+
+    def hang_up(self) -> None:
+        if self._sock is not None:
+            self._sock.close()
+
+    def close(self) -> None:
+        self.hang_up()
+        self._server.close()
+        self._pool.shutdown()
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    peer = Peer()
+    yield peer
+    peer.close()
+
+
+REFUSALS = [
+    pytest.param("3.1.1", 1, False, "version 5", id="3.2.2.3-version"),
+    pytest.param("3.1.1", 2, False, "client id", id="3.2.2.3-identifier"),
+    pytest.param("3.1.1", 3, True, "not available", id="3.2.2.3-unavailable"),
+    pytest.param("3.1.1", 4, False, "bad user name or password", id="3.2.2.3-bad-login"),
+    pytest.param("3.1.1", 5, False, "not authorised", id="3.2.2.3-not-authorised"),
+    pytest.param("5", 0x84, False, "version 3.1.1", id="3.2.2.2-version"),
+    pytest.param("5", 0x86, False, "bad user name or password", id="3.2.2.2-bad-login"),
+    pytest.param("5", 0x88, True, "0x88", id="3.2.2.2-unavailable"),
+]
+
+
+@pytest.mark.parametrize(("version", "code", "retryable", "text"), REFUSALS)
+def test_a_refused_connection_says_why(
+    peer: Peer, version: str, code: int, retryable: bool, text: str
+) -> None:
+    settings = MqttSettings(host="127.0.0.1", port=peer.settings.port, version=version)
+    future = peer.opening(open_sink(settings))
+    peer.write(bytes([0x20, 2, 0, code]) if version != "5" else bytes([0x20, 3, 0, code, 0]))
+
+    with pytest.raises(EndpointError, match=text) as caught:
+        future.result(10)
+    assert caught.value.retryable is retryable
+
+
+def test_a_refused_subscription_is_named(peer: Peer) -> None:
+    future = peer.opening(open_source(peer.settings, [Subscription("yes"), Subscription("no/#")]))
+    peer.write(WELCOME)
+    subscribe = peer.read()
+    peer.write(b"\x90\x05" + subscribe[2:4] + b"\x00\x01\x87")
+
+    with pytest.raises(EndpointError, match="'no/#'") as caught:
+        future.result(10)
+    assert "yes" not in str(caught.value)
+    assert not caught.value.retryable
+
+
+def test_hanging_up_instead_of_an_answer_is_worth_another_try(peer: Peer) -> None:
+    future = peer.opening(open_sink(peer.settings))
+    peer.hang_up()
+
+    with pytest.raises(NotConnectedError):
+        future.result(10)
+
+
+PUBACKS = [
+    pytest.param(b"\x40\x02\x00\x01", Outcome.ACCEPTED, "", id="short-form"),
+    pytest.param(b"\x40\x03\x00\x01\x10", Outcome.ACCEPTED, "", id="nobody-listens"),
+    pytest.param(b"\x40\x04\x00\x01\x87\x00", Outcome.REJECTED, "not-authorised", id="forbidden"),
+    pytest.param(b"\x40\x04\x00\x01\x90\x00", Outcome.REJECTED, "topic-invalid", id="topic"),
+    pytest.param(b"\x40\x04\x00\x01\x97\x00", Outcome.RETRY, "", id="quota"),
+]
+
+
+@pytest.mark.parametrize(("reply", "outcome", "rule"), PUBACKS)
+def test_the_reason_of_a_puback_decides(
+    peer: Peer, reply: bytes, outcome: Outcome, rule: str
+) -> None:
+    sink = open_sink(peer.settings)
+    future = peer.opening(sink)
+    peer.write(WELCOME)
+    future.result(10)
+    answer = Answer()
+    sink.send([Message("t", b"", ONCE)], answer)
+    assert peer.read()[0] == 0x32
+    peer.write(reply)
+    (settlement,) = answer.wait()
+    peer.hang_up()
+    sink.close()
+
+    assert (settlement.outcome, settlement.rule) == (outcome, rule)
+
+
+def test_a_qos_2_message_is_accepted_at_the_end_and_not_before(peer: Peer) -> None:
+    sink = open_sink(peer.settings)
+    future = peer.opening(sink)
+    peer.write(WELCOME)
+    future.result(10)
+    answer = Answer()
+    sink.send([Message("t", b"", EXACTLY), Message("u", b"", EXACTLY)], answer)
+    peer.read()
+    peer.read()
+    peer.write(b"\x50\x02\x00\x01" + b"\x50\x04\x00\x02\x87\x00")
+    assert peer.read() == b"\x62\x02\x00\x01"
+    assert not answer.come
+    peer.write(b"\x70\x02\x00\x01")
+    first, second = answer.wait()
+    peer.hang_up()
+    sink.close()
+
+    assert first == ACCEPTED
+    assert second.rule == "not-authorised"
+
+
+def test_what_has_no_answer_when_the_connection_ends_is_to_be_retried(peer: Peer) -> None:
+    sink = open_sink(peer.settings)
+    future = peer.opening(sink)
+    peer.write(WELCOME)
+    future.result(10)
+    answer = Answer()
+    sink.send([Message("t", b"", ONCE), Message("u", b"", ONCE)], answer)
+    peer.read()
+    peer.read()
+    peer.write(b"\x40\x02\x00\x01")
+    peer.hang_up()
+
+    assert answer.wait() == [ACCEPTED, RETRY]
+    sink.close()
+
+
+def test_acknowledgements_go_out_in_the_order_of_arrival(peer: Peer) -> None:
+    source = open_source(peer.settings, [Subscription("t")])
+    future = peer.opening(source)
+    peer.write(WELCOME)
+    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
+    future.result(10)
+    peer.write(b"\x32\x06\x00\x01t\x00\x07\x00")
+    first = receive(source)
+    peer.write(b"\x34\x06\x00\x01t\x00\x08\x00")
+    second = receive(source)
+    second.settle([ACCEPTED])
+    first.settle([RETRY])
+    receive(source).settle([ACCEPTED])
+
+    assert peer.read() == b"\x40\x02\x00\x07"
+    assert peer.read() == b"\x50\x02\x00\x08"
+    peer.write(b"\x62\x02\x00\x08")
+    assert peer.read() == b"\x70\x02\x00\x08"
+    peer.hang_up()
+    source.close()
+
+
+def test_a_qos_2_message_we_have_had_is_not_delivered_again(peer: Peer) -> None:
+    source = open_source(peer.settings, [Subscription("t")])
+    future = peer.opening(source)
+    peer.write(WELCOME)
+    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
+    future.result(10)
+    peer.write(b"\x34\x06\x00\x01t\x00\x08\x00")
+    receive(source).settle([ACCEPTED])
+    assert peer.read() == b"\x50\x02\x00\x08"
+    peer.hang_up()
+    wait_for_loss(source)
+
+    future = peer.opening(source)
+    peer.write(WELCOME_BACK)
+    future.result(10)
+    peer.write(b"\x3c\x06\x00\x01t\x00\x08\x00")
+    assert peer.read() == b"\x50\x02\x00\x08"
+    assert source.receive(QUIET) is None
+    peer.write(b"\x62\x02\x00\x08")
+    assert peer.read() == b"\x70\x02\x00\x08"
+    peer.hang_up()
+    source.close()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"\x36\x05\x00\x01t\x00\x01", id="publish-of-qos-3"),
+        pytest.param(b"\xf0\x00", id="packet-of-no-type"),
+        pytest.param(b"\xe0\x02\x8b\x00", id="disconnect"),
+    ],
+)
+def test_a_broker_that_breaks_off_or_the_protocol_is_lost(peer: Peer, data: bytes) -> None:
+    source = open_source(peer.settings, [Subscription("t")])
+    future = peer.opening(source)
+    peer.write(WELCOME)
+    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
+    future.result(10)
+    peer.write(data)
+
+    assert wait_for_loss(source) == []
+    source.close()
+
+
+def test_messages_of_qos_0_that_had_come_survive_the_loss(peer: Peer) -> None:
+    source = open_source(peer.settings, [Subscription("t")])
+    future = peer.opening(source)
+    peer.write(WELCOME)
+    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
+    future.result(10)
+    peer.write(b"\x30\x05\x00\x01t\x00a" + b"\x32\x07\x00\x01t\x00\x07\x00b")
+    peer.hang_up()
+
+    assert b"a" in [m.payload for m in wait_for_loss(source)]
+    source.close()

@@ -1,0 +1,127 @@
+"""The systems that the conformance suite runs against; a new endpoint adds a class and a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+
+import pytest
+
+from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
+from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.memory import drop_broker
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings import EndpointSettings, MemorySettings, MqttSettings
+from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.model.message import DeliveryMode
+
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class System:
+    """One kind of endpoint with a broker of its own.
+
+    `stop` and `start` end the broker in good order and bring it back; None where there is no
+    broker to end. `spell` joins levels; `rest` is a pattern for all below some levels.
+    """
+
+    settings: EndpointSettings
+    spell: Callable[[tuple[str, ...]], str]
+    rest: Callable[[tuple[str, ...]], str]
+    illegal: str  # an address nothing can be sent to
+    mode: DeliveryMode = DeliveryMode.AT_LEAST_ONCE
+    retained: bool = False
+    stop: Callable[[], None] | None = None
+    start: Callable[[], None] | None = None
+
+    def address(self, *levels: str) -> str:
+        return self.spell(levels)
+
+    def source(self, *levels: str, instance: str = "one", exclude_retained: bool = False) -> Source:
+        """A source of all below `levels`."""
+        subscription = Subscription(self.rest(levels), exclude_retained=exclude_retained)
+        return make_source(self.settings, [subscription], instance=instance)
+
+    def sink(self, instance: str = "one") -> Sink:
+        return make_sink(self.settings, instance=instance)
+
+
+def _slashes(levels: tuple[str, ...]) -> str:
+    return "/".join(levels)
+
+
+def _below(levels: tuple[str, ...]) -> str:
+    return "/".join((*levels, "#"))
+
+
+def _memory(_request: pytest.FixtureRequest) -> System:
+    name = f"conformance-{next(_numbers)}"
+    _request.addfinalizer(lambda: drop_broker(name))
+    return System(
+        MemorySettings(name="memory", broker=name),
+        spell=_slashes,
+        rest=_below,
+        illegal="a/+/b",
+        retained=True,
+    )
+
+
+def _mqtt(request: pytest.FixtureRequest) -> System:
+    broker = request.getfixturevalue("mosquitto")
+    return System(
+        MqttSettings(name="mqtt", host="127.0.0.1", port=broker.port),
+        spell=_slashes,
+        rest=_below,
+        illegal="a/+/b",
+        retained=True,
+        stop=broker.stop,
+        start=broker.start,
+    )
+
+
+def _mqtt_3(request: pytest.FixtureRequest) -> System:
+    system = _mqtt(request)
+    assert isinstance(system.settings, MqttSettings)
+    return replace(system, settings=replace(system.settings, version="3.1.1"))
+
+
+class _Yami4Brokers:
+    """The broker of a test and those that took its place; mutable, it starts and stops them."""
+
+    def __init__(self) -> None:
+        self.url = "tcp://127.0.0.1:0"
+        self._broker: Yami4Broker | None = None
+
+    def start(self) -> None:
+        broker = Yami4Broker(self.url, BrokerOptions(max_client_queue=100_000))
+        broker.__enter__()
+        self.url, self._broker = broker.url, broker
+
+    def stop(self) -> None:
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            broker.__exit__(None, None, None)
+
+
+def _yami4(request: pytest.FixtureRequest) -> System:
+    brokers = _Yami4Brokers()
+    brokers.start()
+    request.addfinalizer(brokers.stop)
+    return System(
+        Yami4Settings(name="yami4", url=brokers.url),
+        spell=".".join,
+        rest=lambda levels: ".".join((*levels, "*")),
+        illegal="a\0b",
+        stop=brokers.stop,
+        start=brokers.start,
+    )
+
+
+SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
+    "memory": _memory,
+    "mqtt-3.1.1": _mqtt_3,
+    "mqtt-5": _mqtt,
+    "yami4": _yami4,
+}
