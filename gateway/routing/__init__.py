@@ -1,0 +1,1 @@
+"""Which routes take a message: patterns, captures, templates and the index over them."""

@@ -1,0 +1,59 @@
+"""One rule of the bridge as frozen values: which names it takes, and what each becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.dialects.base import Dialect, parse_subject
+from gateway.model.subject import Subject
+from gateway.routing.captures import SourcePattern
+from gateway.routing.template import Template
+from gateway.translate.names import Renderer
+
+
+@dataclass(frozen=True)
+class Target:
+    """One destination of a route; `template` None keeps the name and only spells it anew."""
+
+    label: str  # unique in its route: the endpoint's name, numbered when it comes twice
+    endpoint: str
+    renderer: Renderer
+    template: Template | None = None
+
+    @property
+    def system(self) -> str:
+        return self.renderer.dialect.name
+
+    def name_for(self, subject: Subject, captures: dict[str, tuple[str, ...]]) -> str:
+        """What `subject` is called at this target.
+
+        Raises:
+            TranslationError: the target cannot spell it; LimitError: it is too long or too deep.
+        """
+        made = subject if self.template is None else self.template.expand(captures)
+        return self.renderer.render(made)
+
+    def reply_name(self, dialect: Dialect, name: str) -> str:
+        """A reply address of the source's `dialect` as this target's system spells it.
+
+        Raises:
+            SubjectError: it is no legal name at the source; TranslationError: none here.
+        """
+        return self.renderer.render(parse_subject(name, dialect))
+
+
+@dataclass(frozen=True)
+class Route:
+    """A source pattern at an endpoint, its exclusions, and its targets in order."""
+
+    name: str
+    endpoint: str
+    dialect: Dialect
+    source: SourcePattern
+    targets: tuple[Target, ...]
+    excludes: tuple[SourcePattern, ...] = ()
+    take_retained: bool = True
+    archive_payload: bool = False
+
+    def takes(self, levels: tuple[str, ...]) -> bool:
+        return self.source.selects(levels) and not any(x.selects(levels) for x in self.excludes)
