@@ -1,0 +1,1 @@
+"""YAML to checked values; every finding at once, each with its place."""

@@ -1,0 +1,170 @@
+"""Configuration files to endpoints and routes, or all that is wrong with them; it opens nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gateway.config.build import Known, build_routes
+from gateway.config.nodes import Place, did_you_mean, entries, key_faults, load_mapping, place_of
+from gateway.config.reader import Reader
+from gateway.config.schema import ArchiveRef, GatewayRef, RouteRef, legal_name
+from gateway.endpoints.registry import KINDS
+from gateway.endpoints.settings import EndpointSettings
+from gateway.errors import ConfigError, ConfigErrors
+from gateway.routing.route import Route
+
+SECTIONS = ("gateway", "endpoints", "routes", "archive")
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A configuration without errors, ready to run."""
+
+    gateway: GatewayRef
+    endpoints: Mapping[str, EndpointSettings]
+    routes: tuple[Route, ...]
+    archive: ArchiveRef | None
+
+
+def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
+    """Read one file, or all YAML files of a folder in order of their names.
+
+    Raises:
+        ConfigErrors: every finding of every file, in file order.
+    """
+    draft = Draft(environment)
+    for file in _files(path, draft):
+        draft.take(file)
+    return draft.finish(path)
+
+
+class Draft:
+    """What the files said so far; mutable because each file adds to it."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self.findings: list[ConfigError] = []
+        self.endpoints: dict[str, EndpointSettings] = {}
+        self.routes: dict[str, tuple[RouteRef, Reader]] = {}
+        self.gateway: GatewayRef | None = None
+        self.archive: ArchiveRef | None = None
+        self._environment = environment
+        self._named: set[str] = set()  # endpoints that are written, right or wrong
+
+    def take(self, path: Path) -> None:
+        """Add the content of one file."""
+        try:
+            root = load_mapping(path)
+        except ConfigError as error:
+            self.findings.append(error)
+            return
+        reader = Reader(str(path), self._environment)
+        reader.findings += key_faults(str(path), root)
+        for key, node in entries(root):
+            if key.value not in SECTIONS:
+                place = place_of(str(path), key)
+                hint = did_you_mean(key.value, SECTIONS)
+                reason = f"unknown section {key.value!r}"
+                reader.findings.append(place.error("unknown-section", reason, hint))
+            else:
+                getattr(self, f"_take_{key.value}")(reader, node, (key.value,))
+        self.findings += reader.findings
+
+    def finish(self, path: Path) -> Configuration:
+        """The configuration of all files; raises ConfigErrors when anything is wrong."""
+        routes: list[Route] = []
+        known = Known(self.endpoints, self._named)
+        for name, (ref, reader) in self.routes.items():
+            before = len(reader.findings)
+            routes += build_routes(name, ref, known, reader)
+            self.findings += reader.findings[before:]
+        if not self.routes and not self.findings:
+            place = Place(str(path), 1, 1)
+            hint = "add a section `routes:`"
+            self.findings.append(place.error("no-routes", "there is no route", hint))
+        if self.findings:
+            ordered = sorted(self.findings, key=lambda each: (each.path, each.line, each.column))
+            raise ConfigErrors(ordered)
+        gateway = self.gateway or GatewayRef()
+        return Configuration(gateway, self.endpoints, tuple(routes), self.archive)
+
+    def _take_gateway(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        self.gateway = reader.read(node, GatewayRef, at)
+        if self.gateway is not None and not legal_name(self.gateway.name):
+            _report_name(reader, (*at, "name"), self.gateway.name)
+
+    def _take_archive(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        self.archive = reader.read(node, ArchiveRef, at)
+
+    def _take_endpoints(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        for name, child in _named(reader, node, at):
+            self._named.add(name)
+            if name in self.endpoints:
+                reader.report((*at, name), "duplicate", f"endpoint {name!r} is in another file too")
+            elif (settings := _read_endpoint(reader, child, (*at, name), name)) is not None:
+                self.endpoints[name] = settings
+
+    def _take_routes(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        for name, child in _named(reader, node, at):
+            if name in self.routes:
+                reader.report((*at, name), "duplicate", f"route {name!r} is in another file too")
+            elif (ref := reader.read(child, RouteRef, (*at, name))) is not None:
+                self.routes[name] = (ref, reader)
+
+
+def _files(path: Path, draft: Draft) -> Sequence[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
+    if not files:
+        place = Place(str(path), 1, 1)
+        draft.findings.append(place.error("empty", "the folder has no .yaml file"))
+    return files
+
+
+def _named(reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> list[tuple[str, yaml.Node]]:
+    """The entries of a section whose keys are names that we can use everywhere."""
+    reader.places[at] = place_of(reader.path, node)
+    if not isinstance(node, yaml.MappingNode):
+        reader.report(at, "type", f"{at[-1]}: expected names with their settings")
+        return []
+    reader.findings += key_faults(reader.path, node)
+    named: list[tuple[str, yaml.Node]] = []
+    for key, child in entries(node):
+        reader.places[(*at, key.value)] = place_of(reader.path, key)
+        if legal_name(key.value):
+            named.append((key.value, child))
+        else:
+            _report_name(reader, (*at, key.value), key.value)
+    return named
+
+
+def _read_endpoint(
+    reader: Reader, node: yaml.Node, at: tuple[str, ...], name: str
+) -> EndpointSettings | None:
+    if not isinstance(node, yaml.MappingNode):
+        reader.report(at, "type", "expected a mapping with `kind` and its settings")
+        return None
+    kinds = [value for key, value in entries(node) if key.value == "kind"]
+    if not kinds:
+        reader.report(at, "missing-field", "missing field 'kind'", did_you_mean("", KINDS))
+        return None
+    kind = reader.read(kinds[0], str, (*at, "kind"))
+    if kind is None:
+        return None
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS)
+        reader.report((*at, "kind"), "choice", f"unknown kind {kind!r}", hint)
+        return None
+    settings: Any = KINDS[kind].settings
+    return reader.read(node, settings, at, given={"kind": None, "name": name})
+
+
+def _report_name(reader: Reader, at: tuple[str, ...], name: str) -> None:
+    hint = "use letters, digits, '-', '_' and '.', at most 64, the first a letter or digit"
+    reader.report(at, "bad-name", f"{name!r} is no legal name", hint)

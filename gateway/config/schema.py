@@ -1,0 +1,91 @@
+"""What a configuration may say, declared once: the loader and the JSON Schema read it from here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def legal_name(text: str) -> bool:
+    """Names of gateways, endpoints and routes: they stand in file names, metrics and logs."""
+    return _NAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRef:
+    """Where a route takes messages from."""
+
+    endpoint: str = field(metadata={"doc": "name of an endpoint"})
+    pattern: str = field(
+        metadata={"doc": "subscription in the endpoint's dialect; {name} and {name...} capture"}
+    )
+    exclude: tuple[str, ...] = field(
+        default=(), metadata={"doc": "patterns of names that this route leaves alone"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRef:
+    """Where a route sends messages to, and under which name."""
+
+    endpoint: str = field(metadata={"doc": "name of an endpoint"})
+    template: str | None = field(
+        default=None,
+        metadata={"doc": "name to send to, with the captures; without it the name is kept"},
+    )
+    escape: Literal["escape", "reject", "replace"] = field(
+        default="escape", metadata={"doc": "what happens to characters the target cannot spell"}
+    )
+    length: Literal["refuse", "shorten"] = field(
+        default="refuse", metadata={"doc": "what happens to names past the target's limits"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteRef:
+    """One rule of the bridge: names that match `from` go to every `to`."""
+
+    sources: tuple[SourceRef, ...] = field(
+        metadata={"key": "from", "doc": "where messages come from"}
+    )
+    targets: tuple[TargetRef, ...] = field(metadata={"key": "to", "doc": "where they go"})
+    retained: Literal["ignore", "forward"] = field(
+        default="forward",
+        metadata={"doc": "messages the source broker kept from before: leave them, or take them"},
+    )
+    archive_payload: bool = field(
+        default=False, metadata={"doc": "keep payload and headers in the archive rows"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveRef:
+    """Where the record of the traffic goes."""
+
+    path: str = field(metadata={"doc": "folder; it is made when absent"})
+    sync: Literal["batch", "interval"] = field(
+        default="batch",
+        metadata={"doc": "batch: on disk before the source is settled; interval: within a second"},
+    )
+    segment_seconds: float = field(
+        default=60.0, metadata={"minimum": 1, "doc": "age at which a segment is closed"}
+    )
+    segment_bytes: int = field(
+        default=64 << 20, metadata={"minimum": 1 << 16, "doc": "size at which a segment is closed"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayRef:
+    """The process itself."""
+
+    name: str = field(
+        default="gateway", metadata={"doc": "stands in archive rows and origin paths; unique"}
+    )
+    stop_seconds: float = field(
+        default=8.0,
+        metadata={"minimum": 0, "maximum": 600, "doc": "time to finish what is in hand on SIGTERM"},
+    )

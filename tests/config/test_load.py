@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gateway.config.load import Configuration, load
+from gateway.errors import ConfigError, ConfigErrors
+
+ENDPOINTS = """\
+endpoints:
+  plant: {kind: memory, dialect: mqtt}
+  ems: {kind: memory, dialect: ems}
+"""
+ROUTE = """\
+routes:
+  orders:
+    from: {endpoint: plant, pattern: "orders/{region}/{rest...}"}
+    to: {endpoint: ems, template: "ORDERS.{region}.{rest...}"}
+"""
+
+
+def read(folder: Path, text: str, **environment: str) -> Configuration:
+    file = folder / "gateway.yaml"
+    file.write_text(text)
+    return load(file, environment)
+
+
+def findings(folder: Path, text: str, **environment: str) -> list[ConfigError]:
+    with pytest.raises(ConfigErrors) as caught:
+        read(folder, text, **environment)
+    return caught.value.findings
+
+
+def test_a_good_file_becomes_endpoints_and_routes(tmp_path: Path) -> None:
+    configuration = read(tmp_path, ENDPOINTS + ROUTE)
+
+    (route,) = configuration.routes
+    assert (route.name, route.endpoint, route.source.subscription) == (
+        "orders",
+        "plant",
+        "orders/+/#",
+    )
+    assert [target.endpoint for target in route.targets] == ["ems"]
+    assert configuration.archive is None
+    assert configuration.gateway.name == "gateway"
+
+
+def test_a_folder_is_read_as_one_configuration(tmp_path: Path) -> None:
+    (tmp_path / "10-endpoints.yaml").write_text(ENDPOINTS)
+    (tmp_path / "20-routes.yml").write_text(ROUTE)
+    (tmp_path / "notes.txt").write_text("not: [read")
+
+    assert [route.name for route in load(tmp_path).routes] == ["orders"]
+
+
+WRONG = [
+    pytest.param(
+        ENDPOINTS + "routs:\n", 4, 1, "unknown-section", "did you mean 'routes'?", id="section"
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqqt}\n", 2, 17, "choice", "did you mean 'mqtt'?", id="kind"
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, hots: x}\n", 2, 23, "unknown-field",
+        "did you mean 'host'?", id="field",
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, port: 99999}\n", 2, 29, "range", "", id="range"
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, port: many}\n", 2, 29, "type", "", id="not-a-number"
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, port: 1, port: 2}\n", 2, 32, "duplicate-key", "",
+        id="twice",
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, password: hunter2}\n", 2, 33, "plain-secret",
+        "write ${env:NAME} or ${file:/path}", id="plain-secret",
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, password: '${env:PASS}'}\n", 2, 33, "missing-secret",
+        "set the variable, or mount the file, before the gateway starts", id="missing-secret",
+    ),
+    pytest.param(
+        "endpoints:\n\tplant: {}\n", 2, 1, "syntax", "indent with spaces, not tabs", id="tab"
+    ),
+    pytest.param("[1, 2]\n", 1, 1, "not-a-mapping", "", id="a-list"),
+    pytest.param("", 1, 1, "empty", "write endpoints and routes", id="empty"),
+    pytest.param(
+        ENDPOINTS + "routes:\n  r:\n    from: {endpoint: plant, pattern: a}\n", 5, 3,
+        "missing-field", "where they go", id="no-target",
+    ),
+    pytest.param(
+        ENDPOINTS + ROUTE.replace("endpoint: ems", "endpoint: emms"), 7, 20, "unknown-endpoint",
+        "did you mean 'ems'?", id="unknown-endpoint",
+    ),
+    pytest.param(
+        ENDPOINTS + ROUTE.replace("{region}.{rest", "{regoin}.{rest"), 7, 35, "unknown-capture", "",
+        id="unknown-capture",
+    ),
+    pytest.param(
+        ENDPOINTS + ROUTE.replace("orders/{region}", "orders+/{region}"), 6, 38,
+        "wildcard-in-element", "", id="illegal-pattern",
+    ),
+    pytest.param(ENDPOINTS + ROUTE.replace("orders:", "or ders:"), 5, 3, "bad-name", "", id="name"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line", "column", "rule", "hint"), WRONG)
+def test_a_finding_has_its_place(
+    tmp_path: Path, text: str, line: int, column: int, rule: str, hint: str
+) -> None:
+    found = findings(tmp_path, text)[0]
+
+    assert (found.line, found.column, found.rule) == (line, column, rule)
+    assert hint in found.hint
+    assert str(found).startswith(f"{tmp_path / 'gateway.yaml'}:{line}:{column}: ")
+
+
+def test_all_findings_come_at_once_in_file_order(tmp_path: Path) -> None:
+    text = """\
+endpoints:
+  plant: {kind: mqtt, port: 70000, qos: 3}
+  ems: {kind: memory, dialect: emms}
+routes:
+  a:
+    from: {endpoint: nowhere, pattern: x}
+    to: {endpoint: ems}
+    colour: red
+  b:
+    from: {endpoint: plant, pattern: "a/#/b"}
+    to: {endpoint: elsewhere}
+"""
+    found = findings(tmp_path, text)
+
+    places = [(each.line, each.column) for each in found]
+    assert places == sorted(places)
+    assert {"range", "choice", "unknown-field", "unknown-endpoint"} <= {each.rule for each in found}
+
+
+def test_a_secret_is_resolved_and_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("hunter2\n")
+    text = ENDPOINTS.replace(
+        "kind: memory, dialect: mqtt",
+        f"kind: mqtt, username: '${{env:WHO}}', password: '${{file:{file}}}'",
+    )
+
+    plant = read(tmp_path, text + ROUTE, WHO="me").endpoints["plant"]
+
+    assert getattr(plant, "username", None) == "me"
+    assert getattr(plant, "password", None) == "hunter2"
+    assert "hunter2" not in repr(plant)
+
+
+def test_merged_mappings_and_anchors_work(tmp_path: Path) -> None:
+    text = """\
+endpoints:
+  a: &broker {kind: mqtt, host: example, port: 1884}
+  b: {<<: *broker, port: 1885}
+routes:
+  r:
+    from: {endpoint: a, pattern: x}
+    to: {endpoint: b}
+"""
+    endpoints = read(tmp_path, text).endpoints
+
+    assert [getattr(endpoints[name], "port", 0) for name in "ab"] == [1884, 1885]
+
+
+def test_an_alias_bomb_is_a_finding(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+
+    assert findings(tmp_path, "\n".join(lines))[0].rule == "too-large"
+
+
+def test_a_deep_file_is_a_finding(tmp_path: Path) -> None:
+    assert findings(tmp_path, "a: " + "[" * 50_000)[0].rule in {"syntax", "too-large"}
+
+
+def test_a_huge_file_is_a_finding_and_is_not_read_whole(tmp_path: Path) -> None:
+    file = tmp_path / "huge.yaml"
+    with file.open("wb") as sparse:
+        sparse.truncate(1 << 30)
+
+    with pytest.raises(ConfigErrors, match="larger than"):
+        load(file)
+
+
+def test_a_file_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors, match="cannot read the file: No such file"):
+        load(tmp_path / "absent.yaml")
+
+
+def test_a_folder_without_yaml_is_a_finding(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors, match=r"has no \.yaml file"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe\x00", b"a: \x00", os.urandom(4096)], ids=["utf", "nul", "noise"]
+)
+def test_bytes_that_are_no_text_are_a_finding(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_bytes(data)
+
+    with pytest.raises(ConfigErrors):
+        load(file)
