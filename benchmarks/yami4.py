@@ -1,0 +1,114 @@
+"""Messages a second through our YAMI4 broker: broker, publisher and subscriber, a process each.
+
+    python benchmarks/yami4.py [--messages N] [--rate R] [--max-client-queue N] [--broker URL]
+
+The window paces the publisher to the broker, not to the subscriber: with a short
+`--max-client-queue` messages are lost, and of the confirmed ones as many are to be sent again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing as mp
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from multiprocessing.connection import Connection
+from threading import Event
+
+from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
+from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+
+BATCH = 256
+TAGS = 100
+PATIENCE = 5.0  # seconds without a message after which the rest counts as lost
+
+
+def serve(ready: Connection, queue: int) -> None:
+    broker = Yami4Broker(options=BrokerOptions(max_client_queue=queue))
+    ready.send(broker.url)
+    broker.run()
+
+
+def publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) -> float:
+    """Send `count` messages and return how long it took until the last was settled."""
+    headers = PLAIN if mode is DeliveryMode.AT_MOST_ONCE else Headers(mode=mode)
+    payload = bytes(size)
+    batches = [
+        [Message(f"bench.t{n % TAGS}", payload, headers) for n in range(start, start + BATCH)]
+        for start in range(0, BATCH * 8, BATCH)
+    ]
+    left = count // BATCH
+    done = Event()
+    retried = 0
+
+    def settled(settlements: Sequence[Settlement]) -> None:
+        nonlocal left, retried
+        retried += sum(each.outcome is not Outcome.ACCEPTED for each in settlements)
+        left -= 1
+        if not left:
+            done.set()
+
+    with closing(Yami4Sink(Yami4Settings(url=url, rate=rate))) as sink:
+        sink.open()
+        start = time.perf_counter()
+        for number in range(count // BATCH):
+            sink.send(batches[number % len(batches)], settled)
+        assert done.wait(60)
+        if retried:
+            print(f"to be sent again: {retried}")
+        return time.perf_counter() - start
+
+
+def measure_publish(
+    url: str, count: int, size: int, rate: float, mode: DeliveryMode
+) -> tuple[float, int]:
+    """Return messages a second at the subscriber, decoded, and how many never came."""
+    source = Yami4Source(Yami4Settings(url=url), [Subscription("bench.*")])
+    with closing(source):
+        source.open()
+        sender = mp.get_context("fork").Process(target=publish, args=(url, count, size, rate, mode))
+        sender.start()
+        received, first, last = 0, 0.0, 0.0
+        while received < count and (batch := source.receive(PATIENCE)) is not None:
+            last = time.perf_counter()
+            first = first or last
+            received += len(batch.messages)
+            batch.settle([ACCEPTED] * len(batch.messages))
+        sender.join()
+    return received / (last - first or 1), count - received
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=256_000)
+    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--rate", type=float, default=0.0)
+    parser.add_argument("--max-client-queue", type=int, default=1_000_000, help="of our broker")
+    parser.add_argument("--broker", help="URL of another broker")
+    args = parser.parse_args()
+    count = args.messages // BATCH * BATCH
+    ours, theirs = mp.Pipe()
+    broker = mp.get_context("fork").Process(
+        target=serve, args=(theirs, args.max_client_queue), daemon=True
+    )
+    broker.start()
+    url = args.broker or ours.recv()
+    for mode, name in (
+        (DeliveryMode.AT_MOST_ONCE, "publish"),
+        (DeliveryMode.AT_LEAST_ONCE, "publish_confirm"),
+    ):
+        speed, lost = measure_publish(url, count, args.size, args.rate, mode)
+        print(f"{name} to subscriber, decoded: {speed:,.0f} msg/s, lost {lost}")
+    alone = publish(url, count, args.size, args.rate, DeliveryMode.AT_LEAST_ONCE)
+    print(f"publish_confirm, pipelined, no subscriber: {count / alone:,.0f} msg/s")
+    broker.terminate()
+    broker.join()
+
+
+if __name__ == "__main__":
+    main()

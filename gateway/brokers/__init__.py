@@ -1,0 +1,1 @@
+"""Small brokers for trials, the demo and the tests; no production promises."""

@@ -1,0 +1,1 @@
+"""YAMI4 on the wire: frames, typed parameters and message headers."""

@@ -1,0 +1,193 @@
+"""YAMI4 frames: bytes to whole messages and back. No sockets, no clock, no threads.
+
+A message is a header and a body, cut into frames of a 16-byte head and a payload. What the
+header and the body say is not looked at here.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from gateway.errors import WireError
+
+Packet: TypeAlias = tuple[bytes, bytes]  # header, body
+
+HEAD: Final = struct.Struct("<iiii")  # wire id, frame number, header size, payload size
+MAX_FRAME: Final = 4096  # bytes with the head; what every peer sends by default
+WORD: Final = 4
+_FRAME_PAYLOAD: Final = MAX_FRAME - HEAD.size
+_SINGLE: Final = -1  # frame number of a message of one frame
+_NEVER: Final = (0, -(2**31))  # numbers no whole message has; such frames are dropped
+_FRAME_COST: Final = 128  # what a waiting frame takes beside its payload
+
+
+def encode_message(wire_id: int, header: bytes, body: bytes, max_frame: int = MAX_FRAME) -> bytes:
+    """Cut one message into frames; the body must hold at least one word."""
+    size = len(header) + len(body)
+    if size + HEAD.size <= max_frame:
+        return b"".join((HEAD.pack(wire_id, _SINGLE, len(header), size), header, body))
+    return _encode_frames(wire_id, len(header), header + body, max_frame - HEAD.size)
+
+
+def _encode_frames(wire_id: int, header_size: int, content: bytes, step: int) -> bytes:
+    parts: list[bytes] = []
+    for number, start in enumerate(range(0, len(content), step), start=1):
+        payload = content[start : start + step]
+        signed = -number if start + step >= len(content) else number
+        parts += (HEAD.pack(wire_id, signed, header_size, len(payload)), payload)
+    return b"".join(parts)
+
+
+def next_wire_id(wire_id: int) -> int:
+    """Count 1, 2, 3 and start again before the sign changes."""
+    return wire_id % 0x7FFFFFFF + 1
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLimits:
+    """What one connection may make us hold."""
+
+    payload: int = 16 << 20  # bytes of one frame
+    message: int = 16 << 20  # bytes of one message of several frames
+    held: int = 32 << 20  # bytes of all messages still incomplete, with what their frames cost
+    incomplete: int = 256  # messages begun and not finished
+
+
+DEFAULT_LIMITS: Final = FrameLimits()
+
+
+@dataclass(slots=True)
+class _Incomplete:
+    """The frames of one message that have arrived; it grows until the last gap is filled."""
+
+    payloads: dict[int, bytes] = field(default_factory=dict)
+    header_size: int = 0
+    last: int = 0  # number of the last frame, once known
+    size: int = 0  # of all that has arrived
+    kept: int = 0  # of what is in `payloads`: nothing once the message is too large
+
+
+class FrameDecoder:
+    """Collects bytes in any slices and hands out whole messages; keeps what is incomplete.
+
+    A protocol error ends the stream for good: `feed` returns the messages before it and leaves
+    the error in `fault`, or raises it when there were none. Frames numbered 0 or INT_MIN are
+    dropped, as they belong to no message that could ever be whole. With `skip_large`, a message of
+    several frames that is over its limit is passed over, and counted in `skipped`, and no error.
+    """
+
+    def __init__(self, limits: FrameLimits = DEFAULT_LIMITS, *, skip_large: bool = False) -> None:
+        self.fault: WireError | None = None
+        self.skipped = 0
+        self._limits, self._skip_large = limits, skip_large
+        self._rest = bytearray()
+        self._needed = 0  # bytes of `_rest` below which no frame can be whole
+        self._messages: dict[int, _Incomplete] = {}
+        self._collected = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes kept for frames and messages that are not whole yet."""
+        return len(self._rest) + self._collected
+
+    def feed(self, data: bytes) -> list[Packet]:
+        if self.fault is not None:
+            raise self.fault
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._needed:
+                return []
+            data = bytes(self._rest)
+            self._rest.clear()
+        packets: list[Packet] = []
+        try:
+            self._cut(data, packets)
+        except WireError as error:
+            self.fault = error
+            self._rest.clear()
+            self._messages.clear()
+            self._collected = 0
+            if not packets:
+                raise
+        return packets
+
+    def _cut(self, data: bytes, packets: list[Packet]) -> None:
+        unpack, maximum, end = HEAD.unpack_from, self._limits.payload, len(data)
+        offset, needed = 0, HEAD.size
+        while end - offset >= HEAD.size:
+            wire_id, number, header_size, size = unpack(data, offset)
+            if not 0 < size <= maximum or size % WORD:
+                raise WireError(f"yami4: payload size {size} is outside 4..{maximum}, step 4")
+            start = offset + HEAD.size
+            stop = start + size
+            if stop > end:
+                needed = HEAD.size + size
+                break
+            if number == _SINGLE:
+                _check_header_size(header_size, size)
+                body = start + header_size
+                packets.append((data[start:body], data[body:stop]))
+            elif number not in _NEVER:
+                self._collect(wire_id, number, header_size, data[start:stop], packets)
+            offset = stop
+        if offset < end:
+            self._rest += memoryview(data)[offset:]
+        self._needed = needed
+
+    def _collect(
+        self, wire_id: int, number: int, header_size: int, payload: bytes, packets: list[Packet]
+    ) -> None:
+        message = self._messages.get(wire_id)
+        if message is None:
+            if len(self._messages) >= self._limits.incomplete:
+                raise WireError(f"yami4: {self._limits.incomplete} messages are incomplete")
+            message = self._messages[wire_id] = _Incomplete()
+        self._keep(message, wire_id, number, payload)
+        if abs(number) == 1:
+            message.header_size = header_size
+        if len(message.payloads) == message.last:
+            self._forget(wire_id, message)
+            _check_header_size(message.header_size, message.size)
+            if message.kept < message.size:
+                self.skipped += 1
+                return
+            content = b"".join(message.payloads[n] for n in range(1, message.last + 1))
+            packets.append((content[: message.header_size], content[message.header_size :]))
+
+    def _keep(self, message: _Incomplete, wire_id: int, number: int, payload: bytes) -> None:
+        index = abs(number)
+        if number < 0:
+            if message.last or index < max(message.payloads, default=0):
+                raise WireError(f"yami4: message {wire_id} has two ends, {message.last}, {index}")
+            message.last = index
+        if index in message.payloads or (message.last and index > message.last):
+            raise WireError(f"yami4: frame {index} of message {wire_id} has no place in it")
+        message.size += len(payload)
+        if message.size > self._limits.message:
+            self._drop(wire_id, message)
+            payload = b""
+        message.payloads[index] = payload
+        message.kept += len(payload)
+        self._collected += len(payload) + _FRAME_COST
+        if self._collected > self._limits.held:
+            raise WireError(f"yami4: incomplete messages are over {self._limits.held} bytes")
+
+    def _drop(self, wire_id: int, message: _Incomplete) -> None:
+        """Free what has come of a message that is too large; only its numbers stay."""
+        if not self._skip_large:
+            raise WireError(f"yami4: message {wire_id} is over {self._limits.message} bytes")
+        if message.kept:
+            message.payloads = dict.fromkeys(message.payloads, b"")
+            self._collected -= message.kept
+            message.kept = 0
+
+    def _forget(self, wire_id: int, message: _Incomplete) -> None:
+        del self._messages[wire_id]
+        self._collected -= message.kept + _FRAME_COST * len(message.payloads)
+
+
+def _check_header_size(header_size: int, size: int) -> None:
+    if not 0 <= header_size < size or header_size % WORD:
+        raise WireError(f"yami4: header size {header_size} is outside 0..{size - WORD}, step 4")

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.endpoints.yami4.bodies import UNDECODED, BodyReader, BodyWriter, find_fault
+from gateway.errors import TranslationError
+from gateway.model.message import PLAIN, DeliveryMode, Headers, Payload, Value
+from gateway.wire.yami4.parameters import (
+    EMPTY,
+    WORD,
+    Code,
+    blob,
+    decode_parameters,
+    encode_parameters,
+    entry_head,
+)
+
+FULL = Headers(
+    mode=DeliveryMode.EXACTLY_ONCE,
+    retained=True,
+    redelivered=True,
+    priority=9,
+    expiry=1_800_000_000_000_000,
+    time=5,
+    content_type="text/plain",
+    correlation_id=b"\0\1",
+    reply_to="a.b,c",
+    source_id="ID:1",
+    origin=("gw1", "gw2"),
+    properties={"a": 1, "b": {"c": [True, False]}, "d": b"x"},
+)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
+NAMES = st.one_of(TEXT, st.sampled_from(["payload", "_gateway", "version"]))
+SCALARS: st.SearchStrategy[Value] = st.one_of(
+    st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), TEXT, st.binary()
+)
+MAPS = st.dictionaries(
+    NAMES, st.one_of(SCALARS, st.dictionaries(NAMES, SCALARS, max_size=3)), max_size=4
+)
+PAYLOADS: st.SearchStrategy[Payload] = st.one_of(st.binary(), TEXT, MAPS)
+HEADERS = st.one_of(
+    st.just(PLAIN),
+    st.just(FULL),
+    st.builds(
+        Headers,
+        priority=st.none() | st.integers(0, 9),
+        correlation_id=st.none() | TEXT | st.binary(),
+        reply_to=st.none() | TEXT,
+        origin=st.lists(TEXT, max_size=3).map(tuple),
+        properties=st.dictionaries(TEXT, SCALARS, max_size=3),
+    ),
+)
+
+
+@given(st.lists(st.tuples(PAYLOADS, HEADERS), max_size=6))
+def test_what_is_written_is_read_again(rows: list[tuple[Payload, Headers]]) -> None:
+    writer, reader = BodyWriter(), BodyReader()
+    for payload, headers in rows:
+        body = writer.write(payload, headers)
+        assert len(body) % 4 == 0
+        assert reader.read(body) == (payload, headers)
+        assert BodyReader().read(body + bytes(4)) == (payload, headers)  # trailing bytes
+
+
+@given(MAPS)
+def test_a_foreign_body_read_and_written_stays_as_it_was(values: dict[str, Value]) -> None:
+    body = encode_parameters(values)
+    payload, headers = BodyReader().read(body)
+
+    if "_gateway" not in values:
+        assert BodyWriter().write(payload, headers) == body
+    assert BodyReader().read(BodyWriter().write(payload, headers)) == (payload, headers)
+
+
+@given(st.binary(max_size=200))
+def test_any_body_is_read(body: bytes) -> None:
+    payload, headers = BodyReader().read(body)
+
+    assert payload == body or headers.properties.get(UNDECODED) is None
+
+
+@given(PAYLOADS, HEADERS, st.data())
+def test_a_damaged_body_is_read(payload: Payload, headers: Headers, data: st.DataObject) -> None:
+    body = bytearray(BodyWriter().write(payload, headers))
+    body[data.draw(st.integers(0, len(body) - 1))] ^= data.draw(st.integers(1, 255))
+    reader = BodyReader()
+
+    assert reader.read(bytes(body)) == reader.read(bytes(body))
+
+
+FOREIGN = [
+    pytest.param({}, {}, id="empty"),
+    pytest.param({"payload": b"x"}, b"x", id="bytes"),
+    pytest.param({"payload": "x"}, "x", id="text"),
+    pytest.param({"payload": 5}, {"payload": 5}, id="payload-of-another-type"),
+    pytest.param({"payload": {"a": 1}}, {"payload": {"a": 1}}, id="payload-nested"),
+    pytest.param({"payload": b"x", "a": 1}, {"payload": b"x", "a": 1}, id="payload-and-more"),
+    pytest.param({"_gateway": 1}, {"_gateway": 1}, id="reserved-name-of-another-type"),
+    pytest.param({"_gateway": {"version": 2}}, {"_gateway": {"version": 2}}, id="later-version"),
+    pytest.param(
+        {"_gateway": {"version": 1, "mode": "x"}},
+        {"_gateway": {"version": 1, "mode": "x"}},
+        id="wrong-type-inside",
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "payload"), FOREIGN)
+def test_foreign_bodies(values: dict[str, Value], payload: Payload) -> None:
+    assert BodyReader().read(encode_parameters(values)) == (payload, PLAIN)
+
+
+def test_a_body_that_is_no_parameters_is_a_payload_with_a_mark() -> None:
+    payload, headers = BodyReader().read(b"\xff" * 8)
+
+    assert (payload, headers.properties) == (b"\xff" * 8, {UNDECODED: True})
+
+
+def test_text_that_is_no_utf_8_is_a_payload_with_a_mark() -> None:
+    body = WORD.pack(1) + entry_head("payload", Code.STRING) + blob(b"\xff")
+
+    assert BodyReader().read(body) == (body, Headers(properties={UNDECODED: True}))
+
+
+def test_what_a_message_looks_like_to_others() -> None:
+    writer = BodyWriter()
+
+    assert writer.write({}, PLAIN) == EMPTY
+    assert decode_parameters(writer.write(b"x", PLAIN)) == {"payload": b"x"}
+    assert decode_parameters(writer.write({"a": 1}, Headers(priority=4))) == {
+        "a": 1,
+        "_gateway": {"version": 1, "priority": 4},
+    }
+    assert decode_parameters(writer.write({"payload": "x"}, PLAIN)) == {
+        "payload": {"payload": "x"},
+        "_gateway": {"version": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("payload", "headers", "rule"),
+    [
+        pytest.param({"a": None}, PLAIN, "null-value", id="none"),
+        pytest.param(b"", Headers(properties={"a": None}), "null-value", id="none-in-properties"),
+        pytest.param({"a": [1, "x"]}, PLAIN, "mixed-list", id="mixed-list"),
+        pytest.param("\ud800", PLAIN, "not-utf-8", id="text"),
+        pytest.param(b"", Headers(time=2**63), "integer-range", id="time"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(payload: Payload, headers: Headers, rule: str) -> None:
+    with pytest.raises(TranslationError) as caught:
+        BodyWriter().write(payload, headers)
+
+    assert caught.value.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("address", "rule"),
+    [("a.b,c", ""), ("", ""), ("é", ""), ("a\0", "nul"), ("\ud800", "not-utf-8")],
+)
+def test_addresses(address: str, rule: str) -> None:
+    assert find_fault(address) == rule

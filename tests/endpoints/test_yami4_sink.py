@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from threading import Event, Lock, Thread
+from time import monotonic
+
+import pytest
+
+from gateway.brokers.yami4 import BrokerOptions, OverflowPolicy, Yami4Broker
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink
+from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.errors import NotConnectedError
+from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, RETRY, Outcome
+from gateway.wire.yami4.messages import Heading
+from tests.brokers.yami4_client import Client
+from tests.endpoints.exchange import Answer, collect, opened, send
+from tests.endpoints.yami4_scripted import refuse, reply, scripted
+
+HASTY = Yami4Settings(answer_timeout=0.5, heartbeat=0.1, connect_timeout=2.0, drain_timeout=0.2)
+SURE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+MODES = pytest.mark.parametrize("headers", [PLAIN, SURE], ids=["publish", "publish_confirm"])
+
+
+@pytest.fixture
+def broker() -> Iterator[Yami4Broker]:
+    with Yami4Broker(options=BrokerOptions(max_client_queue=10_000)) as broker:
+        yield broker
+
+
+def sink_of(url: str, settings: Yami4Settings = HASTY) -> Yami4Sink:
+    return open_sink(replace(settings, url=url))
+
+
+def say(count: int, headers: Headers, tags: str = "a") -> list[Message]:
+    return [Message(tags, str(number).encode(), headers) for number in range(count)]
+
+
+def numbers(messages: list[Message]) -> list[int]:
+    return [int(bytes(message.payload)) for message in messages if type(message.payload) is bytes]
+
+
+@MODES
+@pytest.mark.parametrize("window", [1, 2, 5, 128])
+def test_all_arrive_in_order_through_any_window(
+    broker: Yami4Broker, headers: Headers, window: int
+) -> None:
+    source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a")])
+    sink = sink_of(broker.url, replace(HASTY, window=window))
+    with opened(source, sink):
+        assert send(sink, *say(500, headers)) == [ACCEPTED] * 500
+        got = collect(source, 500)
+
+    assert numbers(got) == list(range(500))
+    assert all(message.headers == headers for message in got[:500])
+
+
+def test_both_ways_of_publishing_mix(broker: Yami4Broker) -> None:
+    source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a")])
+    sink = sink_of(broker.url, replace(HASTY, window=16))
+    messages = [
+        Message("a", str(number).encode(), SURE if number % 3 else PLAIN) for number in range(300)
+    ]
+    with opened(source, sink):
+        assert send(sink, *messages) == [ACCEPTED] * 300
+        assert numbers(collect(source, 300)) == list(range(300))
+
+
+def test_every_kind_of_payload_crosses(broker: Yami4Broker) -> None:
+    source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a.*")])
+    sink = sink_of(broker.url)
+    headers = Headers(
+        mode=DeliveryMode.AT_LEAST_ONCE, reply_to="x.y", origin=("gw",), properties={"k": [1, 2]}
+    )
+    messages = [
+        Message("a.1", b"bytes", headers),
+        Message("a.2", "text", headers),
+        Message("a.3,b", {"v": 42, "deep": {"list": ["x", "y"]}}, headers),
+        Message("a.4", {}, PLAIN),
+        Message("a.5", bytes(1_000_000), PLAIN),
+    ]
+    with opened(source, sink):
+        assert send(sink, *messages) == [ACCEPTED] * 5
+        assert collect(source, 5) == messages
+
+
+def test_what_cannot_be_sent_is_rejected_and_its_neighbours_go(broker: Yami4Broker) -> None:
+    source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a")])
+    sink = sink_of(broker.url, replace(HASTY, max_message=4096))
+    with opened(source, sink):
+        verdicts = send(
+            sink,
+            Message("a", b"1", SURE),
+            Message("a\0b", b"", SURE),
+            Message("\ud800", b"", PLAIN),
+            Message("a", {"n": None}, SURE),
+            Message("a", bytes(5000), PLAIN),
+            Message("a", b"2", PLAIN),
+        )
+        got = collect(source, 2)
+
+    assert numbers(got) == [1, 2]
+    assert [verdict.rule for verdict in verdicts] == [
+        "",
+        "nul",
+        "not-utf-8",
+        "null-value",
+        "message-size",
+        "",
+    ]
+    assert "limit 4096" in verdicts[4].reason
+
+
+def test_only_what_is_refused(broker: Yami4Broker) -> None:
+    sink = sink_of(broker.url)
+    with opened(sink):
+        (verdict,) = send(sink, Message("a\0", b"", SURE))
+
+    assert verdict.outcome is Outcome.REJECTED
+
+
+def test_an_overflow_is_tried_again() -> None:
+    options = BrokerOptions(max_client_queue=0, overflow_policy=OverflowPolicy.REJECT_MESSAGE)
+    with Yami4Broker(options=options) as broker, Client(broker.url) as client:
+        client.subscribe("a")
+        sink = sink_of(broker.url)
+        with opened(sink):
+            assert send(sink, Message("a", b"", SURE), Message("b", b"", SURE)) == [
+                RETRY,
+                ACCEPTED,
+            ]
+
+
+def only(**answers: Callable[[int], bytes]) -> Callable[[Heading, int], bytes]:
+    def answer(heading: Heading, message_id: int) -> bytes:
+        known = answers.get(heading.message_name.decode())
+        return known(message_id) if known else b""
+
+    return answer
+
+
+def test_another_exception_rejects() -> None:
+    def strange(message_id: int) -> bytes:
+        return refuse(message_id, "Unknown destination object.")
+
+    with scripted(only(publish_confirm=strange, get=reply)) as url:
+        sink = sink_of(url)
+        with opened(sink):
+            (verdict,) = send(sink, Message("a", b"", SURE))
+
+    assert verdict.rule == "broker-exception"
+    assert verdict.reason == "yami4: Unknown destination object."
+
+
+def test_a_broker_that_answers_nothing_is_declared_stuck() -> None:
+    with scripted(only()) as url:
+        sink = sink_of(url)
+        with opened(sink):
+            assert send(sink, *say(3, SURE)) == [RETRY] * 3
+            with pytest.raises(NotConnectedError):
+                sink.send(say(1, SURE), Answer())
+
+
+def test_a_broker_that_answers_only_questions_is_declared_stuck() -> None:
+    # The reference does so while it warms up: facts, section 10.
+    with scripted(only(get=reply)) as url:
+        sink = sink_of(url, replace(HASTY, window=4))
+        with opened(sink):
+            assert send(sink, Message("a", b"", SURE)) == [RETRY]
+
+
+def test_an_idle_broker_is_asked() -> None:
+    asked = Event()
+
+    def note(message_id: int) -> bytes:
+        asked.set()
+        return reply(message_id)
+
+    with scripted(only(get=note)) as url:
+        sink = sink_of(url)
+        with opened(sink):
+            assert asked.wait(10)
+
+
+def test_the_window_holds_back_what_is_not_answered() -> None:
+    seen: list[int] = []
+    full, go = Event(), Event()
+    lock = Lock()
+
+    def hold(message_id: int) -> bytes:
+        with lock:
+            seen.append(message_id)
+            if len(seen) < 4:
+                return b""
+            full.set()
+            assert go.wait(10)
+            held, seen[:] = list(seen), []
+        return b"".join(map(reply, held))
+
+    with scripted(only(publish_confirm=hold, get=reply)) as url:
+        sink = sink_of(url, replace(HASTY, window=4, answer_timeout=10))
+        answer = Answer()
+        with opened(sink):
+            thread = Thread(target=sink.send, args=(say(8, SURE), answer))
+            thread.start()
+            assert full.wait(10)
+            assert thread.is_alive()
+            go.set()
+            assert answer.wait() == [ACCEPTED] * 8
+            thread.join()
+
+
+def test_close_reports_what_has_no_answer() -> None:
+    answer = Answer()
+    with scripted(only()) as url:
+        sink = sink_of(url, replace(HASTY, answer_timeout=60))
+        sink.open()
+        sink.send(say(5, SURE), answer)
+        sink.close()
+        sink.close()
+
+    assert answer.wait() == [RETRY] * 5
+
+
+def test_close_waits_for_answers_that_come(broker: Yami4Broker) -> None:
+    # With unread answers a close makes the broker's system drop what it has not read: section 11.
+    sink, answer = sink_of(broker.url, replace(HASTY, drain_timeout=10)), Answer()
+    sink.open()
+    sink.send(say(2_000, PLAIN), Answer())
+    sink.send(say(2_000, SURE), answer)
+    sink.close()
+
+    assert answer.wait() == [ACCEPTED] * 2_000
+    with Client(broker.url) as client:
+        assert client.ask("stats", "get").values["total_incoming"] == 4_000
+
+
+def test_a_connection_lost_under_load_settles_every_message_once() -> None:
+    answers = [Answer() for _ in range(50)]
+
+    def some(message_id: int) -> bytes:
+        if message_id > 400:
+            raise ConnectionResetError
+        return reply(message_id)
+
+    with scripted(only(publish_confirm=some, get=reply)) as url:
+        sink = sink_of(url)
+        with opened(sink):
+            taken = send_until_lost(sink, answers)
+            outcomes = [each for answer in answers[:taken] for each in answer.wait()]
+
+    assert not any(answer.come for answer in answers[taken:])
+    assert all(each in (ACCEPTED, RETRY) for each in outcomes)
+    assert 0 < outcomes.count(ACCEPTED) <= 400
+
+
+def send_until_lost(sink: Yami4Sink, answers: list[Answer]) -> int:
+    for number, answer in enumerate(answers):
+        try:
+            sink.send(say(20, SURE), answer)
+        except NotConnectedError:
+            return number
+    raise AssertionError("the loss of the connection goes unnoticed")
+
+
+def test_the_rate_is_kept(broker: Yami4Broker) -> None:
+    sink = sink_of(broker.url, replace(HASTY, rate=1_000))
+    with opened(sink):
+        start = monotonic()
+        assert send(sink, *say(300, SURE)) == [ACCEPTED] * 300
+
+        assert monotonic() - start > 0.2
+
+
+def test_settings_say_what_a_confirmation_is_worth() -> None:
+    assert Yami4Settings().mode is DeliveryMode.AT_LEAST_ONCE
+    for policy in ("drop_update", "unsubscribe"):
+        assert Yami4Settings(overflow_policy=policy).mode is DeliveryMode.AT_MOST_ONCE

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.yami4 import Yami4Source, open_source
+from gateway.endpoints.yami4.bodies import UNDECODED
+from gateway.endpoints.yami4.source import PROBE
+from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.message import Message
+from gateway.model.outcome import ACCEPTED
+from gateway.wire.yami4.messages import Heading
+from gateway.wire.yami4.parameters import EMPTY, encode_parameters
+from tests.brokers.yami4_client import Client
+from tests.endpoints.exchange import collect, opened, receive, wait_for_loss
+from tests.endpoints.yami4_scripted import refuse, reply, scripted, update
+
+HASTY = Yami4Settings(answer_timeout=0.6, heartbeat=0.1, connect_timeout=2.0)
+
+
+@pytest.fixture
+def broker() -> Iterator[Yami4Broker]:
+    with Yami4Broker(options=BrokerOptions(max_client_queue=10_000)) as broker:
+        yield broker
+
+
+def source_of(url: str, *patterns: str, settings: Yami4Settings = HASTY) -> Yami4Source:
+    return open_source(replace(settings, url=url), [Subscription(each) for each in patterns])
+
+
+def test_a_message_that_several_patterns_match_comes_once(broker: Yami4Broker) -> None:
+    source = source_of(broker.url, "a.*", "a.b", "*", "a.b")
+    with opened(source), Client(broker.url) as client:
+        client.send("a.b,a.c", "publish", encode_parameters({"v": 42}))
+        client.send("x", "publish", encode_parameters({"payload": b"bytes"}))
+        got = collect(source, 2)
+
+    assert got == [Message("a.b,a.c", {"v": 42}), Message("x", b"bytes")]
+
+
+def test_what_is_no_parameters_comes_as_it_is(broker: Yami4Broker) -> None:
+    source = source_of(broker.url, "a")
+    with opened(source), Client(broker.url) as client:
+        client.send("a", "publish", b"\xff" * 8)
+        client.send("a", "publish", EMPTY)
+        raw, empty = collect(source, 2)
+
+    assert (raw.payload, raw.headers.properties) == (b"\xff" * 8, {UNDECODED: True})
+    assert empty == Message("a", {})
+
+
+def test_tags_that_are_no_utf_8_come_with_their_bytes(broker: Yami4Broker) -> None:
+    source = source_of(broker.url, "a.*")
+    with opened(source), Client(broker.url) as client:
+        client.send(b"a.\xff", "publish")
+        client.send(b"a.\xff", "publish")
+        got = collect(source, 2)
+
+    assert [message.address for message in got] == ["a.\\xff"] * 2
+    assert [dict(message.headers.properties) for message in got] == [{"yami4.tags": b"a.\xff"}] * 2
+
+
+def test_probes_stay_among_the_gateways(broker: Yami4Broker) -> None:
+    first, second = source_of(broker.url, "*"), source_of(broker.url, "*")
+    with opened(first, second), Client(broker.url) as client:
+        client.send("a", "publish")
+
+        assert [message.address for message in collect(first, 1)] == ["a"]
+        assert [message.address for message in collect(second, 1)] == ["a"]
+
+
+@pytest.mark.parametrize("patterns", [(), ("a\0",), ("\ud800",)])
+def test_patterns_that_cannot_be_said(patterns: tuple[str, ...]) -> None:
+    with pytest.raises(EndpointError, match="no list of patterns"):
+        source_of("tcp://127.0.0.1:1", *patterns)
+
+
+@pytest.mark.parametrize(
+    "url", ["tcp://127.0.0.1:1", "unix:///nowhere/at/all", "tcp://no.such.host.invalid:1"]
+)
+def test_nobody_there(url: str) -> None:
+    with pytest.raises(NotConnectedError, match="yami4: "):
+        source_of(url, "a").open()
+
+
+@pytest.mark.parametrize("url", ["", "tcp://host", "udp://127.0.0.1:1", "tcp://127.0.0.1:x"])
+def test_no_address(url: str) -> None:
+    with pytest.raises(EndpointError, match="yami4: ") as caught:
+        source_of(url, "a").open()
+
+    assert not caught.value.retryable
+
+
+def test_a_unix_socket(tmp_path: Path) -> None:
+    with Yami4Broker(f"unix://{tmp_path}/broker") as broker, Client(broker.url) as client:
+        source = source_of(broker.url, "a")
+        with opened(source):
+            client.send("a", "publish")
+
+            assert len(collect(source, 1)) == 1
+
+
+def test_a_full_table_is_worth_another_try() -> None:
+    options = BrokerOptions(max_subscriptions=0)
+    with (
+        Yami4Broker(options=options) as broker,
+        pytest.raises(NotConnectedError, match="Subscription table full"),
+    ):
+        source_of(broker.url, "a").open()
+
+
+def only(**answers: Callable[[Heading, int], bytes]) -> Callable[[Heading, int], bytes]:
+    """Answer messages of these names, and no others."""
+
+    def answer(heading: Heading, message_id: int) -> bytes:
+        known = answers.get(heading.message_name.decode())
+        return known(heading, message_id) if known else b""
+
+    return answer
+
+
+def agree(_heading: Heading, message_id: int) -> bytes:
+    return reply(message_id)
+
+
+def test_a_broker_that_answers_nothing() -> None:
+    with scripted(only()) as url, pytest.raises(NotConnectedError, match="does not answer"):
+        source_of(url, "a").open()
+
+
+def test_a_broker_that_says_yes_and_does_nothing() -> None:
+    # The reference answers OK when its table is full: facts, section 7.
+    silent = only(subscribe=agree, get=agree)
+    with scripted(silent) as url, pytest.raises(NotConnectedError, match="does not serve it"):
+        source_of(url, "a").open()
+
+
+def test_a_subscription_refused_for_good() -> None:
+    def answer(_heading: Heading, message_id: int) -> bytes:
+        return refuse(message_id, "Bad type.")
+
+    with scripted(answer) as url, pytest.raises(EndpointError, match=r"refused: Bad type\.") as it:
+        source_of(url, "a").open()
+
+    assert not it.value.retryable
+
+
+def test_without_a_probe_the_answer_is_believed() -> None:
+    with scripted(only(subscribe=agree)) as url:
+        source = source_of(url, "a", settings=replace(HASTY, probe=False))
+        with opened(source):
+            assert source.receive(0) is None
+
+
+def test_a_broker_that_stops_answering_is_noticed() -> None:
+    with scripted(only(subscribe=agree)) as url:
+        source = source_of(url, "a", settings=replace(HASTY, probe=False))
+        with opened(source):
+            assert wait_for_loss(source) == []
+
+
+def test_a_subscription_that_got_lost_is_made_again() -> None:
+    seen: list[bytes] = []
+
+    def publish(heading: Heading, _message_id: int) -> bytes:
+        seen.append(b"probe")
+        if seen.count(b"probe") > 1:
+            return b""
+        mark = heading.object_name.removeprefix(PROBE.encode())
+        return update(b"gateway-" + mark, heading.object_name, EMPTY)
+
+    def subscribe(heading: Heading, message_id: int) -> bytes:
+        seen.append(heading.object_name)
+        return reply(message_id)
+
+    with scripted(only(subscribe=subscribe, publish=publish, get=agree)) as url:
+        source = source_of(url, "a")
+        with opened(source):
+            while len(seen) < 4:
+                assert source.receive(0.05) is None
+
+    assert seen[1] == seen[2] == b"probe"
+    assert seen[3] == seen[0]
+
+
+def test_updates_for_others_and_junk_are_passed_over() -> None:
+    junk = update(b"somebody", b"a", EMPTY) + update(b"gateway-", b"a", EMPTY) + reply(77)
+
+    def subscribe(_heading: Heading, message_id: int) -> bytes:
+        return junk + reply(message_id)
+
+    with scripted(only(subscribe=subscribe)) as url:
+        source = source_of(url, "a", settings=replace(HASTY, probe=False))
+        with opened(source):
+            assert source.receive(0.01) is None
+
+
+def test_a_connection_lost_in_the_middle_of_a_message_leaves_nothing_behind(
+    broker: Yami4Broker,
+) -> None:
+    calls = {"connections": 0}
+
+    def subscribe(_heading: Heading, message_id: int) -> bytes:
+        calls["connections"] += 1
+        return reply(message_id)
+
+    def hang_up(_heading: Heading, _message_id: int) -> bytes:
+        raise ConnectionResetError
+
+    def first_frame(heading: Heading, message_id: int) -> bytes:
+        return subscribe(heading, message_id) + update(b"x", b"a", bytes(400), 128)[:128]
+
+    with scripted(only(subscribe=first_frame, get=hang_up)) as url:
+        source = source_of(url, "a", settings=replace(HASTY, probe=False))
+        with opened(source):
+            assert wait_for_loss(source) == []
+            assert calls["connections"] == 1
+    source = source_of(broker.url, "a")
+    with opened(source), Client(broker.url) as client:
+        client.send("a", "publish", encode_parameters({"payload": bytes(10_000)}))
+
+        assert [message.payload for message in collect(source, 1)] == [bytes(10_000)]
+
+
+def test_a_peer_that_breaks_the_protocol_is_left() -> None:
+    def junk(_heading: Heading, message_id: int) -> bytes:
+        return reply(message_id) + bytes(16)
+
+    with scripted(only(subscribe=junk)) as url:
+        source = source_of(url, "a", settings=replace(HASTY, probe=False))
+        with opened(source), pytest.raises(NotConnectedError, match="payload size 0"):
+            source.receive(1.0)
+
+
+def test_close_from_another_thread_ends_receive(broker: Yami4Broker) -> None:
+    source = source_of(broker.url, "a", settings=Yami4Settings())
+    with opened(source):
+        thread = Thread(target=source.close)
+        thread.start()
+        assert wait_for_loss(source) == []
+        thread.join()
+
+
+def test_a_message_that_is_too_large_is_passed_over_and_said(
+    broker: Yami4Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = source_of(broker.url, "a", settings=replace(HASTY, max_message=4096))
+    with opened(source), Client(broker.url) as client:
+        client.send("a", "publish", bytes(100_000))
+        client.send("a", "publish", EMPTY)
+
+        assert collect(source, 1) == [Message("a", {})]
+    assert "a message was too large and is lost; see max_message" in caplog.text
+
+
+def test_nothing_is_read_while_too_much_is_unsettled(broker: Yami4Broker) -> None:
+    settings = replace(HASTY, unsettled_bytes=65_536)
+    source = source_of(broker.url, "a", settings=settings)
+    body = encode_parameters({"payload": bytes(70_000)})
+    with opened(source), Client(broker.url) as client:
+        client.send("a", "publish", body)
+        first = receive(source)
+        client.send("a", "publish", body)
+        assert source.receive(0.2) is None
+
+        first.settle([ACCEPTED])
+
+        assert len(receive(source).messages) == 1
