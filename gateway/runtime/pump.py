@@ -1,0 +1,207 @@
+"""One source's way in: receive a batch, ask the router, hand every copy to its lane."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gateway.endpoints.base import Batch, Source
+from gateway.errors import EndpointError, SubjectError, TranslationError
+from gateway.model.message import PLAIN, Headers, Message
+from gateway.model.outcome import ACCEPTED
+from gateway.routing.retry import delay
+from gateway.routing.route import Route
+from gateway.routing.router import Hop, Router, Way
+from gateway.runtime.flight import Archive, Counters, Flight
+from gateway.runtime.lane import Lane, Parcel
+from gateway.runtime.recording import Copy, Origin, now
+from gateway.runtime.state import Connection, EndpointState
+
+log = logging.getLogger(__name__)
+WAIT = 0.25  # seconds that a stop may have to wait for a quiet source
+OVERHEAD = 300  # bytes a message costs beside its payload while it waits
+OPTIONAL_FIELDS = tuple(
+    name
+    for name in Headers.__dataclass_fields__
+    if name not in {"mode", "redelivered", "source_id", "time", "origin"}
+)
+
+
+class Identities:
+    """Message ids of this run: its start in microseconds, then a counter; mutable, it counts."""
+
+    def __init__(self, run: int) -> None:
+        self.run = run
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def take(self, number: int) -> int:
+        """The first of `number` counters in a row."""
+        with self._lock:
+            first = self._next
+            self._next += number
+        return first
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all pumps of a gateway share."""
+
+    lanes: Mapping[str, Lane]
+    archive: Archive | None
+    counters: Counters
+    identities: Identities
+
+
+class Pump:
+    """The thread of one source endpoint; mutable, it keeps its flights.
+
+    `receive` is called only by this thread; settlements come back on the threads of the targets.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        state: EndpointState,
+        backoff: tuple[float, float],
+        router: Router,
+        around: Surroundings,
+    ) -> None:
+        self._source = source
+        self._state = state
+        self._backoff = backoff
+        self._router = router
+        self._around = around
+        self._flying: set[Flight] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._pump, name=f"pump-{state.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop_receiving(self) -> None:
+        """Take no more from the source; what is under way goes on."""
+        self._stop.set()
+
+    def idle(self) -> bool:
+        """Whether the thread has ended and every batch is settled."""
+        return not self._thread.is_alive() and not self._flying
+
+    def close(self) -> None:
+        self._stop.set()
+        self._source.close()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def _pump(self) -> None:
+        attempt = 0
+        while not self._stop.is_set():
+            try:
+                if self._state.connection is not Connection.CONNECTED:
+                    self._source.open()
+                    self._state.connected()
+                    attempt = 0
+                batch = self._source.receive(WAIT)
+            except EndpointError as error:
+                self._state.lost(error)
+                attempt = attempt + 1 if error.retryable else 99  # a refusal: the longest pause
+                self._stop.wait(delay(attempt, *self._backoff, random.random()))  # noqa: S311
+                continue
+            if batch is not None:
+                self._bridge(batch)
+
+    def _bridge(self, batch: Batch) -> None:
+        taken: dict[str, tuple[Route, list[int]]] = {}
+        copies: dict[str, list[Copy]] = {}
+        refused: list[Copy] = []
+        for position, message in enumerate(batch.messages):
+            for way in self._ways(message):
+                if way.route is not None:
+                    taken.setdefault(way.route.name, (way.route, []))[1].append(position)
+                for hop in way.hops:
+                    if hop.target is None or hop.rule:
+                        refused.append(Copy(position, hop))
+                    else:
+                        copies.setdefault(hop.target.endpoint, []).append(Copy(position, hop))
+        if not taken and not refused:
+            batch.settle([ACCEPTED] * len(batch.messages))
+            return
+        flight = self._take_off(batch)
+        for route, positions in taken.values():
+            flight.received(route, positions)
+        for copy in refused:
+            flight.refused(copy)
+        for endpoint, group in copies.items():
+            self._deliver(flight, self._around.lanes[endpoint], batch, group)
+        flight.release()
+
+    def _ways(self, message: Message) -> tuple[Way, ...]:
+        try:
+            ways = self._router[message.address]
+        except Exception as error:
+            # A fault of ours: this message is set aside with it, the route goes on.
+            log.exception("a name was not routed", extra={"endpoint": self._state.name})
+            reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
+            return (Way(None, (Hop(None, None, "", "internal", reason),)),)
+        return tuple(filter(self._takes_retained, ways)) if message.headers.retained else ways
+
+    def _takes_retained(self, way: Way) -> bool:
+        if way.route is None or way.route.take_retained:
+            return True
+        self._around.counters[way.route.name].ignores()
+        return False
+
+    def _take_off(self, batch: Batch) -> Flight:
+        identities = self._around.identities
+        first = identities.take(len(batch.messages))
+        system = self._router.dialect.name
+        origin = Origin(self._state.name, system, now(), identities.run, first)
+        flight = Flight(batch, origin, self._around.archive, self._around.counters)
+        self._flying.add(flight)
+        flight.landed = self._flying.discard
+        return flight
+
+    def _deliver(self, flight: Flight, lane: Lane, batch: Batch, group: list[Copy]) -> None:
+        adapted: dict[tuple[int, int], Headers] = {}
+        messages: list[Message] = []
+        for copy in group:
+            message = batch.messages[copy.position]
+            headers = message.headers
+            if headers is not PLAIN:
+                key = (id(headers), id(copy.hop.target))
+                if (known := adapted.get(key)) is None:
+                    known = adapted[key] = self._adapt(headers, copy.hop, lane)
+                headers = known
+            messages.append(Message(copy.hop.address, message.payload, headers))
+        names = [message.address for message in messages]
+        size = sum(len(message.payload) + OVERHEAD for message in messages)
+        flight.sent()
+        lane.deliver(
+            Parcel(
+                messages,
+                size,
+                lambda settlements, attempts: flight.answered(group, names, settlements, attempts),
+            )
+        )
+
+    def _adapt(self, headers: Headers, hop: Hop, lane: Lane) -> Headers:
+        """Headers as the target gets them; what cannot cross is counted on the route."""
+        lost = [
+            field
+            for field in OPTIONAL_FIELDS
+            if field not in lane.carries and getattr(headers, field) != getattr(PLAIN, field)
+        ]
+        if headers.reply_to is not None and hop.target is not None and "reply_to" not in lost:
+            try:
+                name = hop.target.reply_name(self._router.dialect, headers.reply_to)
+                headers = replace(headers, reply_to=name)
+            except (SubjectError, TranslationError):
+                lost.append("reply_to")
+                headers = replace(headers, reply_to=None)
+        if hop.route is not None:
+            for field in lost:
+                self._around.counters[hop.route.name].lost(field)
+        return headers

@@ -1,0 +1,162 @@
+"""Archive rows of one batch: received, delivered and dead, with ids and fingerprints; no I/O."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import msgpack
+
+from gateway.archive.records import Cell, Rows
+from gateway.archive.schema import Leg, Step
+from gateway.model.message import Headers, Message, Payload
+from gateway.model.outcome import Settlement
+from gateway.routing.route import Route, Target
+from gateway.routing.router import Hop
+
+HASH_SIZE = 16  # bytes
+
+Columns = dict[str, list[Cell]]
+
+
+def now() -> int:
+    """Microseconds since 1970-01-01 UTC."""
+    return time.time_ns() // 1000
+
+
+def payload_bytes(payload: Payload) -> bytes:
+    """The bytes a payload is counted and hashed by: of a map its msgpack form."""
+    if isinstance(payload, bytes):
+        return payload
+    if isinstance(payload, str):
+        return payload.encode("utf-8", "surrogatepass")
+    packed: bytes = msgpack.packb(dict(payload), unicode_errors="surrogatepass", default=str)
+    return packed
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One message of a batch for one target: its position in the batch, and its hop."""
+
+    position: int
+    hop: Hop
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a batch came from, when, and the ids of its messages: a run and a first counter."""
+
+    endpoint: str
+    system: str
+    time: int
+    run: int
+    first: int
+
+
+class BatchRecord:
+    """Makes the rows of one batch; mutable, it computes each fingerprint once."""
+
+    __slots__ = ("_fingerprints", "_messages", "_origin")
+
+    def __init__(self, messages: Sequence[Message], origin: Origin) -> None:
+        self._messages = messages
+        self._origin = origin
+        self._fingerprints: dict[int, tuple[int, bytes]] = {}
+
+    def received(self, route: Route, positions: Sequence[int]) -> Rows:
+        """Rows that say that `route` took the messages at `positions`."""
+        messages = [self._messages[position] for position in positions]
+        columns = self._columns(positions, [message.address for message in messages])
+        columns |= _header_columns([message.headers for message in messages])
+        if route.archive_payload:
+            columns |= _payload_columns(messages)
+        common = self._common(route.name, Leg.RECEIVED, Step.RECEIVED, self._origin.time)
+        common |= {"targets": [target.label for target in route.targets], "attempt": 1}
+        return Rows(len(messages), common, columns)
+
+    def delivered(  # noqa: PLR0913, PLR0917  # what one row says
+        self, route: Route, target: Target, positions: Sequence[int], names: list[str],
+        attempts: int, at: int,
+    ) -> Rows:  # fmt: skip
+        """Rows that say that `target` has taken the messages at `positions` under `names`."""
+        common = self._common(route.name, Leg.DELIVERED, Step.ACCEPTED, at)
+        common |= {"endpoint": target.endpoint, "system": target.system}
+        common |= {"target": target.label, "attempt": attempts}
+        return Rows(len(positions), common, self._columns(positions, names))
+
+    def dead(self, copy: Copy, name: str, settled: Settlement, at: int) -> Rows:
+        """The row of a dead letter: the whole message, and under `name` if it got that far."""
+        hop, message = copy.hop, self._messages[copy.position]
+        columns = self._columns([copy.position], [name or message.address])
+        columns |= _payload_columns([message])
+        common = self._common(hop.route.name if hop.route else "", Leg.DEAD, Step.REJECTED, at)
+        common |= {"rule": settled.rule, "reason": settled.reason, "attempt": 1}
+        if hop.target is not None:
+            common["target"] = hop.target.label
+            if name:
+                common |= {"endpoint": hop.target.endpoint, "system": hop.target.system}
+        return Rows(1, common, columns)
+
+    def size(self, positions: Sequence[int]) -> int:
+        """Payload bytes of the messages at `positions`."""
+        return sum(self._fingerprint(position)[0] for position in positions)
+
+    def _common(self, route: str, leg: Leg, step: Step, at: int) -> dict[str, Cell]:
+        origin = self._origin
+        common: dict[str, Cell] = {"route": route, "leg": leg.value, "outcome": step.value}
+        return common | {"time": at, "endpoint": origin.endpoint, "system": origin.system}
+
+    def _columns(self, positions: Sequence[int], names: Sequence[str]) -> Columns:
+        prints = [self._fingerprint(position) for position in positions]
+        run, first = self._origin.run.to_bytes(8, "big"), self._origin.first
+        return {
+            "name": list(names),
+            "id": [run + (first + position).to_bytes(8, "big") for position in positions],
+            "size": [each[0] for each in prints],
+            "hash": [each[1] for each in prints],
+            "mode": [int(self._messages[position].headers.mode) for position in positions],
+        }
+
+    def _fingerprint(self, position: int) -> tuple[int, bytes]:
+        if (found := self._fingerprints.get(position)) is None:
+            data = payload_bytes(self._messages[position].payload)
+            found = (len(data), blake2b(data, digest_size=HASH_SIZE).digest())
+            self._fingerprints[position] = found
+        return found
+
+
+def _header_columns(headers: Sequence[Headers]) -> Columns:
+    """The columns that are not empty in all of them."""
+    columns: Columns = {
+        "origin_id": [each.source_id for each in headers],
+        "source_time": [each.time for each in headers],
+        "redelivered": [each.redelivered for each in headers],
+    }
+    return {name: values for name, values in columns.items() if any(values)}
+
+
+def _payload_columns(messages: Sequence[Message]) -> Columns:
+    return {
+        "payload": [payload_bytes(message.payload) for message in messages],
+        "headers": [header_map(message) for message in messages],
+    }
+
+
+def header_map(message: Message) -> Mapping[str, str]:
+    """Headers as text by name, properties behind `property.`; for people and for a replay."""
+    headers = message.headers
+    named = {
+        "priority": headers.priority,
+        "expiry": headers.expiry,
+        "reply_to": headers.reply_to,
+        "content_type": headers.content_type,
+        "retained": headers.retained or None,
+        "payload_kind": type(message.payload).__name__,
+    }
+    shown = {name: str(value) for name, value in named.items() if value is not None}
+    if headers.correlation_id is not None:
+        raw = headers.correlation_id
+        shown["correlation_id"] = raw if isinstance(raw, str) else raw.hex()
+    return shown | {f"property.{name}": str(value) for name, value in headers.properties.items()}

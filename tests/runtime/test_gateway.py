@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from gateway.archive.reader import read_rows
+from gateway.config.load import load
+from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings import MemorySettings
+from gateway.model.message import Message
+from gateway.model.outcome import ACCEPTED, Settlement
+from gateway.runtime.supervisor import Gateway
+
+CONFIG = """\
+gateway: {{name: test}}
+endpoints:
+  plant: {{kind: memory, dialect: mqtt, broker: plant-{run}}}
+  ems: {{kind: memory, dialect: ems, broker: ems-{run}}}
+routes:
+  orders:
+    from: {{endpoint: plant, pattern: "orders/{{region}}/{{rest...}}"}}
+    to: {{endpoint: ems, template: "ORDERS.{{region}}.{{rest...}}"}}
+archive: {{path: {archive}}}
+"""
+
+
+class Bench:
+    """A running gateway with a way in and a way out."""
+
+    def __init__(self, folder: Path) -> None:
+        run = uuid4().hex
+        file = folder / "gateway.yaml"
+        self.archive = folder / "archive"
+        file.write_text(CONFIG.format(run=run, archive=self.archive))
+        self.gateway = Gateway(load(file))
+        self.into = make_sink(MemorySettings(name="in", dialect="mqtt", broker=f"plant-{run}"))
+        self.out = make_source(
+            MemorySettings(name="out", dialect="ems", broker=f"ems-{run}"), [Subscription(">")]
+        )
+
+    def send(self, *messages: Message) -> list[Settlement]:
+        answers: list[Settlement] = []
+        answered = threading.Event()
+
+        def settled(settlements: Sequence[Settlement]) -> None:
+            answers.extend(settlements)
+            answered.set()
+
+        self.into.send(messages, settled)
+        assert answered.wait(10)
+        return answers
+
+    def take(self, number: int) -> list[Message]:
+        taken: list[Message] = []
+        deadline = Deadline()
+        while len(taken) < number and deadline.left():
+            if (batch := self.out.receive(0.1)) is not None:
+                taken += batch.messages
+                batch.settle([ACCEPTED] * len(batch.messages))
+        return taken
+
+    def rows(self) -> list[dict[str, object]]:
+        return list(read_rows(self.archive, datetime.now(tz=UTC).date()))
+
+
+class Deadline:
+    def __init__(self, seconds: float = 10) -> None:
+        self._timer = threading.Timer(seconds, lambda: None)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def left(self) -> bool:
+        return self._timer.is_alive()
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Bench]:
+    bench = Bench(folder)
+    ends: list[Sink | Source] = [bench.into, bench.out]
+    for end in ends:
+        end.open()
+    bench.gateway.start()
+    until(lambda: all(s.connection.value == "connected" for s in bench.gateway.states))
+    try:
+        yield bench
+    finally:
+        bench.gateway.stop(5)
+        for end in ends:
+            end.close()
+
+
+def until(done: Callable[[], bool]) -> None:
+    tick = threading.Event()
+    deadline = Deadline()
+    while not done():
+        assert deadline.left(), "it did not happen in time"
+        tick.wait(0.01)
+
+
+def test_a_message_crosses_under_its_new_name_and_is_archived(tmp_path: Path) -> None:
+    with running(tmp_path) as bench:
+        bench.send(Message("orders/emea/fx/1", b"buy"))
+        (message,) = bench.take(1)
+
+    assert (message.address, message.payload) == ("ORDERS.emea.fx.1", b"buy")
+    rows = {str(row["leg"]): row for row in bench.rows()}
+    assert rows.keys() == {"received", "delivered"}
+    assert rows["received"]["name"] == "orders/emea/fx/1"
+    assert rows["delivered"]["name"] == "ORDERS.emea.fx.1"
+    assert rows["received"]["id"] == rows["delivered"]["id"]
+    assert rows["received"]["hash"] == rows["delivered"]["hash"]
+
+
+def test_order_is_kept_and_nothing_is_lost(tmp_path: Path) -> None:
+    payloads = [str(number).encode() for number in range(5_000)]
+    with running(tmp_path) as bench:
+        for start in range(0, len(payloads), 500):
+            bench.send(*(Message("orders/emea/x", each) for each in payloads[start : start + 500]))
+        taken = bench.take(len(payloads))
+
+    assert [message.payload for message in taken] == payloads
+    assert len(bench.rows()) == 2 * len(payloads)
+
+
+def test_a_name_that_cannot_cross_is_a_dead_letter_and_its_neighbours_go_on(tmp_path: Path) -> None:
+    too_long = "orders/emea/" + "x" * 300
+    with running(tmp_path) as bench:
+        bench.send(
+            Message("orders/emea/a", b"1"), Message(too_long, b"2"), Message("orders/b/c", b"3")
+        )
+        taken = bench.take(2)
+        until(lambda: bench.gateway.counters["orders"].dead == 1)
+
+    assert [message.payload for message in taken] == [b"1", b"3"]
+    (dead,) = [row for row in bench.rows() if row["leg"] == "dead"]
+    assert (dead["name"], dead["payload"], dead["outcome"]) == (too_long, b"2", "rejected")
+    assert dead["rule"]
+    assert "limit" in str(dead["reason"])
+
+
+def test_names_no_route_takes_are_settled_and_leave_no_row(tmp_path: Path) -> None:
+    with running(tmp_path) as bench:
+        assert bench.send(Message("other/x", b"1"), Message("orders/a/b", b"2")) == [ACCEPTED] * 2
+        assert [message.payload for message in bench.take(1)] == [b"2"]
+
+    assert {row["name"] for row in bench.rows()} == {"orders/a/b", "ORDERS.a.b"}
+
+
+def test_a_stop_settles_what_is_in_hand(tmp_path: Path) -> None:
+    with running(tmp_path) as bench:
+        bench.send(*(Message("orders/emea/x", b"%d" % n) for n in range(1_000)))
+        until(lambda: bench.gateway.counters["orders"].received > 0)
+        assert bench.gateway.stop(10)
+
+    legs = [row["leg"] for row in bench.rows()]
+    assert legs.count("received") == legs.count("delivered") > 0
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", "text", {"price": 1.5, "side": "buy"}], ids=["empty", "text", "map"]
+)
+def test_every_kind_of_payload_crosses(
+    tmp_path: Path, payload: bytes | str | dict[str, object]
+) -> None:
+    with running(tmp_path) as bench:
+        bench.send(Message("orders/a/b", payload))  # type: ignore[arg-type]  # a dict is a map
+        (message,) = bench.take(1)
+
+    assert message.payload == payload
