@@ -1,0 +1,53 @@
+"""A believable feed: orders, sensor readings, and the names that break other bridges; no I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from random import Random
+from typing import Final
+
+REGIONS: Final = ("emea", "apac", "amer", "latam")
+DESKS: Final = ("fx", "rates", "credit", "equities", "commodities")
+SITES: Final = ("hall-1", "hall-2", "weaving", "paint")
+UNITS: Final = ("motor 7", "pump 3", "oven 12", "robot 4")
+READINGS: Final = ("temperature", "pressure", "vibration", "power")
+
+# Every name here is legal in MQTT, and each is one that a swap of separators gets wrong.
+ODD: Final = (
+    "plant/hall-2/v1.2/firmware",  # a dot: EMS would see one more element
+    "plant/hall-2//temperature",  # an empty level: EMS forbids it
+    "plant/paint/robot 4/",  # an empty level at the end
+    "plant/weaving/rate*2/temperature",  # EMS wildcard characters
+    "plant/weaving/limit>80/alarm",
+    "plant/paint/größe/höhe",  # two bytes a letter
+    "plant/hall-1/100%/load",  # the escape character itself
+    "plant/hall-1/a%2Eb/load",  # and what looks like an escape
+)
+TOO_LONG: Final = "plant/hall-1/" + "/".join(
+    ["a-rather-long-level-of-a-name"] * 9
+)  # past EMS's 249
+ODD_EVERY: Final = 100
+TOO_LONG_EVERY: Final = 1000
+
+
+def messages(number: int, seed: int = 1) -> Iterator[tuple[str, bytes]]:
+    """`number` pairs of MQTT topic and payload, the same for the same seed."""
+    random = Random(seed)  # noqa: S311  # a feed to look at, not a secret
+    for sequence in range(number):
+        if sequence % TOO_LONG_EVERY == TOO_LONG_EVERY - 1:
+            topic = TOO_LONG
+        elif sequence % ODD_EVERY == ODD_EVERY - 1:
+            topic = random.choice(ODD)
+        elif random.random() < 0.6:  # noqa: PLR2004  # more orders than readings
+            order = random.randrange(500)
+            topic = f"shop/orders/{random.choice(REGIONS)}/{random.choice(DESKS)}/{order}"
+        else:
+            topic = f"plant/{random.choice(SITES)}/{random.choice(UNITS)}/{random.choice(READINGS)}"
+        value = {"sequence": sequence, "value": round(random.uniform(0, 1000), 2)}
+        yield topic, json.dumps(value).encode()
+
+
+def undeliverable(number: int) -> int:
+    """How many of `number` messages have a name that no EMS destination can hold."""
+    return number // TOO_LONG_EVERY

@@ -1,0 +1,81 @@
+"""Publishes the feed and watches the far end, independent of the gateway's own endpoints."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion
+
+WINDOW = 1000  # messages published and not yet acknowledged
+
+
+class Publisher:
+    """A plain client that publishes with QoS 1; mutable, it counts what the broker acknowledged."""
+
+    def __init__(self, port: int) -> None:
+        self._client = _client("demo-feed", port)
+        self._client.on_publish = self._on_publish
+        self._room = threading.Semaphore(WINDOW)
+        self.acknowledged = 0
+        self._client.loop_start()
+
+    def publish(self, feed: Iterable[tuple[str, bytes]]) -> int:
+        """Publish all of `feed` and return how many; at most WINDOW are unanswered."""
+        number = 0
+        for topic, payload in feed:
+            self._room.acquire()
+            self._client.publish(topic, payload, qos=1)
+            number += 1
+        return number
+
+    def close(self) -> None:
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def _on_publish(self, *_: object) -> None:
+        self.acknowledged += 1
+        self._room.release()
+
+
+class Watcher:
+    """A plain subscriber at the far end; mutable, it counts what arrived."""
+
+    def __init__(self, port: int, filters: Sequence[str]) -> None:
+        self.arrived = 0
+        self.examples: dict[str, int] = {}
+        self._subscribed = threading.Event()
+        self._client = _client("demo-watch", port)
+        self._client.on_message = self._on_message
+        self._client.on_subscribe = lambda *_: self._subscribed.set()
+        self._client.subscribe([(each, 1) for each in filters])
+        self._client.loop_start()
+        self._subscribed.wait(10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def _on_message(self, _client: object, _data: object, message: paho.MQTTMessage) -> None:
+        self.arrived += 1
+        if len(self.examples) < 10_000:  # noqa: PLR2004  # names the feed can make, and some
+            self.examples[message.topic] = self.examples.get(message.topic, 0) + 1
+
+
+def _client(name: str, port: int) -> paho.Client:
+    client = paho.Client(CallbackAPIVersion.VERSION2, client_id=name)
+    client.max_inflight_messages_set(WINDOW)
+    client.max_queued_messages_set(0)
+    client.connect("127.0.0.1", port)
+    return client
