@@ -1,0 +1,134 @@
+"""mosquitto -> relay -> mosquitto for three relays in one run: rate, latency, memory, correctness.
+
+The relays: mosquitto's own bridge (C), ten lines of paho-mqtt, and the gateway with translation
+and archive on. Only the ratios of one run count: machines are noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from gateway.demo.broker import free_port
+
+HERE = Path(__file__).parent
+PLAIN = """\
+listener {port} 127.0.0.1
+allow_anonymous true
+max_queued_messages 0
+max_inflight_messages 0
+"""
+BRIDGE = "connection relay\naddress 127.0.0.1:{source}\ntopic # in {qos} dst/ src/\n"
+CONFIG = """\
+gateway: {{name: bench}}
+endpoints:
+  from: {{kind: mqtt, host: 127.0.0.1, port: {source}, version: "3.1.1", qos: {qos}}}
+  to: {{kind: mqtt, host: 127.0.0.1, port: {target}, version: "3.1.1", qos: {qos}}}
+routes:
+  relay:
+    from: {{endpoint: from, pattern: "src/{{rest...}}"}}
+    to: {{endpoint: to, template: "dst/{{rest...}}"}}
+archive: {{path: {archive}}}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--qos", type=int, nargs="*", default=[1, 0])
+    parser.add_argument("--relays", nargs="*", default=["mosquitto", "paho", "gateway"])
+    args = parser.parse_args()
+    for qos in args.qos:
+        yardstick: dict[str, float] = {}
+        for relay in args.relays:
+            figures = measure(relay, qos, args.messages)
+            yardstick[relay] = figures["messages_per_s"] or 0
+            against = {
+                f"x {other}": round(yardstick[relay] / rate, 2)
+                for other, rate in yardstick.items()
+                if other != relay and rate
+            }
+            print(json.dumps({"relay": relay, **figures, **against}), flush=True)
+
+
+def measure(relay: str, qos: int, messages: int) -> dict[str, float]:
+    """Throughput, then latency at 1,000 messages/s, then the relay's resident memory."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        source, target = free_port(), free_port()
+        stack.enter_context(broker(folder, source))
+        extra = BRIDGE.format(source=source, qos=qos) if relay == "mosquitto" else ""
+        to = stack.enter_context(broker(folder, target, extra))
+        process = (
+            to
+            if relay == "mosquitto"
+            else stack.enter_context(running(relay_command(relay, folder, source, target, qos)))
+        )
+        load = [sys.executable, str(HERE / "relay_load.py"), "--from-port", str(source)]
+        load += ["--to-port", str(target), "--qos", str(qos)]
+        rate = run_load([*load, "--messages", str(messages)])
+        memory = resident(process.pid)
+        paced = run_load([*load, "--rate", "1000", "--messages", "5000", "--warmup", "500"])
+    return {
+        "qos": qos,
+        "messages_per_s": rate["messages_per_s"],
+        "lost": rate["lost"] + paced["lost"],
+        "duplicates": rate["duplicates"] + paced["duplicates"],
+        "reordered": rate["reordered"] + paced["reordered"],
+        "p50_ms": paced["latency_ms"]["p50"],
+        "p99_ms": paced["latency_ms"]["p99"],
+        "rss_mb": memory,
+    }
+
+
+def relay_command(relay: str, folder: Path, source: int, target: int, qos: int) -> list[str]:
+    if relay == "paho":
+        return [sys.executable, str(HERE / "paho_relay.py"), str(source), str(target), str(qos)]
+    config = folder / "bench.yaml"
+    text = CONFIG.format(source=source, target=target, qos=qos, archive=folder / "archive")
+    config.write_text(text)
+    return [sys.executable, "-m", "gateway", "run", str(config)]
+
+
+@contextmanager
+def broker(folder: Path, port: int, extra: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    config = folder / f"{port}.conf"
+    config.write_text(PLAIN.format(port=port) + extra)
+    with running(["/usr/sbin/mosquitto", "-c", str(config)]) as process:
+        yield process
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603  # our own
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def run_load(command: list[str]) -> dict[str, object]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)  # noqa: S603
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def resident(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return round(int(line.split()[1]) / 1024)
+    return float("nan")
+
+
+if __name__ == "__main__":
+    main()
