@@ -74,10 +74,11 @@ class Codec:
 
     def replaced(self, levels: Sequence[str], char: str) -> list[str]:
         """Levels spelled with `char` for all that has no place here: short, and not reversible."""
-        found = [self.to_spell.sub(lambda m: self._plain(m, char), level) for level in levels]
-        turned = self._turn(levels[0], outward=True)
-        if turned != levels[0]:
-            found[0] = turned if levels[0].startswith("%") else char + found[0][1:]
+        first, *rest = levels
+        turned = self._turn(first, outward=True)
+        if turned != first:
+            first = turned if first.startswith("%") else char + first[1:]
+        found = [self.to_spell.sub(lambda m: self._plain(m, char), text) for text in (first, *rest)]
         lost = (*self.codes, *self.swapped)
         return [char + text[1:] if text in lost else text for text in found]
 

@@ -24,13 +24,13 @@ def over_limit(
         limits = dialect.limits
     for limit in limits:
         most = limit.made(len(levels)) if made else limit.received(len(levels))
-        actual = _measure(text, levels, limit.unit, most)
+        actual = measured(text, levels, limit.unit, most)
         if actual > most:
             return limit, actual, most
     return None
 
 
-def _measure(text: str, levels: Sequence[str], unit: Unit, most: int) -> int:
+def measured(text: str, levels: Sequence[str], unit: Unit, most: int) -> int:
     match unit:
         case Unit.CHARACTERS:
             return len(text)

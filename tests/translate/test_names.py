@@ -121,6 +121,7 @@ def test_reject_refuses_what_would_be_escaped(name: str, reason: str) -> None:
         ("mqtt", "ems", "a.b//c*", "a-b.-.c-"),
         ("mqtt", "ems", "$SYS/a", "-SYS.a"),
         ("mqtt", "rv", "_RV/a", "-RV.a"),
+        ("rv", "ems", "$SYS%2A.x", "%2524SYS-.x"),
         ("ems", "ibm", "+.#a", "-/#a"),
         ("ems", "smf", "#P2P.a", "-P2P/a"),
         ("ems", "smartsockets", "foo/bar.baz", "/foo.bar/baz"),
