@@ -7,29 +7,57 @@ from dataclasses import dataclass, replace
 
 from gateway.config.nodes import did_you_mean
 from gateway.config.reader import Reader
-from gateway.config.schema import RouteRef, TargetRef
+from gateway.config.schema import EndpointRef, RouteRef, TargetRef
 from gateway.dialects.base import Dialect
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings import EndpointSettings
-from gateway.errors import SubjectError, TranslationError
+from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.routing.captures import SourcePattern, parse_source
 from gateway.routing.route import Route, Target
 from gateway.routing.template import Template, parse_template
 from gateway.translate.names import Escape, Length, Renderer
+from gateway.translate.shorten import Shortened
 
 At = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One endpoint of a configuration; `dialect` has its own limits, `allow` is for targets."""
+
+    settings: EndpointSettings
+    dialect: Dialect
+    allow: tuple[SourcePattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
-    """The endpoints a route may name.
+    """The endpoints a route may name, and what all routes share.
 
     `written` are the names of all in the files, those with findings too: a route to one of them
     needs no finding of its own.
     """
 
-    endpoints: Mapping[str, EndpointSettings]
+    endpoints: Mapping[str, Endpoint]
     written: Collection[str]
+    dictionary: Shortened
+
+
+def make_endpoint(
+    settings: EndpointSettings, ref: EndpointRef, reader: Reader, at: At
+) -> Endpoint | None:
+    """The endpoint of its settings, or None when it names no dialect there is."""
+    if settings.dialect not in DIALECTS:
+        hint = did_you_mean(settings.dialect, DIALECTS)
+        reason = f"unknown dialect {settings.dialect!r}"
+        reader.report((*at, "dialect"), "unknown-dialect", reason, hint)
+        return None
+    dialect = DIALECTS[settings.dialect].with_limits(**ref.limits.maxima())
+    allowed = [
+        _source(text, dialect, (*at, "allow", index), reader)
+        for index, text in enumerate(ref.allow)
+    ]
+    return Endpoint(settings, dialect, tuple(each for each in allowed if each is not None))
 
 
 def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list[Route]:
@@ -38,9 +66,10 @@ def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list
     routes: list[Route] = []
     for number, source in enumerate(ref.sources):
         here = (*at, "from", number)
-        dialect = _dialect(source.endpoint, known, (*here, "endpoint"), reader)
-        if dialect is None:
+        endpoint = _find(source.endpoint, known, (*here, "endpoint"), reader)
+        if endpoint is None:
             continue
+        dialect = endpoint.dialect
         pattern = _source(source.pattern, dialect, (*here, "pattern"), reader)
         excludes = [
             _source(text, dialect, (*here, "exclude", index), reader)
@@ -60,18 +89,11 @@ def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list
     return routes
 
 
-def _dialect(endpoint: str, known: Known, at: At, reader: Reader) -> Dialect | None:
-    if (settings := known.endpoints.get(endpoint)) is not None:
-        if settings.dialect in DIALECTS:
-            return DIALECTS[settings.dialect]
-        hint = did_you_mean(settings.dialect, DIALECTS)
-        place: At = ("endpoints", endpoint, "dialect")
-        reason = f"endpoint {endpoint!r} has the unknown dialect {settings.dialect!r}"
-        reader.report(place if place in reader.places else at, "unknown-dialect", reason, hint)
-    elif endpoint not in known.written:
+def _find(endpoint: str, known: Known, at: At, reader: Reader) -> Endpoint | None:
+    if endpoint not in known.written:
         hint = did_you_mean(endpoint, known.written)
         reader.report(at, "unknown-endpoint", f"unknown endpoint {endpoint!r}", hint)
-    return None
+    return known.endpoints.get(endpoint)
 
 
 def _source(text: str, dialect: Dialect, at: At, reader: Reader) -> SourcePattern | None:
@@ -88,16 +110,26 @@ def _targets(
     targets: list[Target] = []
     for index, target in enumerate(ref.targets):
         here = (*at, index)
-        dialect = _dialect(target.endpoint, known, (*here, "endpoint"), reader)
-        if dialect is None or source is None:
+        endpoint = _find(target.endpoint, known, (*here, "endpoint"), reader)
+        if endpoint is None or source is None:
             continue
-        renderer = Renderer(dialect, escape=Escape(target.escape), length=Length(target.length))
+        dialect = endpoint.dialect
         try:
+            renderer = Renderer(
+                dialect,
+                Escape(target.escape),
+                Length(target.length),
+                replacement=target.replacement,
+                dictionary=known.dictionary,
+            )
             template = _template(target, dialect, source)
         except (SubjectError, TranslationError) as error:
             reader.report((*here, "template"), error.rule, str(error))
+        except GatewayError as error:
+            reader.report((*here, "replacement"), "replacement", str(error))
         else:
-            targets.append(Target(_label(ref, index), target.endpoint, renderer, template))
+            label = _label(ref, index)
+            targets.append(Target(label, target.endpoint, renderer, template, endpoint.allow))
     return tuple(targets)
 
 

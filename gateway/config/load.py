@@ -9,16 +9,23 @@ from typing import Any
 
 import yaml
 
-from gateway.config.build import Known, build_routes
+from gateway.config.build import Endpoint, Known, build_routes, make_endpoint
 from gateway.config.nodes import Place, did_you_mean, entries, key_faults, load_mapping, place_of
 from gateway.config.reader import Reader
-from gateway.config.schema import ArchiveRef, GatewayRef, RouteRef, legal_name
+from gateway.config.schema import (
+    SECTIONS,
+    ArchiveRef,
+    EndpointRef,
+    GatewayRef,
+    RouteRef,
+    legal_name,
+)
 from gateway.endpoints.registry import KINDS
-from gateway.endpoints.settings import EndpointSettings
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
+from gateway.translate.shorten import Shortened
 
-SECTIONS = ("gateway", "endpoints", "routes", "archive")
+KNOWN = ("endpoints", *SECTIONS)
 SUFFIXES = (".yaml", ".yml")
 
 
@@ -27,9 +34,10 @@ class Configuration:
     """A configuration without errors, ready to run."""
 
     gateway: GatewayRef
-    endpoints: Mapping[str, EndpointSettings]
+    endpoints: Mapping[str, Endpoint]
     routes: tuple[Route, ...]
     archive: ArchiveRef | None
+    dictionary: Shortened  # of the names that its routes have shortened
 
 
 def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
@@ -49,7 +57,7 @@ class Draft:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.findings: list[ConfigError] = []
-        self.endpoints: dict[str, EndpointSettings] = {}
+        self.endpoints: dict[str, Endpoint] = {}
         self.routes: dict[str, tuple[RouteRef, Reader]] = {}
         self.gateway: GatewayRef | None = None
         self.archive: ArchiveRef | None = None
@@ -66,9 +74,9 @@ class Draft:
         reader = Reader(str(path), self._environment)
         reader.findings += key_faults(str(path), root)
         for key, node in entries(root):
-            if key.value not in SECTIONS:
+            if key.value not in KNOWN:
                 place = place_of(str(path), key)
-                hint = did_you_mean(key.value, SECTIONS)
+                hint = did_you_mean(key.value, KNOWN)
                 reason = f"unknown section {key.value!r}"
                 reader.findings.append(place.error("unknown-section", reason, hint))
             else:
@@ -78,7 +86,8 @@ class Draft:
     def finish(self, path: Path) -> Configuration:
         """The configuration of all files; raises ConfigErrors when anything is wrong."""
         routes: list[Route] = []
-        known = Known(self.endpoints, self._named)
+        dictionary = Shortened()
+        known = Known(self.endpoints, self._named, dictionary)
         for name, (ref, reader) in self.routes.items():
             before = len(reader.findings)
             routes += build_routes(name, ref, known, reader)
@@ -91,7 +100,7 @@ class Draft:
             ordered = sorted(self.findings, key=lambda each: (each.path, each.line, each.column))
             raise ConfigErrors(ordered)
         gateway = self.gateway or GatewayRef()
-        return Configuration(gateway, self.endpoints, tuple(routes), self.archive)
+        return Configuration(gateway, self.endpoints, tuple(routes), self.archive, dictionary)
 
     def _take_gateway(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         self.gateway = reader.read(node, GatewayRef, at)
@@ -146,7 +155,7 @@ def _named(reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> list[tuple[s
 
 def _read_endpoint(
     reader: Reader, node: yaml.Node, at: tuple[str, ...], name: str
-) -> EndpointSettings | None:
+) -> Endpoint | None:
     if not isinstance(node, yaml.MappingNode):
         reader.report(at, "type", "expected a mapping with `kind` and its settings")
         return None
@@ -161,8 +170,12 @@ def _read_endpoint(
         hint = did_you_mean(kind, KINDS)
         reader.report((*at, "kind"), "choice", f"unknown kind {kind!r}", hint)
         return None
-    settings: Any = KINDS[kind].settings
-    return reader.read(node, settings, at, given={"kind": None, "name": name})
+    declaration: Any = KINDS[kind].settings
+    read = reader.split(node, (declaration, EndpointRef), at, {"kind": None, "name": name})
+    if read is None:
+        return None
+    settings, common = read
+    return make_endpoint(settings, common, reader, at)
 
 
 def _report_name(reader: Reader, at: tuple[str, ...], name: str) -> None:

@@ -64,6 +64,33 @@ class Reader:
             value = self._dataclass(node, kind, at, given)
         return None if value is _FAILED else cast("T", value)
 
+    def split(
+        self,
+        node: yaml.MappingNode,
+        kinds: tuple[type, ...],
+        at: Route_,
+        given: Mapping[str, object],
+    ) -> tuple[Any, ...] | None:
+        """One mapping whose fields belong to several dataclasses; None when any has findings.
+
+        `given` goes to the first of `kinds`, as in `read`.
+        """
+        self.findings += key_faults(self.path, node)
+        words = {word: kind for kind in reversed(kinds) for word in declared(kind)}
+        shares: dict[type, list[tuple[yaml.Node, yaml.Node]]] = {kind: [] for kind in kinds}
+        for key, child in entries(node):
+            shares[words.get(key.value, kinds[0])].append((key, child))
+        values = [
+            self.read(
+                yaml.MappingNode(node.tag, shares[kind], node.start_mark, node.end_mark),
+                kind,
+                at,
+                given if kind is kinds[0] else NOTHING,
+            )
+            for kind in kinds
+        ]
+        return None if any(value is None for value in values) else tuple(values)
+
     def report(self, at: Route_, rule: str, reason: str, hint: str = "") -> None:
         """A finding at the value read from `at`, or at the nearest value around it."""
         while at and at not in self.places:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -12,6 +14,36 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 def legal_name(text: str) -> bool:
     """Names of gateways, endpoints and routes: they stand in file names, metrics and logs."""
     return _NAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsRef:
+    """What an endpoint takes less than its system does; a hosted MQTT broker, say."""
+
+    bytes: int | None = field(default=None, metadata={"minimum": 1, "doc": "of UTF-8, whole name"})
+    characters: int | None = field(default=None, metadata={"minimum": 1, "doc": "whole name"})
+    levels: int | None = field(default=None, metadata={"minimum": 1, "doc": "of a name"})
+    level_characters: int | None = field(
+        default=None, metadata={"minimum": 1, "doc": "characters of the longest level"}
+    )
+
+    def maxima(self) -> dict[str, int]:
+        """The limits that are given, by name."""
+        every = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: most for name, most in every.items() if most is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointRef:
+    """What every endpoint may say beside the settings of its kind."""
+
+    limits: LimitsRef = field(
+        default=LimitsRef(), metadata={"doc": "tighter limits of names than the system's own"}
+    )
+    allow: tuple[str, ...] = field(
+        default=(),
+        metadata={"doc": "patterns of the names that may be sent to; all when absent"},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +70,9 @@ class TargetRef:
     )
     escape: Literal["escape", "reject", "replace"] = field(
         default="escape", metadata={"doc": "what happens to characters the target cannot spell"}
+    )
+    replacement: str = field(
+        default="-", metadata={"doc": "the one character that `replace` puts for others"}
     )
     length: Literal["refuse", "shorten"] = field(
         default="refuse", metadata={"doc": "what happens to names past the target's limits"}
@@ -89,3 +124,8 @@ class GatewayRef:
         default=8.0,
         metadata={"minimum": 0, "maximum": 600, "doc": "time to finish what is in hand on SIGTERM"},
     )
+
+
+SECTIONS: Mapping[str, type] = MappingProxyType(
+    {"gateway": GatewayRef, "routes": RouteRef, "archive": ArchiveRef}
+)  # beside `endpoints`, whose settings each kind declares; routes are by name

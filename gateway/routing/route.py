@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.dialects.base import Dialect, parse_subject
+from gateway.errors import TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.captures import SourcePattern
 from gateway.routing.template import Template
@@ -19,6 +20,7 @@ class Target:
     endpoint: str
     renderer: Renderer
     template: Template | None = None
+    allow: tuple[SourcePattern, ...] = ()  # names outside are refused; all are allowed when empty
 
     @property
     def system(self) -> str:
@@ -31,7 +33,11 @@ class Target:
             TranslationError: the target cannot spell it; LimitError: it is too long or too deep.
         """
         made = subject if self.template is None else self.template.expand(captures)
-        return self.renderer.render(made)
+        name = self.renderer.render(made)
+        if self.allow and not any(pattern.selects(made.levels) for pattern in self.allow):
+            reason = "is outside of what the endpoint allows"
+            raise TranslationError(self.system, name, "not-allowed", reason)
+        return name
 
     def reply_name(self, dialect: Dialect, name: str) -> str:
         """A reply address of the source's `dialect` as this target's system spells it.
@@ -39,7 +45,7 @@ class Target:
         Raises:
             SubjectError: it is no legal name at the source; TranslationError: none here.
         """
-        return self.renderer.render(parse_subject(name, dialect))
+        return replace(self.renderer, replies=True).render(parse_subject(name, dialect))
 
 
 @dataclass(frozen=True)

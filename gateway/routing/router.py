@@ -10,6 +10,7 @@ from gateway.errors import SubjectError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
 from gateway.routing.table import PatternTable
+from gateway.translate.shorten import Dictionary, resolved
 
 CACHED_NAMES = 100_000  # past this the memory starts anew; a name costs about 500 bytes
 
@@ -40,9 +41,13 @@ class Router(dict[str, tuple[Way, ...]]):
     mutable, and bounded. A name that no route takes has no ways.
     """
 
-    def __init__(self, dialect: Dialect, routes: Sequence[Route]) -> None:
+    def __init__(
+        self, dialect: Dialect, routes: Sequence[Route], dictionary: Dictionary | None = None
+    ) -> None:
+        """Routes from one endpoint; `dictionary` where names that arrive may be shortened ones."""
         super().__init__()
         self.dialect = dialect
+        self._dictionary = dictionary
         self._table: PatternTable[Route] = PatternTable()
         for route in routes:
             for pattern in route.source.patterns:
@@ -57,6 +62,9 @@ class Router(dict[str, tuple[Way, ...]]):
     def _ways(self, name: str) -> tuple[Way, ...]:
         try:
             subject = parse_subject(name, self.dialect)
+            if self._dictionary is not None:
+                whole = resolved(subject.levels, name, self.dialect, self._dictionary)
+                subject = Subject(whole)
         except (SubjectError, TranslationError) as error:
             return (Way(None, (Hop(None, None, "", error.rule, str(error)),)),)
         taken = (route for route in self._table.find(subject.levels) if route.takes(subject.levels))

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import Configuration, load
-from gateway.errors import ConfigError, ConfigErrors
+from gateway.dialects.base import parse_subject
+from gateway.errors import ConfigError, ConfigErrors, LimitError, TranslationError
+from gateway.model.subject import Subject
+from gateway.routing.route import Route
 
 ENDPOINTS = """\
 endpoints:
@@ -149,7 +152,7 @@ def test_a_secret_is_resolved_and_never_shown(tmp_path: Path) -> None:
         f"kind: mqtt, username: '${{env:WHO}}', password: '${{file:{file}}}'",
     )
 
-    plant = read(tmp_path, text + ROUTE, WHO="me").endpoints["plant"]
+    plant = read(tmp_path, text + ROUTE, WHO="me").endpoints["plant"].settings
 
     assert getattr(plant, "username", None) == "me"
     assert getattr(plant, "password", None) == "hunter2"
@@ -168,7 +171,7 @@ routes:
 """
     endpoints = read(tmp_path, text).endpoints
 
-    assert [getattr(endpoints[name], "port", 0) for name in "ab"] == [1884, 1885]
+    assert [getattr(endpoints[name].settings, "port", 0) for name in "ab"] == [1884, 1885]
 
 
 def test_an_alias_bomb_is_a_finding(tmp_path: Path) -> None:
@@ -210,3 +213,25 @@ def test_bytes_that_are_no_text_are_a_finding(tmp_path: Path, data: bytes) -> No
 
     with pytest.raises(ConfigErrors):
         load(file)
+
+
+def test_an_endpoint_tightens_the_limits_of_its_system(tmp_path: Path) -> None:
+    text = ENDPOINTS.replace("dialect: ems}", "dialect: ems, limits: {levels: 3, characters: 20}}")
+    (route,) = read(tmp_path, text + ROUTE).routes
+
+    with pytest.raises(LimitError, match="is 4 levels, limit 3"):
+        route.targets[0].name_for(*taken(route, "orders/emea/a/b"))
+
+
+def test_nothing_is_sent_outside_of_what_the_endpoint_allows(tmp_path: Path) -> None:
+    text = ENDPOINTS.replace("dialect: ems}", 'dialect: ems, allow: ["ORDERS.emea.>"]}')
+    (route,) = read(tmp_path, text + ROUTE).routes
+
+    assert route.targets[0].name_for(*taken(route, "orders/emea/a")) == "ORDERS.emea.a"
+    with pytest.raises(TranslationError, match="outside of what the endpoint allows"):
+        route.targets[0].name_for(*taken(route, "orders/apac/a"))
+
+
+def taken(route: Route, name: str) -> tuple[Subject, dict[str, tuple[str, ...]]]:
+    subject = parse_subject(name, route.dialect)
+    return subject, route.source.capture(subject.levels)

@@ -1,0 +1,116 @@
+"""JSON Schema of the configuration, made from the declarations that the loader reads."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import Field, is_dataclass
+from enum import Enum
+from typing import Any, Literal, Union, get_args, get_origin
+
+from gateway.config.reader import declared, required, type_hints
+from gateway.config.schema import SECTIONS, EndpointRef
+from gateway.endpoints.registry import KINDS
+
+NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+REFERENCE = r"\$\{(env|file):[^}]*\}"
+
+Schema = dict[str, Any]
+
+
+def json_schema() -> Schema:
+    """The schema of one configuration file, for editors; draft 2020-12."""
+    properties: Schema = {"endpoints": _named({"oneOf": [_endpoint(kind) for kind in KINDS]})}
+    for section, kind in SECTIONS.items():
+        properties[section] = _named(_of(kind)) if section == "routes" else _of(kind)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "gateway configuration",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+def _named(schema: Schema) -> Schema:
+    return {
+        "type": "object",
+        "propertyNames": {"pattern": NAME},
+        "additionalProperties": schema,
+    }
+
+
+def _endpoint(kind: str) -> Schema:
+    schema = _of(KINDS[kind].settings)
+    del schema["properties"]["name"]
+    common = _of(EndpointRef)["properties"]
+    schema["properties"] = {"kind": {"const": kind}, **schema["properties"], **common}
+    schema["required"] = ["kind", *schema.get("required", ())]
+    return schema
+
+
+def _of(kind: type) -> Schema:
+    """The schema of a dataclass."""
+    hints = type_hints(kind)
+    fields = declared(kind)
+    schema: Schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {word: _field(field, hints[field.name]) for word, field in fields.items()},
+    }
+    if kind.__doc__:
+        schema["description"] = kind.__doc__.splitlines()[0]
+    if needed := [word for word, field in fields.items() if required(field)]:
+        schema["required"] = needed
+    return schema
+
+
+def _field(field: Field[Any], hint: Any) -> Schema:  # noqa: ANN401  # whatever a field declares
+    schema = _value(hint, field.metadata)
+    if doc := field.metadata.get("doc"):
+        schema["description"] = doc
+    if isinstance(field.default, str | int | float | bool) and not field.metadata.get("secret"):
+        schema["default"] = field.default
+    return schema
+
+
+def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR0911  # as the reader
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        (inner,) = [each for each in get_args(hint) if each is not type(None)]
+        return {"anyOf": [_value(inner, meta), {"type": "null"}]}
+    if origin is Literal:
+        return _words(get_args(hint))
+    if origin is tuple:
+        one = _value(get_args(hint)[0], meta)
+        return {"anyOf": [{"type": "array", "items": one}, one]}
+    if origin is not None and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": _value(get_args(hint)[1], {})}
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _of(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _words(tuple(str(member.value) for member in hint))
+    return _scalar(hint, meta)
+
+
+def _words(words: tuple[Any, ...]) -> Schema:
+    return {"anyOf": [{"enum": list(words)}, _reference()]}
+
+
+def _scalar(kind: type, meta: Mapping[str, Any]) -> Schema:
+    if meta.get("choices"):
+        words = list(meta["choices"])
+        return _words((*words, *(str(word) for word in words if not isinstance(word, str))))
+    if kind is str:
+        if meta.get("secret"):
+            return _reference()
+        return {"type": ["string", "number", "boolean"]}
+    if kind is bool:
+        return {"anyOf": [{"type": "boolean"}, _reference()]}
+    number: Schema = {"type": "integer" if kind is int else "number"}
+    number |= {name: meta[name] for name in ("minimum", "maximum") if name in meta}
+    return {"anyOf": [number, _reference()]}
+
+
+def _reference() -> Schema:
+    return {"type": "string", "pattern": REFERENCE}

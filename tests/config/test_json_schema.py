@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from gateway.config.json_schema import json_schema
+from gateway.config.load import load
+from gateway.errors import ConfigErrors
+
+ROUTE = "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}"
+
+SAME = [  # what the loader and the schema both take, or both refuse
+    pytest.param(f"endpoints: {{a: {{kind: mqtt}}}}\n{ROUTE}", True, id="least"),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt, port: 18, qos: 2}}}}\n{ROUTE}", True, id="number"),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt, port: 70000}}}}\n{ROUTE}", False, id="range"),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt, port: x}}}}\n{ROUTE}", False, id="not-a-number"),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt, qos: 3}}}}\n{ROUTE}", False, id="choice"),
+    pytest.param(f"endpoints: {{a: {{kind: mqqt}}}}\n{ROUTE}", False, id="kind"),
+    pytest.param(f"endpoints: {{a: {{}}}}\n{ROUTE}", False, id="no-kind"),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt, hots: x}}}}\n{ROUTE}", False, id="unknown-field"),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt, password: plain}}}}\n{ROUTE}", False, id="secret"),
+    pytest.param(
+        f"endpoints: {{a: {{kind: mqtt, password: '${{env:P}}'}}}}\n{ROUTE}", True, id="reference"
+    ),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt, tls: {{verify: no}}}}}}\n{ROUTE}", True, id="tls"),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt, tls: {{verfy: 1}}}}}}\n{ROUTE}", False, id="typo"),
+    pytest.param(f"endpoints: {{a b: {{kind: mqtt}}}}\n{ROUTE}", False, id="name"),
+    pytest.param("endpoints: {a: {kind: mqtt}}\nroutes: {r: {from: []}}", False, id="no-to"),
+    pytest.param(
+        "endpoints: {a: {kind: mqtt}}\nroutes: {r: {from: [{endpoint: a, pattern: x}], "
+        "to: [{endpoint: a, template: y, length: shorten}]}}", True, id="lists",
+    ),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt}}}}\n{ROUTE}\nachive: {{}}", False, id="section"),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt}}}}\n{ROUTE}\narchive: {{}}", False, id="no-path"),
+    pytest.param(
+        f"endpoints: {{a: {{kind: mqtt}}}}\n{ROUTE}\narchive: {{path: x, sync: 1}}", False, id="s"
+    ),
+]  # fmt: skip
+
+
+def the_loader_takes(file: Path) -> bool:
+    try:
+        load(file, {"P": "secret"})
+    except ConfigErrors:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("text", "good"), SAME)
+def test_the_schema_and_the_loader_agree(tmp_path: Path, text: str, good: bool) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(text)
+    validator = jsonschema.Draft202012Validator(json_schema())
+
+    assert validator.is_valid(yaml.safe_load(text)) is good
+    assert the_loader_takes(file) is good
+
+
+def test_the_schema_is_a_schema_and_says_what_each_field_means() -> None:
+    schema = json_schema()
+
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for name, field in schema["properties"]["archive"]["properties"].items():
+        assert field["description"], name
