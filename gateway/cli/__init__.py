@@ -7,6 +7,7 @@ Exit codes: 0 all is well, 1 the answer is no or something is wrong with the use
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -15,11 +16,16 @@ from importlib import import_module
 import gateway
 from gateway.errors import ConfigErrors, GatewayError
 
-COMMANDS = ("run", "check", "names", "demo", "reconcile", "broker")
+COMMANDS = (
+    "run", "check", "names", "explain", "preflight", "schema", "demo", "reconcile", "broker",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):  # a name may hold what the terminal cannot show
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     args = make_parser().parse_args(arguments)
     try:
         code: int = args.run(args)

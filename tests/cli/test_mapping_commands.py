@@ -1,0 +1,130 @@
+"""`check`, `explain`, `preflight` and `schema` as a person calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import main
+
+CONFIG = """\
+endpoints:
+  plant: {kind: memory, dialect: mqtt}
+  ems: {kind: memory, dialect: ems}
+routes:
+  there:
+    from: {endpoint: plant, pattern: "plant/{site}/{rest...}", exclude: ["plant/test/#"]}
+    to: {endpoint: ems, template: "SENSORS.{site}.{rest...}"}
+  back:
+    from: {endpoint: ems, pattern: "SENSORS.{rest...}"}
+    to: {endpoint: plant, template: "historian/{rest...}"}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(CONFIG)
+    return file
+
+
+def test_explain_shows_captures_limits_and_the_way_back(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "plant/hall/v1.2", "--config", str(config), "--from", "plant"]) == 0
+
+    assert (
+        capsys.readouterr().out
+        == """\
+there: from plant, plant/{site}/{rest...}
+  {site} = 'hall'
+  {rest} = 'v1.2'
+  -> ems (ems) SENSORS.hall.v1%2E2
+     uses 19 of 246 characters, 3 of 64 levels, 7 of 127 characters in one level
+     from there back makes it historian/hall/v1.2 at plant
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("other/x", "not taken: the pattern does not match"),
+        ("plant/test/x", "not taken: excluded by 'plant/test/#'"),
+        ("plant/" + "x" * 200, "refused, rule level-too-long"),
+        ("plant/+", "mqtt has no such name"),
+    ],
+)
+def test_explain_says_why_a_name_goes_nowhere(
+    config: Path, capsys: pytest.CaptureFixture[str], name: str, why: str
+) -> None:
+    assert main(["explain", name, "--config", str(config), "--from", "plant"]) == 1
+
+    out = capsys.readouterr().out
+    assert why in out
+    assert out.endswith("no target gets this name\n")
+
+
+def test_explain_answers_scripts(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["explain", "plant/hall/x", "--config", str(config), "--json"])
+
+    (there, back) = json.loads(capsys.readouterr().out)
+    assert there["made"][0]["name"] == "SENSORS.hall.x"
+    assert back["why_not"] == "the pattern does not match"
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Path:
+    file = tmp_path / "names.txt"
+    long = "/".join(["a-long-level"] * 25)
+    file.write_bytes(f"a/b\na//b\n\n{long}\n".encode() + b"caf\xe9/x\n")
+    return file
+
+
+def test_preflight_says_which_names_do_not_fit(
+    names: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["preflight", str(names), "--from", "mqtt", "--to", "ems,smf"]) == 1
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{names}:4: ems: ")
+    assert "is 324 characters, limit 228 (rule too-long)" in lines[0]
+    assert lines[-2:] == [
+        "ems: 2 fit; refused: 1 surrogate, 1 too-long",
+        "smf: 2 fit; refused: 1 surrogate, 1 too-long",
+    ]
+
+
+def test_preflight_shows_what_shortening_makes(
+    names: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["preflight", str(names), "--from", "mqtt", "--to", "ems", "--shorten", "--json"])
+
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer["line"] for answer in answers] == [1, 2, 4, 5]
+    assert answers[2]["shortened"] is True
+    assert len(answers[2]["name"]) <= 249
+
+
+def test_preflight_of_names_that_fit_is_clean(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text("a/b\n")
+
+    assert main(["preflight", str(file), "--from", "mqtt", "--to", "smf"]) == 0
+
+
+def test_a_file_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["preflight", "absent.txt", "--from", "mqtt", "--to", "ems"]) == 2
+    assert "absent.txt: cannot read the names" in capsys.readouterr().err
+
+
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "gateway configuration"
+
+
+def test_check_accepts_a_good_file(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(config)]) == 0
+    assert "no findings" in capsys.readouterr().out
