@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from gateway.archive.dictionary import NameFile, read_names
 from gateway.archive.rolling import ArchiveOptions
 from gateway.archive.writer import ArchiveWriter
 from gateway.config.load import Configuration
@@ -21,6 +22,8 @@ from gateway.runtime.lane import Lane
 from gateway.runtime.pump import Identities, Pump, Surroundings
 from gateway.runtime.recording import now
 from gateway.runtime.state import EndpointState, RouteCounters
+from gateway.translate.names import Length
+from gateway.translate.shorten import Shortened
 
 log = logging.getLogger(__name__)
 CLOSING = 2.0  # seconds kept for closing, of those a stop has
@@ -37,6 +40,7 @@ class Gateway:
         self._lanes: dict[str, Lane] = {}
         self._pumps: list[Pump] = []
         self._archive: ArchiveWriter | None = None
+        self._names: NameFile | None = None
 
     def start(self) -> None:
         """Open the archive, then connect in the background; what is away is tried again.
@@ -52,7 +56,9 @@ class Gateway:
                 sync=archive.sync,
             )
             name = self.configuration.gateway.name
-            self._archive = ArchiveWriter(Path(archive.path), name, identities.run, options)
+            root = Path(archive.path)
+            self._archive = ArchiveWriter(root, name, identities.run, options)
+            self._keep_names(root, name)
         for name in sorted({t.endpoint for r in self.configuration.routes for t in r.targets}):
             self._lanes[name] = self._make_lane(name)
         archive_rows = self._archive.append if self._archive else None
@@ -81,10 +87,12 @@ class Gateway:
                 log.error("%s", error)  # noqa: TRY400  # the text says it all
                 settled = False
         _all_at_once([pump.close for pump in self._pumps])
+        if self._names is not None:
+            self._names.close()
         return settled
 
     def _make_lane(self, name: str) -> Lane:
-        settings = self.configuration.endpoints[name]
+        settings = self.configuration.endpoints[name].settings
         return Lane(
             make_sink(settings),
             self._state(name, "sink"),
@@ -94,15 +102,32 @@ class Gateway:
         )
 
     def _make_pump(self, name: str, around: Surroundings) -> Pump:
-        settings = self.configuration.endpoints[name]
+        settings = self.configuration.endpoints[name].settings
         routes = [route for route in self.configuration.routes if route.endpoint == name]
         return Pump(
             make_source(settings, subscriptions(routes)),
             self._state(name, "source"),
             (settings.backoff_min, settings.backoff_max),
-            Router(routes[0].dialect, routes),
+            Router(routes[0].dialect, routes, self._dictionary_at(name)),
             around,
         )
+
+    def _keep_names(self, root: Path, name: str) -> None:
+        """Let shortened names outlive the process."""
+        dictionary = self.configuration.dictionary
+        if any(self._dictionary_at(each) is not None for each in self.configuration.endpoints):
+            self._names = NameFile(root, name)
+            dictionary.names |= read_names(root)
+            dictionary.tell = self._names.write
+
+    def _dictionary_at(self, name: str) -> Shortened | None:
+        """The dictionary, when a route shortens names that it sends to the endpoint `name`."""
+        shortens = any(
+            target.endpoint == name and target.renderer.length is Length.SHORTEN
+            for route in self.configuration.routes
+            for target in route.targets
+        )
+        return self.configuration.dictionary if shortens else None
 
     def _state(self, name: str, side: str) -> EndpointState:
         state = EndpointState(name, side)

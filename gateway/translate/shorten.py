@@ -33,18 +33,18 @@ class Dictionary(Protocol):
 class Shortened:
     """A dictionary in memory; mutable, because it is what was shortened so far.
 
-    `tell` hears of every new one, so that somebody can write it down.
+    `tell` hears of every new one before it is used, so that somebody can write it down.
     """
 
     def __init__(self, tell: Callable[[str, tuple[str, ...]], None] | None = None) -> None:
         self.names: dict[str, tuple[str, ...]] = {}
-        self._tell = tell
+        self.tell = tell
 
     def remember(self, digest: str, levels: tuple[str, ...]) -> None:
         if digest not in self.names:
+            if self.tell is not None:
+                self.tell(digest, levels)
             self.names[digest] = levels
-            if self._tell is not None:
-                self._tell(digest, levels)
 
     def recall(self, digest: str) -> tuple[str, ...] | None:
         return self.names.get(digest)

@@ -174,3 +174,39 @@ def test_every_kind_of_payload_crosses(
         (message,) = bench.take(1)
 
     assert message.payload == payload
+
+
+def test_a_shortened_name_finds_its_way_back_after_a_restart(tmp_path: Path) -> None:
+    run = uuid4().hex
+    file = tmp_path / "gateway.yaml"
+    text = CONFIG.format(run=run, archive=tmp_path / "archive")
+    back = """\
+  back:
+    from: {endpoint: ems, pattern: "ORDERS.{rest...}"}
+    to: {endpoint: plant, template: "back/{rest...}"}
+archive:"""
+    text = text.replace('{rest...}"}\narchive:', '{rest...}", length: shorten}\n' + back)
+    file.write_text(text)
+    deep = "/".join(f"a-long-level-of-a-name-{n}" for n in range(14))
+    into = make_sink(MemorySettings(name="in", dialect="mqtt", broker=f"plant-{run}"))
+    out = make_source(
+        MemorySettings(name="out", dialect="mqtt", broker=f"plant-{run}"), [Subscription("back/#")]
+    )
+    into.open()
+    out.open()
+    arrived: list[str] = []
+    for _ in range(2):
+        gateway = Gateway(load(file))
+        gateway.start()
+        into.send([Message(f"orders/emea/{deep}", b"x")], lambda _: None)
+        batch = None
+        deadline = Deadline()
+        while batch is None and deadline.left():
+            batch = out.receive(0.1)
+        assert batch is not None
+        arrived += [message.address for message in batch.messages]
+        batch.settle([ACCEPTED] * len(batch.messages))
+        gateway.stop(5)
+
+    assert arrived == [f"back/emea/{deep}"] * 2
+    assert (tmp_path / "archive" / "_names" / "test.jsonl").read_text().count("digest") == 1
