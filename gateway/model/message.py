@@ -8,7 +8,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
-Value: TypeAlias = "None | bool | int | float | str | bytes | Sequence_ | Mapping[str, Value]"
+Value: TypeAlias = "bool | int | float | str | bytes | Sequence_ | Mapping[str, Value] | None"
 Sequence_: TypeAlias = "list[Value] | tuple[Value, ...]"
 Payload: TypeAlias = "bytes | str | Mapping[str, Value]"
 Properties: TypeAlias = Mapping[str, Value]
