@@ -68,12 +68,21 @@ class ConfigError(GatewayError):
     """A configuration file is wrong at a known place; `line` and `column` count from 1."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the parts of one finding
-        self, path: str, line: int, column: int, rule: str, reason: str, hint: str = ""
+        self,
+        path: str,
+        line: int,
+        column: int,
+        rule: str,
+        reason: str,
+        hint: str = "",
+        severity: str = "error",
     ) -> None:
         tail = f"; {hint}" if hint else ""
-        super().__init__(f"{path}:{line}:{column}: {reason}{tail}")
+        mark = "" if severity == "error" else f"{severity}: "
+        super().__init__(f"{path}:{line}:{column}: {mark}{reason}{tail}")
         self.path, self.line, self.column = path, line, column
         self.rule, self.reason, self.hint = rule, reason, hint
+        self.severity = severity  # error, warning or note
 
 
 class ConfigErrors(GatewayError):  # noqa: N818  # many, where the other is one

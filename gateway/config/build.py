@@ -77,16 +77,51 @@ def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list
         ]
         targets = _targets(ref, pattern, known, (*at, "to"), reader)
         if pattern is not None:
-            route = Route(name, source.endpoint, dialect, pattern, targets)
-            routes.append(
-                replace(
-                    route,
-                    excludes=tuple(each for each in excludes if each is not None),
-                    take_retained=ref.retained == "forward",
-                    archive_payload=ref.archive_payload,
-                )
+            route = Route(
+                name,
+                source.endpoint,
+                dialect,
+                pattern,
+                targets,
+                excludes=tuple(each for each in excludes if each is not None),
+                take_retained=ref.retained == "forward",
+                archive_payload=ref.archive_payload,
             )
+            routes.append(route)
+    if ref.direction == "both" and routes:
+        routes = _both(routes, ref, known, at, reader)
     return routes
+
+
+def _both(routes: list[Route], ref: RouteRef, known: Known, at: At, reader: Reader) -> list[Route]:
+    """The route and its way back, whose pattern is the template and whose template the pattern."""
+    there, *others = routes
+    if others or len(there.targets) != 1 or ref.targets[0].template is None:
+        reason = "a route in both directions has one source, and one target with a template"
+        reader.report((*at, "direction"), "direction", reason, "write two routes")
+        return routes
+    source, target = ref.sources[0], ref.targets[0]
+    name = f"{there.name}.back"
+    try:
+        pattern = parse_source(ref.targets[0].template, there.targets[0].renderer.dialect)
+        template = parse_template(source.pattern, there.dialect, pattern)
+    except (SubjectError, TranslationError) as error:
+        hint = "in both directions every wildcard is a capture that fills its level"
+        reader.report((*at, "direction"), "not-inverse", f"no way back: {error}", hint)
+        return routes
+    renderer = replace(there.targets[0].renderer, dialect=there.dialect)
+    allow = known.endpoints[there.endpoint].allow
+    back = replace(
+        there,
+        name=name,
+        endpoint=target.endpoint,
+        dialect=there.targets[0].renderer.dialect,
+        source=pattern,
+        targets=(Target(source.endpoint, source.endpoint, renderer, template, allow),),
+        excludes=(),
+        inverse=there.name,
+    )
+    return [replace(there, inverse=name), back]
 
 
 def _find(endpoint: str, known: Known, at: At, reader: Reader) -> Endpoint | None:
@@ -129,7 +164,9 @@ def _targets(
             reader.report((*here, "replacement"), "replacement", str(error))
         else:
             label = _label(ref, index)
-            targets.append(Target(label, target.endpoint, renderer, template, endpoint.allow))
+            targets.append(
+                Target(label, target.endpoint, renderer, template, endpoint.allow, target.lossy)
+            )
     return tuple(targets)
 
 

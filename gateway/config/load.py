@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from gateway.config.build import Endpoint, Known, build_routes, make_endpoint
+from gateway.config.build import At, Endpoint, Known, build_routes, make_endpoint
 from gateway.config.nodes import Place, did_you_mean, entries, key_faults, load_mapping, place_of
 from gateway.config.reader import Reader
 from gateway.config.schema import (
@@ -38,6 +38,7 @@ class Configuration:
     routes: tuple[Route, ...]
     archive: ArchiveRef | None
     dictionary: Shortened  # of the names that its routes have shortened
+    places: Mapping[At, Place]  # where each value was written
 
 
 def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
@@ -59,6 +60,7 @@ class Draft:
         self.findings: list[ConfigError] = []
         self.endpoints: dict[str, Endpoint] = {}
         self.routes: dict[str, tuple[RouteRef, Reader]] = {}
+        self.places: dict[At, Place] = {}
         self.gateway: GatewayRef | None = None
         self.archive: ArchiveRef | None = None
         self._environment = environment
@@ -82,6 +84,7 @@ class Draft:
             else:
                 getattr(self, f"_take_{key.value}")(reader, node, (key.value,))
         self.findings += reader.findings
+        self.places |= reader.places
 
     def finish(self, path: Path) -> Configuration:
         """The configuration of all files; raises ConfigErrors when anything is wrong."""
@@ -100,7 +103,9 @@ class Draft:
             ordered = sorted(self.findings, key=lambda each: (each.path, each.line, each.column))
             raise ConfigErrors(ordered)
         gateway = self.gateway or GatewayRef()
-        return Configuration(gateway, self.endpoints, tuple(routes), self.archive, dictionary)
+        return Configuration(
+            gateway, self.endpoints, tuple(routes), self.archive, dictionary, self.places
+        )
 
     def _take_gateway(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         self.gateway = reader.read(node, GatewayRef, at)

@@ -26,8 +26,8 @@ class Place:
     line: int
     column: int
 
-    def error(self, rule: str, reason: str, hint: str = "") -> ConfigError:
-        return ConfigError(self.path, self.line, self.column, rule, reason, hint)
+    def error(self, rule: str, reason: str, hint: str = "", severity: str = "error") -> ConfigError:
+        return ConfigError(self.path, self.line, self.column, rule, reason, hint, severity)
 
 
 def place_of(path: str, node: yaml.Node) -> Place:

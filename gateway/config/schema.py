@@ -71,6 +71,9 @@ class TargetRef:
     escape: Literal["escape", "reject", "replace"] = field(
         default="escape", metadata={"doc": "what happens to characters the target cannot spell"}
     )
+    lossy: bool = field(
+        default=False, metadata={"doc": "different names may become one here, and that is meant"}
+    )
     replacement: str = field(
         default="-", metadata={"doc": "the one character that `replace` puts for others"}
     )
@@ -87,6 +90,9 @@ class RouteRef:
         metadata={"key": "from", "doc": "where messages come from"}
     )
     targets: tuple[TargetRef, ...] = field(metadata={"key": "to", "doc": "where they go"})
+    direction: Literal["forward", "both"] = field(
+        default="forward", metadata={"doc": "both: the way back is derived, and is a route too"}
+    )
     retained: Literal["ignore", "forward"] = field(
         default="forward",
         metadata={"doc": "messages the source broker kept from before: leave them, or take them"},

@@ -132,6 +132,11 @@ class MqttSettings:
     backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
 
     @property
+    def broker_key(self) -> str:
+        """What two endpoints of one broker have in common."""
+        return f"mqtt://{self.host}:{self.port or (8883 if self.tls else 1883)}"
+
+    @property
     def carries(self) -> frozenset[str]:
         """The fields of `Headers` that survive the way over this system and back."""
         if self.version == "5":
@@ -161,6 +166,11 @@ class MemorySettings:
     backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
 
     @property
+    def broker_key(self) -> str:
+        """What two endpoints of one broker have in common."""
+        return f"memory:{self.broker}"
+
+    @property
     def carries(self) -> frozenset[str]:
         """The fields of `Headers` that survive: all, for nothing is encoded."""
         return ALL_FIELDS
@@ -179,6 +189,9 @@ class EndpointSettings(Protocol):
 
     @property
     def dialect(self) -> str: ...
+
+    @property
+    def broker_key(self) -> str: ...
 
     @property
     def backoff_min(self) -> float: ...

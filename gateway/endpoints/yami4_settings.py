@@ -70,6 +70,11 @@ class Yami4Settings:
     backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
 
     @property
+    def broker_key(self) -> str:
+        """What two endpoints of one broker have in common."""
+        return self.url
+
+    @property
     def carries(self) -> frozenset[str]:
         """The fields of `Headers` that survive the way over this system and back."""
         return ALL_FIELDS

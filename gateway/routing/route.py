@@ -21,6 +21,7 @@ class Target:
     renderer: Renderer
     template: Template | None = None
     allow: tuple[SourcePattern, ...] = ()  # names outside are refused; all are allowed when empty
+    lossy: bool = False  # different names may become one here, and that is meant
 
     @property
     def system(self) -> str:
@@ -58,8 +59,19 @@ class Route:
     source: SourcePattern
     targets: tuple[Target, ...]
     excludes: tuple[SourcePattern, ...] = ()
+    inverse: str = ""  # name of the route that is its way back
     take_retained: bool = True
     archive_payload: bool = False
+
+    def has_carried(self, mark: str, origin: tuple[str, ...]) -> bool:
+        """Whether a message that passed `origin` would go in a circle here.
+
+        It does when this route has carried it before, or its way back has just now. Entries are
+        `gateway/route`; `mark` is the gateway.
+        """
+        if not origin:
+            return False
+        return f"{mark}/{self.name}" in origin or origin[-1] == f"{mark}/{self.inverse}"
 
     def takes(self, levels: tuple[str, ...]) -> bool:
         return self.source.selects(levels) and not any(x.selects(levels) for x in self.excludes)

@@ -48,8 +48,9 @@ class Identities:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all pumps of a gateway share."""
+    """What all pumps of a gateway share; `gateway` is its name."""
 
+    gateway: str
     lanes: Mapping[str, Lane]
     archive: Archive | None
     counters: Counters
@@ -146,7 +147,19 @@ class Pump:
             log.exception("a name was not routed", extra={"endpoint": self._state.name})
             reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
             return (Way(None, (Hop(None, None, "", "internal", reason),)),)
-        return tuple(filter(self._takes_retained, ways)) if message.headers.retained else ways
+        headers = message.headers
+        if headers.retained:
+            ways = tuple(filter(self._takes_retained, ways))
+        return self._without_loops(ways, headers.origin) if headers.origin else ways
+
+    def _without_loops(self, ways: tuple[Way, ...], origin: tuple[str, ...]) -> tuple[Way, ...]:
+        kept: list[Way] = []
+        for way in ways:
+            if way.route is None or not way.route.has_carried(self._around.gateway, origin):
+                kept.append(way)
+            else:
+                self._around.counters[way.route.name].cuts()
+        return tuple(kept)
 
     def _takes_retained(self, way: Way) -> bool:
         if way.route is None or way.route.take_retained:
@@ -169,12 +182,9 @@ class Pump:
         messages: list[Message] = []
         for copy in group:
             message = batch.messages[copy.position]
-            headers = message.headers
-            if headers is not PLAIN:
-                key = (id(headers), id(copy.hop.target))
-                if (known := adapted.get(key)) is None:
-                    known = adapted[key] = self._adapt(headers, copy.hop, lane)
-                headers = known
+            key = (id(message.headers), id(copy.hop.target))
+            if (headers := adapted.get(key)) is None:
+                headers = adapted[key] = self._adapt(message.headers, copy.hop, lane)
             messages.append(Message(copy.hop.address, message.payload, headers))
         names = [message.address for message in messages]
         size = sum(len(message.payload) + OVERHEAD for message in messages)
@@ -204,4 +214,7 @@ class Pump:
         if hop.route is not None:
             for field in lost:
                 self._around.counters[hop.route.name].lost(field)
+            if "origin" in lane.carries:
+                passed = (*headers.origin, f"{self._around.gateway}/{hop.route.name}")
+                headers = replace(headers, origin=passed)
         return headers

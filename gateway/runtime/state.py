@@ -54,6 +54,7 @@ class RouteCounters:
         self.received_bytes = 0
         self.delivered = 0
         self.ignored = 0  # retained messages that the route leaves alone
+        self.loops = 0  # messages that came back by themselves
         self.rules: dict[str, int] = {}  # dead letters by rule
         self.lost_fields: dict[str, int] = {}  # headers that could not cross
 
@@ -74,6 +75,10 @@ class RouteCounters:
     def ignores(self) -> None:
         with self._lock:
             self.ignored += 1
+
+    def cuts(self) -> None:
+        with self._lock:
+            self.loops += 1
 
     def set_aside(self, rule: str) -> None:
         with self._lock:

@@ -62,7 +62,8 @@ class Gateway:
         for name in sorted({t.endpoint for r in self.configuration.routes for t in r.targets}):
             self._lanes[name] = self._make_lane(name)
         archive_rows = self._archive.append if self._archive else None
-        around = Surroundings(self._lanes, archive_rows, self.counters, identities)
+        name = self.configuration.gateway.name
+        around = Surroundings(name, self._lanes, archive_rows, self.counters, identities)
         for name in sorted({route.endpoint for route in self.configuration.routes}):
             self._pumps.append(self._make_pump(name, around))
         for lane in self._lanes.values():

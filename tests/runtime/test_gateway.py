@@ -210,3 +210,39 @@ archive:"""
 
     assert arrived == [f"back/emea/{deep}"] * 2
     assert (tmp_path / "archive" / "_names" / "test.jsonl").read_text().count("digest") == 1
+
+
+def test_both_directions_do_not_echo(tmp_path: Path) -> None:
+    run = uuid4().hex
+    file = tmp_path / "gateway.yaml"
+    text = CONFIG.format(run=run, archive=tmp_path / "archive")
+    file.write_text(text.replace("orders:\n", "orders:\n    direction: both\n"))
+    left = MemorySettings(name="left", dialect="mqtt", broker=f"plant-{run}")
+    right = MemorySettings(name="right", dialect="ems", broker=f"ems-{run}")
+    ends = [
+        (make_sink(left), make_source(left, [Subscription("#")])),
+        (make_sink(right), make_source(right, [Subscription(">")])),
+    ]
+    for sink, source in ends:
+        sink.open()
+        source.open()
+    gateway = Gateway(load(file))
+    gateway.start()
+    ends[0][0].send([Message("orders/emea/a", b"there")], lambda _: None)
+    ends[1][0].send([Message("ORDERS.emea.b", b"back")], lambda _: None)
+    until(lambda: sum(counters.loops for counters in gateway.counters.values()) == 2)
+    gateway.stop(5)
+    seen = [[m.address for m in drain(source)] for _, source in ends]
+
+    assert [sorted(names) for names in seen] == [
+        ["orders/emea/a", "orders/emea/b"],
+        ["ORDERS.emea.a", "ORDERS.emea.b"],
+    ]
+
+
+def drain(source: Source) -> list[Message]:
+    messages: list[Message] = []
+    while (batch := source.receive(0.1)) is not None:
+        messages += batch.messages
+        batch.settle([ACCEPTED] * len(batch.messages))
+    return messages
