@@ -16,6 +16,7 @@ from gateway.model.matching import matches
 from gateway.model.pattern import Pattern
 
 CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*)(\.\.\.)?\}")
+_FUNCTION = re.compile(r"\{@?[A-Za-z0-9_]+(?:\.\.\.)?\|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ def _names(text: str, dialect: Dialect) -> dict[int, str]:
         names[len(_split(before + "x", dialect)) - 1] = found[1]
     if (brace := re.search(r"[{}]", CAPTURE.sub(lambda c: "x" * len(c[0]), text))) is not None:
         reason = "a brace belongs to a capture: {name} or {name...}"
+        if _FUNCTION.match(text, brace.start()) is not None:
+            reason = "functions belong into a template; a source pattern only captures"
         raise SubjectError(dialect.name, text, brace.start(), "capture", reason)
     return names
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.captures import SourcePattern
+from gateway.routing.tags import TagRule
 from gateway.routing.template import Template
 from gateway.translate.names import Renderer
+
+EACH_TAG = TagRule()
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Target:
     def system(self) -> str:
         return self.renderer.dialect.name
 
-    def name_for(self, subject: Subject, captures: dict[str, tuple[str, ...]]) -> str:
+    def name_for(self, subject: Subject, captures: Mapping[str, tuple[str, ...]]) -> str:
         """What `subject` is called at this target.
 
         Raises:
@@ -59,6 +63,7 @@ class Route:
     source: SourcePattern
     targets: tuple[Target, ...]
     excludes: tuple[SourcePattern, ...] = ()
+    tags: TagRule = EACH_TAG
     inverse: str = ""  # name of the route that is its way back
     take_retained: bool = True
     archive_payload: bool = False

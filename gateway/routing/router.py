@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 
-from gateway.dialects.base import Dialect, parse_subject
+from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
 from gateway.routing.table import PatternTable
+from gateway.routing.tags import Pick, Tag, TagMode, parse_tags, spread, tag_list
 from gateway.translate.shorten import Dictionary, resolved
 
 CACHED_NAMES = 100_000  # past this the memory starts anew; a name costs about 500 bytes
@@ -17,13 +19,21 @@ CACHED_NAMES = 100_000  # past this the memory starts anew; a name costs about 5
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One copy of a message: where it goes and under which name, or why it cannot."""
+    """One copy of a message: where it goes and under which name, or why it cannot.
+
+    `label` is what the archive calls it: the target's label, numbered when the target gets several
+    copies of one message (a tag list whose tags become different names).
+    """
 
     route: Route | None
     target: Target | None
     address: str
+    label: str = ""
     rule: str = ""
     reason: str = ""
+    others: Mapping[str, str] = field(
+        default_factory=dict
+    )  # properties for the tags that made no name
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,11 @@ class Way:
 
     route: Route | None
     hops: tuple[Hop, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The ends that a message on this way owes."""
+        return tuple(hop.label for hop in self.hops)
 
 
 class Router(dict[str, tuple[Way, ...]]):
@@ -61,25 +76,44 @@ class Router(dict[str, tuple[Way, ...]]):
 
     def _ways(self, name: str) -> tuple[Way, ...]:
         try:
-            subject = parse_subject(name, self.dialect)
-            if self._dictionary is not None:
-                whole = resolved(subject.levels, name, self.dialect, self._dictionary)
-                subject = Subject(whole)
+            tags = [self._whole(tag) for tag in parse_tags(name, self.dialect)]
         except (SubjectError, TranslationError) as error:
-            return (Way(None, (Hop(None, None, "", error.rule, str(error)),)),)
-        taken = (route for route in self._table.find(subject.levels) if route.takes(subject.levels))
-        return tuple(Way(route, _hops(route, subject)) for route in taken)
+            return (Way(None, (Hop(None, None, "", rule=error.rule, reason=str(error)),)),)
+        found = (route for tag in tags for route in self._table.find(tag.subject.levels))
+        routes = {id(route): route for route in found}.values()
+        ways = (Way(route, _hops(route, tags)) for route in routes)
+        return tuple(way for way in ways if way.hops)
+
+    def _whole(self, tag: Tag) -> Tag:
+        """The tag with the name that a shortened one stands for."""
+        if self._dictionary is None:
+            return tag
+        levels = resolved(tag.subject.levels, tag.text, self.dialect, self._dictionary)
+        return Tag(tag.text, Subject(levels))
 
 
-def _hops(route: Route, subject: Subject) -> tuple[Hop, ...]:
-    captures = route.source.capture(subject.levels)
-    return tuple(_hop(route, target, subject, captures) for target in route.targets)
-
-
-def _hop(
-    route: Route, target: Target, subject: Subject, captures: dict[str, tuple[str, ...]]
-) -> Hop:
+def _hops(route: Route, tags: Sequence[Tag]) -> tuple[Hop, ...]:
     try:
-        return Hop(route, target, target.name_for(subject, captures))
+        picks = spread(tags, route.tags, route.source, route.takes)
     except TranslationError as error:
-        return Hop(route, target, "", error.rule, str(error))
+        rule, reason = error.rule, str(error)
+        return tuple(Hop(route, each, "", each.label, rule, reason) for each in route.targets)
+    return tuple(hop for target in route.targets for hop in _hops_to(route, target, picks))
+
+
+def _hops_to(route: Route, target: Target, picks: Sequence[Pick]) -> Iterator[Hop]:
+    """One hop for each different name: a target gets a message once under one name."""
+    made: dict[str, Pick] = {}
+    refused: list[TranslationError] = []
+    for pick in picks:
+        try:
+            made.setdefault(target.name_for(pick.tag.subject, pick.captures), pick)
+        except TranslationError as error:
+            refused.append(error)
+    if made and route.tags.mode is TagMode.LIST:
+        made = {tag_list(made): picks[0]}
+    labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
+    for name, pick in made.items():
+        yield Hop(route, target, name, next(labels), others=pick.property_of(route.tags))
+    for fault in refused:
+        yield Hop(route, target, "", next(labels), fault.rule, str(fault))

@@ -12,6 +12,7 @@ from gateway.endpoints.base import Batch
 from gateway.errors import ArchiveError
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.routing.route import Route
+from gateway.routing.router import Way
 from gateway.runtime.recording import BatchRecord, Copy, Origin, now
 from gateway.runtime.state import RouteCounters
 
@@ -39,9 +40,9 @@ class Flight:
         self._rows: list[Rows] = []
         self.landed: Callable[[Flight], None] = lambda _: None
 
-    def received(self, route: Route, positions: Sequence[int]) -> None:
-        """Record that `route` took the messages at `positions`."""
-        self._rows.append(self._record.received(route, positions))
+    def received(self, route: Route, positions: Sequence[int], ways: Sequence[Way]) -> None:
+        """Record that `route` took the messages at `positions`, each on its way."""
+        self._rows.append(self._record.received(route, positions, ways))
         self._counters[route.name].took(len(positions), self._record.size(positions))
 
     def refused(self, copy: Copy) -> None:
@@ -76,9 +77,7 @@ class Flight:
             if taken:
                 positions = [copies[i].position for i in taken]
                 named = [names[i] for i in taken]
-                rows.append(
-                    self._record.delivered(hop.route, hop.target, positions, named, attempts, at)
-                )
+                rows.append(self._record.delivered(hop, positions, named, attempts, at))
                 self._counters[hop.route.name].delivers(len(taken))
             if len(taken) < len(group):
                 for i in group:
@@ -109,8 +108,8 @@ class Flight:
 
 
 def _by_target(copies: Sequence[Copy]) -> list[list[int]]:
-    """Indices of the copies by route and target, so that each group shares what its rows share."""
-    groups: dict[tuple[int, int], list[int]] = {}
+    """Indices of the copies by route and label, so that each group shares what its rows share."""
+    groups: dict[tuple[int, str], list[int]] = {}
     for index, copy in enumerate(copies):
-        groups.setdefault((id(copy.hop.route), id(copy.hop.target)), []).append(index)
+        groups.setdefault((id(copy.hop.route), copy.hop.label), []).append(index)
     return list(groups.values())

@@ -115,13 +115,15 @@ class Pump:
                 self._bridge(batch)
 
     def _bridge(self, batch: Batch) -> None:
-        taken: dict[str, tuple[Route, list[int]]] = {}
+        taken: dict[str, tuple[Route, list[int], list[Way]]] = {}
         copies: dict[str, list[Copy]] = {}
         refused: list[Copy] = []
         for position, message in enumerate(batch.messages):
             for way in self._ways(message):
                 if way.route is not None:
-                    taken.setdefault(way.route.name, (way.route, []))[1].append(position)
+                    _, positions, ways = taken.setdefault(way.route.name, (way.route, [], []))
+                    positions.append(position)
+                    ways.append(way)
                 for hop in way.hops:
                     if hop.target is None or hop.rule:
                         refused.append(Copy(position, hop))
@@ -131,8 +133,8 @@ class Pump:
             batch.settle([ACCEPTED] * len(batch.messages))
             return
         flight = self._take_off(batch)
-        for route, positions in taken.values():
-            flight.received(route, positions)
+        for route, positions, ways in taken.values():
+            flight.received(route, positions, ways)
         for copy in refused:
             flight.refused(copy)
         for endpoint, group in copies.items():
@@ -146,7 +148,7 @@ class Pump:
             # A fault of ours: this message is set aside with it, the route goes on.
             log.exception("a name was not routed", extra={"endpoint": self._state.name})
             reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
-            return (Way(None, (Hop(None, None, "", "internal", reason),)),)
+            return (Way(None, (Hop(None, None, "", rule="internal", reason=reason),)),)
         headers = message.headers
         if headers.retained:
             ways = tuple(filter(self._takes_retained, ways))

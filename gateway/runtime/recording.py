@@ -13,8 +13,8 @@ from gateway.archive.records import Cell, Rows
 from gateway.archive.schema import Leg, Step
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import Settlement
-from gateway.routing.route import Route, Target
-from gateway.routing.router import Hop
+from gateway.routing.route import Route
+from gateway.routing.router import Hop, Way
 
 HASH_SIZE = 16  # bytes
 
@@ -65,25 +65,30 @@ class BatchRecord:
         self._origin = origin
         self._fingerprints: dict[int, tuple[int, bytes]] = {}
 
-    def received(self, route: Route, positions: Sequence[int]) -> Rows:
-        """Rows that say that `route` took the messages at `positions`."""
+    def received(self, route: Route, positions: Sequence[int], ways: Sequence[Way]) -> Rows:
+        """Rows that say that `route` took the messages at `positions`, and which ends they owe."""
         messages = [self._messages[position] for position in positions]
         columns = self._columns(positions, [message.address for message in messages])
         columns |= _header_columns([message.headers for message in messages])
         if route.archive_payload:
             columns |= _payload_columns(messages)
         common = self._common(route.name, Leg.RECEIVED, Step.RECEIVED, self._origin.time)
-        common |= {"targets": [target.label for target in route.targets], "attempt": 1}
+        common["attempt"] = 1
+        first = ways[0].labels
+        if all(way is ways[0] or way.labels == first for way in ways):
+            common["targets"] = first
+        else:
+            columns["targets"] = [way.labels for way in ways]
         return Rows(len(messages), common, columns)
 
-    def delivered(  # noqa: PLR0913, PLR0917  # what one row says
-        self, route: Route, target: Target, positions: Sequence[int], names: list[str],
-        attempts: int, at: int,
-    ) -> Rows:  # fmt: skip
-        """Rows that say that `target` has taken the messages at `positions` under `names`."""
-        common = self._common(route.name, Leg.DELIVERED, Step.ACCEPTED, at)
-        common |= {"endpoint": target.endpoint, "system": target.system}
-        common |= {"target": target.label, "attempt": attempts}
+    def delivered(  # what one row says
+        self, hop: Hop, positions: Sequence[int], names: list[str], attempts: int, at: int
+    ) -> Rows:
+        """Rows that say that the end of `hop` has the messages at `positions` under `names`."""
+        common = self._common(hop.route.name if hop.route else "", Leg.DELIVERED, Step.ACCEPTED, at)
+        if hop.target is not None:
+            common |= {"endpoint": hop.target.endpoint, "system": hop.target.system}
+        common |= {"target": hop.label, "attempt": attempts}
         return Rows(len(positions), common, self._columns(positions, names))
 
     def dead(self, copy: Copy, name: str, settled: Settlement, at: int) -> Rows:
@@ -94,7 +99,7 @@ class BatchRecord:
         common = self._common(hop.route.name if hop.route else "", Leg.DEAD, Step.REJECTED, at)
         common |= {"rule": settled.rule, "reason": settled.reason, "attempt": 1}
         if hop.target is not None:
-            common["target"] = hop.target.label
+            common["target"] = hop.label
             if name:
                 common |= {"endpoint": hop.target.endpoint, "system": hop.target.system}
         return Rows(1, common, columns)
