@@ -2,10 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-APT_PACKAGES := mosquitto openssl
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-nightly check format bench clean system
+.PHONY: demo test test-nightly check format bench clean system jms-helper
 
 demo: $(READY)
 	$(BIN)/gateway demo
@@ -39,6 +38,10 @@ $(READY): pyproject.toml constraints.txt deploy/system-packages.sh
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-# Debian packages: a broker for the tests and the demo, a Java runtime for Spark.
+# Debian packages: brokers for the tests and the demo, a Java runtime for Spark and JMS.
 system:
 	bash deploy/system-packages.sh
+
+# The Java side of the JMS endpoint, from its sources; needs a JDK and the JMS interface.
+jms-helper: $(READY)
+	$(BIN)/python -m gateway.endpoints.jms.build

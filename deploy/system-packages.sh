@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install what the tests and the demo use beside Python: mosquitto, openssl, a Java runtime.
+# Install what the tests and the demo use beside Python: mosquitto, openssl, Java, ActiveMQ.
 # As root on Debian or Ubuntu it installs what is missing; elsewhere it says what is missing.
 set -euo pipefail
 
@@ -7,6 +7,7 @@ missing=()
 [ -x /usr/sbin/mosquitto ] || command -v mosquitto >/dev/null || missing+=(mosquitto)
 command -v openssl >/dev/null || missing+=(openssl)
 command -v java >/dev/null || missing+=(default-jre-headless)
+[ -e /usr/share/java/activemq-broker.jar ] || missing+=(activemq libmqtt-client-java)
 "${PYTHON:-python3}" -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 
 [ ${#missing[@]} -gt 0 ] || exit 0

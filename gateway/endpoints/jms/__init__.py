@@ -1,0 +1,29 @@
+"""The JMS endpoint: its source, its sink, and what the registry calls to make them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.jms.sink import JmsSink
+from gateway.endpoints.jms.source import JmsSource
+from gateway.endpoints.jms_settings import JmsSettings
+
+__all__ = ["JmsSink", "JmsSource", "open_sink", "open_source"]
+
+
+def open_source(
+    settings: JmsSettings, subscriptions: Sequence[Subscription], *, instance: str = ""
+) -> JmsSource:
+    """A closed source; `instance` becomes part of the client id.
+
+    Raises:
+        EndpointError: a subscription is not possible as the settings are.
+    """
+    return JmsSource(settings, subscriptions, instance)
+
+
+def open_sink(settings: JmsSettings, *, instance: str = "") -> JmsSink:
+    """A closed sink; `instance` changes nothing, as its connection has no identity."""
+    del instance
+    return JmsSink(settings)

@@ -1,0 +1,251 @@
+"""A JMS source: one connection, one session, a consumer for each subscription.
+
+`receive` drains the session in one call of Java. What is settled is acknowledged in Java too, by
+the thread that holds the session then. A failure the provider repairs by itself ends the
+connection all the same: what was acknowledged around it may come again, marked as redelivered.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Protocol
+
+from gateway.endpoints.base import Batch, Settle, Subscription
+from gateway.endpoints.inbox import Inbox, again
+from gateway.endpoints.jms import jvm, names
+from gateway.endpoints.jms.jvm import JavaError, Library
+from gateway.endpoints.jms.patterns import Screen
+from gateway.endpoints.jms.provider import (
+    Link,
+    acknowledgement,
+    as_failure,
+    connect,
+    describe,
+    open_library,
+)
+from gateway.endpoints.jms.reader import BatchReader, Drained
+from gateway.endpoints.jms.subscriptions import Wanted, make_consumer, read_subscriptions
+from gateway.endpoints.jms_settings import JmsSettings
+from gateway.errors import NotConnectedError
+from gateway.model.message import Message
+from gateway.model.outcome import Settlement
+
+log = logging.getLogger(__name__)
+
+TICK = 0.05  # seconds between looks at the connection while the window is full
+
+
+class JavaReceiver(Protocol):
+    """Receiver.java."""
+
+    def drain(self, most: int, size: int, millis: int) -> bytes | None: ...
+    def discard(self, positions: Sequence[int], count: int) -> None: ...
+    def settled(self, total: int) -> None: ...
+    def finish(self, millis: int) -> None: ...
+    def acknowledged(self) -> int: ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a source has met since it was made; mutable, it counts."""
+
+    unwanted: int = 0  # delivered by a server whose wildcards are wider, and not passed on
+    dropped_replies: int = 0  # temporary reply addresses
+    unreadable: int = 0  # bodies the library could not read
+
+
+class Session:
+    """One connection's traffic; mutable. A settlement after its end does nothing."""
+
+    def __init__(self, link: Link, receiver: JavaReceiver, capacity: int) -> None:
+        self.link, self.receiver = link, receiver
+        self.inbox = Inbox(capacity, self._confirm)
+        self._due = 0
+        self._told = 0
+        self._out = 0
+        self._lock = threading.Lock()
+
+    @property
+    def under_way(self) -> int:
+        """Messages that were received and not confirmed."""
+        return self._out - self._due
+
+    def put(self, messages: Sequence[Message]) -> None:
+        self._out += len(messages)
+        self.inbox.put(messages)
+
+    def wrap(self, batch: Batch) -> Batch:
+        return Batch(batch.messages, partial(self._settle, batch.settle))
+
+    def _confirm(self, count: int) -> None:
+        self._due += count
+
+    def _settle(self, settle: Settle, settlements: Sequence[Settlement]) -> None:
+        settle(settlements)
+        with self._lock:
+            due, told = self._due, self._told
+            self._told = due
+        if due > told:
+            try:
+                self.receiver.settled(due)
+            except JavaError as error:
+                log.warning("not acknowledged: %s", describe(error))  # the next drain says it too
+
+
+class JmsSource:
+    """Receives what its subscriptions select; mutable: it is open or closed."""
+
+    def __init__(
+        self, settings: JmsSettings, subscriptions: Sequence[Subscription], instance: str
+    ) -> None:
+        self._settings = settings
+        self._default = names.KINDS[settings.destination]
+        self._wanted: tuple[Wanted, ...] = read_subscriptions(settings, subscriptions)
+        self._client_id = settings.client_id
+        if self._client_id and instance:
+            self._client_id += f"-{instance}"
+        self._library: Library | None = None
+        self._session: Session | None = None
+        self._closed = False
+        self._recent: deque[Sequence[Message]] = deque()
+        self._kept = 0
+        self._before: frozenset[str] = frozenset()  # ids from before the last break
+        self.counts = Counts()
+        pairs = [(each.kind, each.name) for each in self._wanted]
+        screen = Screen(pairs, dotted=settings.dialect in ("ems", "rv"))
+        keep = settings.temporary_reply == "map"
+        self._reader = BatchReader(screen, self._default, keep_temporary=keep)
+
+    def open(self) -> None:
+        self.close()
+        self._closed = False
+        self._remember()
+        if self._library is None:
+            self._library = open_library(self._settings)
+        link = connect(self._settings, self._library, self._client_id)
+        try:
+            receiver = self._library.run(partial(self._subscribe, link))
+        except JavaError as error:
+            link.close(self._settings.close_timeout)
+            raise as_failure(self._settings.name, error) from error
+        except BaseException:
+            link.close(self._settings.close_timeout)
+            raise
+        self._session = Session(link, receiver, self._settings.window_bytes)
+
+    def _subscribe(self, link: Link) -> JavaReceiver:
+        settings, library = self._settings, link.library
+        mode, session_mode = acknowledgement(settings, link)
+        transacted = session_mode == 0
+        session = link.connection.createSession(transacted, session_mode)
+        consumers = [make_consumer(settings, session, each) for each in self._wanted]
+        trusting = settings.objects == "deserialize"
+        receiver: JavaReceiver = library.helper("Receiver")(
+            session,
+            jvm.java_list(consumers),
+            mode,
+            link.watch,
+            trusting,
+        )
+        link.connection.start()
+        return receiver
+
+    def receive(self, timeout: float) -> Batch | None:
+        deadline = monotonic() + timeout
+        while True:
+            session = self._session
+            if session is None:
+                raise NotConnectedError(f"{self._settings.name}: not open")
+            left = max(0.0, deadline - monotonic())
+            if session.inbox.full or session.under_way >= self._settings.window:
+                batch = session.inbox.take(self._settings.batch, min(left, TICK))
+                self._check(session)
+            else:
+                batch = session.inbox.take(self._settings.batch, 0) or self._drain(session, left)
+            if batch is not None:
+                return session.wrap(batch)
+            if monotonic() >= deadline:
+                return None
+
+    def _drain(self, session: Session, timeout: float) -> Batch | None:
+        settings = self._settings
+        try:
+            size = settings.window_bytes // 4
+            data = session.receiver.drain(settings.batch, size, int(timeout * 1000))
+            if data is None:
+                if self._closed:
+                    raise NotConnectedError(f"{settings.name}: is closed; open it first")
+                return None
+            drained = self._reader.read(bytes(data))
+            if drained.unwanted:
+                session.receiver.discard(jvm.ints(drained.unwanted), drained.count)
+        except JavaError as error:
+            self._end(session)
+            raise NotConnectedError(f"{settings.name}: {describe(error)}") from error
+        self._count(drained)
+        messages = self._mark(drained.messages)
+        if not messages:
+            return None
+        self._keep(messages)
+        session.put(messages)
+        return session.inbox.take(settings.batch, 0)
+
+    def close(self) -> None:
+        self._closed = True
+        session = self._session
+        if session is not None:
+            self._end(session)
+
+    def _check(self, session: Session) -> None:
+        failure = session.link.watch.failure()
+        if failure is not None:
+            self._end(session)
+            raise NotConnectedError(f"{self._settings.name}: {failure}")
+
+    def _end(self, session: Session) -> None:
+        """Acknowledge what can be, then let go of the connection."""
+        if self._session is session:
+            self._session = None
+        closed = NotConnectedError(f"{self._settings.name}: is closed; open it first")
+        try:
+            if session.link.watch.failure() is None:
+                session.receiver.finish(int(self._settings.close_timeout * 1000))
+        except JavaError as error:
+            log.debug("closing: %s", describe(error))
+        session.inbox.fail(closed, lambda _message: False)
+        session.link.close(self._settings.close_timeout)
+
+    def _count(self, drained: Drained) -> None:
+        counts = self.counts
+        counts.unwanted += len(drained.unwanted)
+        counts.dropped_replies += drained.dropped_replies
+        if drained.unreadable:
+            counts.unreadable += drained.unreadable
+            log.warning(
+                "%s: %d bodies could not be read; the property jms.error says why",
+                self._settings.name,
+                drained.unreadable,
+            )
+
+    def _keep(self, messages: Sequence[Message]) -> None:
+        """Note what may come again after a break, though it was acknowledged."""
+        self._recent.append(messages)
+        self._kept += len(messages)
+        while self._kept - len(self._recent[0]) > self._settings.window:
+            self._kept -= len(self._recent.popleft())
+
+    def _remember(self) -> None:
+        ids = {m.headers.source_id for messages in self._recent for m in messages}
+        self._before = frozenset(each for each in ids if each is not None)
+
+    def _mark(self, messages: list[Message]) -> list[Message]:
+        before = self._before
+        if not before:
+            return messages
+        return [again(m) if m.headers.source_id in before else m for m in messages]

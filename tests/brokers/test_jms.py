@@ -1,0 +1,425 @@
+"""The JMS endpoint against a real ActiveMQ: bodies, headers, destinations, what is refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
+from gateway.endpoints.jms.provider import connect, open_library
+from gateway.endpoints.jms.values import JavaByte, JavaFloat, JavaLong, JavaShort
+from gateway.errors import DriverMissingError, NotConnectedError
+from gateway.model.message import PLAIN, DeliveryMode, Headers, Message, Payload, Value
+from gateway.model.outcome import ACCEPTED, Outcome
+from tests.brokers.activemq import ActiveMq
+from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send, wait_for
+
+pytestmark = pytest.mark.broker
+
+MEGABYTE = 1_048_576
+NOW = time.time_ns() // 1_000_000 * 1_000
+PERSISTENT = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+_numbers = count()
+
+
+@pytest.fixture
+def broker(shared_activemq: ActiveMq) -> ActiveMq:
+    return shared_activemq
+
+
+@pytest.fixture
+def name() -> str:
+    return f"test{next(_numbers)}"
+
+
+@contextmanager
+def pair(
+    broker: ActiveMq, *patterns: str, **changes: object
+) -> Iterator[tuple[JmsSource, JmsSink]]:
+    settings = broker.settings(**changes)
+    source = open_source(settings, [Subscription(pattern) for pattern in patterns])
+    sink = open_sink(settings)
+    with opened(source, sink):
+        yield source, sink
+
+
+@contextmanager
+def plain_session(broker: ActiveMq) -> Iterator[tuple[jvm.Java, jvm.Library]]:
+    """A session as any other program would have it."""
+    settings = broker.settings()
+    library = open_library(settings)
+    link = connect(settings, library, "")
+    link.connection.start()
+    try:
+        yield link.connection.createSession(False, 1), library
+    finally:
+        link.close(5)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param("text é 🜚 \0", id="text"),
+        pytest.param("", id="empty-text"),
+        pytest.param("half a pair \ud800", id="lone-surrogate"),
+        pytest.param("\ufffd", id="replacement-character"),
+        pytest.param(bytes(range(256)), id="bytes"),
+        pytest.param(b"\0\1" * (MEGABYTE // 2), id="megabyte"),
+        pytest.param({"a": 1, "b": None, "c": "x", "d": b"y", "e": 1.5, "f": True}, id="map"),
+        pytest.param({"deep": {"list": [1, "two", {"three": 3.0}]}}, id="nested-map"),
+        pytest.param({}, id="empty-map"),
+    ],
+)
+@pytest.mark.parametrize("headers", [PLAIN, PERSISTENT], ids=["np", "persistent"])
+def test_a_body_crosses(broker: ActiveMq, name: str, payload: Payload, headers: Headers) -> None:
+    with pair(broker, name) as (source, sink):
+        assert send(sink, Message(name, payload, headers)) == [ACCEPTED]
+        (got,) = collect(source, 1)
+
+    assert (got.address, got.payload, type(got.payload)) == (name, payload, type(payload))
+    assert got.headers.mode is headers.mode
+
+
+@pytest.mark.parametrize(
+    ("mark", "payload"),
+    [
+        pytest.param("stream", {"stream": [1, "x", b"y", JavaShort(3)]}, id="stream"),
+        pytest.param("none", b"", id="no-body"),
+        pytest.param("null", "", id="null-is-not-empty"),
+    ],
+)
+def test_other_bodies_say_what_they_were(
+    broker: ActiveMq, name: str, mark: str, payload: Payload
+) -> None:
+    with pair(broker, name) as (source, sink):
+        send(sink, Message(name, payload, Headers(properties={"jms.body": mark})))
+        (got,) = collect(source, 1)
+
+    assert (got.payload, dict(got.headers.properties)) == (payload, {"jms.body": mark})
+
+
+def test_all_headers_and_a_property_of_every_type_cross(broker: ActiveMq, name: str) -> None:
+    properties: dict[str, Value] = {
+        "flag": True, "byte": JavaByte(-1), "short": JavaShort(300), "int": 70_000,
+        "long": JavaLong(1), "float": JavaFloat(0.5), "double": 0.1, "text": "x", "none": None,
+        "with-dash": 1, "select": "y", "between": "reserved", "bytes": b"\0", "list": [1, {"a": 2}],
+        "huge": 2**80, "JMSType": "kind", "JMSXGroupID": "group", "JMSXGroupSeq": 3,
+        "JMS_TIBCO_SS_SENDER": "s",
+    }  # fmt: skip
+    headers = Headers(
+        mode=DeliveryMode.AT_LEAST_ONCE,
+        priority=7,
+        expiry=NOW + 3_600_000_001,
+        time=NOW - 1,
+        content_type="text/plain",
+        correlation_id="id-1",
+        reply_to="queue:answers",
+        source_id="first-id",
+        origin=("one", "two"),
+        properties=properties,
+    )
+    with pair(broker, name) as (source, sink):
+        assert send(sink, Message(name, b"x", headers)) == [ACCEPTED]
+        (got,) = collect(source, 1)
+
+    assert dict(got.headers.properties) == properties
+    assert got.headers == headers
+    kinds = {key: type(value) for key, value in got.headers.properties.items()}
+    assert kinds == {key: type(value) for key, value in properties.items()}
+
+
+@pytest.mark.parametrize("correlation", [b"\0\xff", b"text", "text"])
+def test_a_correlation_id_keeps_its_type(
+    broker: ActiveMq, name: str, correlation: bytes | str
+) -> None:
+    with pair(broker, name) as (source, sink):
+        send(sink, Message(name, b"", Headers(correlation_id=correlation)))
+        (got,) = collect(source, 1)
+
+    assert got.headers.correlation_id == correlation
+
+
+def test_a_provider_gives_what_jms_says(broker: ActiveMq, name: str) -> None:
+    with pair(broker, name) as (source, sink):
+        send(sink, Message(name, b"x", PERSISTENT))
+        (got,) = collect(source, 1)
+
+    assert got.headers.source_id is not None
+    assert got.headers.source_id.startswith("ID:")
+    assert got.headers.time is not None
+    assert abs(got.headers.time - time.time_ns() // 1000) < 60_000_000
+    assert got.headers.priority is None  # 4, which nobody chose
+
+
+def test_wildcards_are_those_of_ems(broker: ActiveMq, name: str) -> None:
+    with pair(broker, f"{name}.>", f"{name}.a.*", f"{name}.*") as (source, sink):
+        addresses = [f"{name}{end}" for end in ("", ".a", ".a.b", ".a.b.c")]
+        send(sink, *(Message(address, b"") for address in addresses))
+        got = collect(source, 3)
+
+        assert source.receive(QUIET) is None
+
+    assert [message.address for message in got] == addresses[1:]
+    assert source.counts.unwanted == 3  # the parent, and what two patterns more select again
+
+
+@pytest.mark.parametrize("acknowledge", ["explicit", "client", "transacted"])
+def test_what_is_unwanted_is_acknowledged_too(
+    broker: ActiveMq, name: str, acknowledge: str
+) -> None:
+    facts = {"client_id": name, "durable": "d", "acknowledge": acknowledge}
+    with pair(broker, f"{name}.>", **facts) as (source, sink):
+        for end in ("", ".a", "", ".b", ""):
+            send(sink, Message(name + end, b"", PERSISTENT))
+        assert [m.address for m in collect(source, 2)] == [f"{name}.a", f"{name}.b"]
+        wait_for(lambda: source.receive(0) is None and source.counts.unwanted == 3, "the rest")
+    with pair(broker, f"{name}.>", **facts) as (source, _):
+        assert source.receive(QUIET) is None
+        assert source.counts.unwanted == 0
+
+
+def test_queues_and_topics_tell_themselves_apart(broker: ActiveMq, name: str) -> None:
+    with pair(broker, name, f"queue:{name}") as (source, sink):
+        send(sink, Message(name, b"topic"), Message(f"queue:{name}", b"queue"))
+        got = {message.address: message.payload for message in collect(source, 2)}
+
+    assert got == {name: b"topic", f"queue:{name}": b"queue"}
+
+
+def test_queues_may_be_the_default(broker: ActiveMq, name: str) -> None:
+    with pair(broker, name, f"topic:{name}", destination="queue") as (source, sink):
+        send(sink, Message(name, b"queue"), Message(f"topic:{name}", b"topic"))
+        got = {message.address: message.payload for message in collect(source, 2)}
+
+    assert got == {name: b"queue", f"topic:{name}": b"topic"}
+
+
+def test_a_selector_chooses_at_the_server(broker: ActiveMq, name: str) -> None:
+    with pair(broker, name, selector="colour = 'red' AND size > 3") as (source, sink):
+        for colour, size in (("red", 1), ("red", 5), ("blue", 5)):
+            send(sink, Message(name, colour, Headers(properties={"colour": colour, "size": size})))
+        got = collect(source, 1)
+
+        assert source.receive(QUIET) is None
+
+    assert [dict(m.headers.properties) for m in got] == [{"colour": "red", "size": 5}]
+
+
+def test_a_durable_wildcard_subscription_collects_while_away(broker: ActiveMq, name: str) -> None:
+    facts = {"client_id": name, "durable": "gw-{pattern}"}
+    with pair(broker, f"{name}.>", f"{name}", **facts) as (_, sink):
+        pass
+    with opened(sink := open_sink(broker.settings())):
+        send(sink, *(Message(f"{name}.a", str(i).encode(), PERSISTENT) for i in range(10)))
+    with pair(broker, f"{name}.>", f"{name}", **facts) as (source, _):
+        got = collect(source, 10)
+
+    assert [m.payload for m in got] == [str(i).encode() for i in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "wrong", "rule"),
+    [
+        pytest.param("ems", "a.>", "wildcard", id="wildcard"),
+        pytest.param("ems", "$SYS.x", "dollar-first", id="dollar"),
+        pytest.param("ems", "a..b", "empty-element", id="empty-element"),
+        pytest.param("smf", " a", "name-altered", id="blank-first"),
+        pytest.param("smf", "a ", "name-altered", id="blank-last"),
+        pytest.param("smf", "a,b", "name-altered", id="comma-splits"),
+        pytest.param("smf", "a?x=1", "name-altered", id="question-mark-cuts"),
+        pytest.param("smf", "x" * 33_003, "length", id="33-kb"),
+    ],
+)
+@pytest.mark.parametrize("headers", [PLAIN, PERSISTENT], ids=["np", "persistent"])
+def test_a_name_the_broker_would_change_is_refused_alone(  # the row
+    broker: ActiveMq, name: str, dialect: str, wrong: str, rule: str, headers: Headers
+) -> None:
+    with pair(broker, name, dialect=dialect) as (source, sink):
+        before, refused, after = send(
+            sink,
+            Message(name, b"1", headers),
+            Message(wrong, b"x", headers),
+            Message(name, b"2", headers),
+        )
+        got = collect(source, 2)
+
+    assert (before, after) == (ACCEPTED, ACCEPTED)
+    assert (refused.outcome, refused.rule) == (Outcome.REJECTED, rule)
+    assert refused.reason
+    assert [message.payload for message in got] == [b"1", b"2"]
+
+
+def test_an_expired_message_is_not_sent(broker: ActiveMq, name: str) -> None:
+    with pair(broker, name) as (_, sink):
+        late, fine = send(
+            sink, Message(name, b"", Headers(expiry=1)), Message(name, b"", PERSISTENT)
+        )
+
+    assert (late.rule, fine) == ("expired", ACCEPTED)
+
+
+def test_a_malformed_map_is_told_and_its_neighbours_come(broker: ActiveMq, name: str) -> None:
+    with pair(broker, name) as (source, sink), plain_session(broker) as (session, library):
+        send(sink, Message(name, b"1"))
+        broken = session.createMapMessage()
+        broken.setString("a", "b")
+        broken.setStringProperty("kept", "yes")
+        content = library.find("org.apache.activemq.util.ByteSequence")
+        broken.beforeMarshall(None)
+        broken.setContent(content(jvm.byte_array(b"\0\0\0\7\xff\xff")))
+        session.createProducer(session.createTopic(name)).send(broken)
+        send(sink, Message(name, b"2"))
+        first, second, third = collect(source, 3)
+
+    assert [first.payload, second.payload, third.payload] == [b"1", b"", b"2"]
+    assert second.headers.properties["jms.body"] == "unreadable"
+    assert second.headers.properties["jms.error"]
+    assert second.headers.properties["kept"] == "yes"
+    assert source.counts.unreadable == 1
+
+
+def test_an_object_comes_as_its_bytes_and_is_not_made(broker: ActiveMq, name: str) -> None:
+    with pair(broker, name) as (source, sink), plain_session(broker) as (session, library):
+        value = library.find("java.util.ArrayList")()
+        message = session.createObjectMessage(value)
+        session.createProducer(session.createTopic(name)).send(message)
+        (got,) = collect(source, 1)
+        send(sink, got)
+        (again,) = collect(source, 1)
+
+    assert isinstance(got.payload, bytes)
+    assert got.payload.startswith(b"\xac\xed\0\5")  # Java's serialization
+    assert b"java.util.ArrayList" in got.payload
+    assert got.headers.properties["jms.body"] == "object"
+    assert (again.payload, again.headers.properties["jms.body"]) == (got.payload, "object")
+
+
+@pytest.mark.parametrize("temporary", ["map", "drop"])
+def test_a_request_is_answered_through_a_temporary_queue(
+    broker: ActiveMq, name: str, temporary: str
+) -> None:
+    with (
+        pair(broker, name, temporary_reply=temporary) as (source, sink),
+        plain_session(broker) as (session, _),
+    ):
+        answers = session.createTemporaryQueue()
+        request = session.createTextMessage("?")
+        request.setJMSReplyTo(answers)
+        session.createProducer(session.createTopic(name)).send(request)
+        (got,) = collect(source, 1)
+        address = got.headers.reply_to
+        if temporary == "drop":
+            assert address is None
+            assert source.counts.dropped_replies == 1
+            return
+        assert address is not None
+        assert address.startswith("tempqueue:")
+        assert send(sink, Message(address, "!")) == [ACCEPTED]
+        answer = session.createConsumer(answers).receive(5_000)
+
+        assert str(answer.getText()) == "!"
+
+
+def test_a_temporary_queue_nobody_has_seen_is_refused(broker: ActiveMq) -> None:
+    with opened(sink := open_sink(broker.settings())):
+        (refused,) = send(sink, Message("tempqueue:ID:x", b""))
+
+    assert refused.rule == "temporary-unknown"
+
+
+@pytest.mark.parametrize("acknowledge", ["explicit", "client", "transacted"])
+def test_fifty_settled_of_many_leave_the_others(
+    broker: ActiveMq, name: str, acknowledge: str
+) -> None:
+    queue, facts = f"queue:{name}", {"acknowledge": acknowledge, "batch": 50}
+    with pair(broker, queue, **facts) as (source, sink):
+        send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(900)))
+        settled = 0
+        while settled < 50:
+            batch = receive(source)
+            batch.settle([ACCEPTED] * len(batch.messages))
+            settled += len(batch.messages)
+    with pair(broker, queue) as (source, _):
+        left = [int(bytes(m.payload)) for m in collect(source, 900 - settled)]  # type: ignore[arg-type]  # bytes were sent
+
+        assert source.receive(QUIET) is None
+
+    assert left == list(range(settled, 900))
+
+
+def test_settling_out_of_order_confirms_only_what_is_whole(broker: ActiveMq, name: str) -> None:
+    queue = f"queue:{name}"
+    with pair(broker, queue, batch=1) as (source, sink):
+        send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(4)))
+        batches = hold(source, 4)
+        for place in (0, 2, 3):
+            batches[place].settle([ACCEPTED])
+    with pair(broker, queue) as (source, _):
+        left = collect(source, 3)
+
+    assert [m.payload for m in left] == [b"1", b"2", b"3"]
+    assert all(m.headers.redelivered for m in left)
+
+
+def test_a_full_window_waits_for_settlements(broker: ActiveMq, name: str) -> None:
+    queue = f"queue:{name}"
+    with pair(broker, queue, batch=10, window=30, acknowledge="client") as (source, sink):
+        send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(50)))
+        batches = hold(source, 30)
+
+        assert source.receive(QUIET) is None
+        for batch in batches:
+            batch.settle([ACCEPTED] * len(batch.messages))
+        assert len(collect(source, 50 - sum(len(b.messages) for b in batches))) > 0
+
+
+def test_an_unknown_class_says_what_is_missing(broker: ActiveMq) -> None:
+    sink = open_sink(broker.settings(factory="com.tibco.tibjms.TibjmsConnectionFactory"))
+    with pytest.raises(DriverMissingError, match=r"TibjmsConnectionFactory.*tibjms\.jar"):
+        sink.open()
+
+
+def test_a_class_path_without_the_interfaces_says_so(broker: ActiveMq) -> None:
+    jars = broker.settings().classpath
+    sink = open_sink(broker.settings(classpath=tuple(j for j in jars if "jms_1.1" not in j)))
+    with pytest.raises(DriverMissingError, match=r"javax\.jms or jakarta\.jms"):
+        sink.open()
+
+
+def test_a_broker_that_is_away_is_no_final_error(broker: ActiveMq) -> None:
+    sink = open_sink(broker.settings(urls=("tcp://127.0.0.1:9",)))
+    with pytest.raises(NotConnectedError, match="amq: "):
+        sink.open()
+
+
+def test_the_next_server_is_tried(broker: ActiveMq, name: str) -> None:
+    with pair(broker, name, urls=("tcp://127.0.0.1:9", broker.url)) as (source, sink):
+        send(sink, Message(name, b"x"))
+
+        assert [m.payload for m in collect(source, 1)] == [b"x"]
+
+
+def test_jndi_finds_the_factory(broker: ActiveMq, name: str) -> None:
+    facts = {
+        "jndi_factory": "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
+        "jndi_url": broker.url,
+        "lookup": "ConnectionFactory",
+    }
+    with pair(broker, name, **facts) as (source, sink):
+        send(sink, Message(name, b"x"))
+
+        assert [m.payload for m in collect(source, 1)] == [b"x"]
+
+
+def test_factory_properties_are_set(broker: ActiveMq, name: str) -> None:
+    facts = {"properties": ("clientIDPrefix=mine", "closeTimeout=500", "useAsyncSend=true")}
+    with pair(broker, name, **facts) as (source, sink):
+        send(sink, Message(name, b"x"))
+        (got,) = collect(source, 1)
+
+    assert got.payload == b"x"

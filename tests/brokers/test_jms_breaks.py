@@ -1,0 +1,232 @@
+"""The JMS endpoint when things break: a killed broker, a second vendor, the end of the process."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.jms import JmsSink, JmsSource, open_sink, open_source
+from gateway.endpoints.jms.jakarta import rewrite_jar
+from gateway.errors import NotConnectedError
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+from tests.brokers.activemq import ActiveMq
+from tests.endpoints.exchange import (
+    Answer,
+    collect,
+    hold,
+    opened,
+    reopen,
+    send,
+    wait_for,
+    wait_for_loss,
+)
+
+pytestmark = pytest.mark.broker
+
+PERSISTENT = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+ROOT = Path(__file__).parents[2]
+
+
+def numbered(first: int, count: int) -> list[Message]:
+    return [Message("queue:q", str(n).encode(), PERSISTENT) for n in range(first, first + count)]
+
+
+class Tally:
+    """What was answered and what came; mutable, it counts."""
+
+    def __init__(self) -> None:
+        self.answered: set[int] = set()
+        self.came: dict[int, set[str | None]] = {}
+        self.unmarked = 0  # came twice under one id and did not say so
+
+    def answer(self, first: int, settlements: Sequence[Settlement]) -> None:
+        self.answered.update(first + i for i, s in enumerate(settlements) if s == ACCEPTED)
+
+    def receive(self, source: JmsSource, limit: int) -> None:
+        while limit > 0 and (batch := source.receive(0.5)) is not None:
+            for message in batch.messages:
+                assert isinstance(message.payload, bytes)
+                ids = self.came.setdefault(int(message.payload), set())
+                self.unmarked += message.headers.source_id in ids and (
+                    not message.headers.redelivered
+                )
+                ids.add(message.headers.source_id)
+            batch.settle([ACCEPTED] * len(batch.messages))
+            limit -= len(batch.messages)
+
+
+def send_thousand(sink: JmsSink, first: int, tally: Tally) -> None:
+    """Hand over a thousand, as far as the connection lasts."""
+    for start in range(first, first + 1_000, 100):
+        with suppress(NotConnectedError):
+            sink.send(numbered(start, 100), partial(tally.answer, start))
+
+
+def test_a_killed_broker_loses_nothing_that_was_answered(activemq: ActiveMq) -> None:
+    """It is killed twice under traffic; what comes twice has the same id and says so."""
+    settings = activemq.settings()
+    source, sink = open_source(settings, [Subscription("queue:q")]), open_sink(settings)
+    tally = Tally()
+    with opened(source, sink):
+        for first in (0, 1_000):
+            sender = threading.Thread(target=send_thousand, args=(sink, first, tally))
+            sender.start()
+            tally.receive(source, 200)
+            activemq.kill()
+            sender.join()
+            wait_for_loss(source)
+            activemq.start()
+            reopen(source)
+            reopen(sink)
+        send_thousand(sink, 2_000, tally)
+        wait_for(lambda: set(range(2_000, 3_000)) <= tally.answered, "answers")
+        tally.receive(source, 10_000)
+
+    assert tally.answered <= set(tally.came)
+    assert tally.unmarked == 0
+
+
+def test_what_was_received_before_a_break_is_marked_when_it_comes_again(
+    activemq: ActiveMq,
+) -> None:
+    settings = activemq.settings()
+    source, sink = open_source(settings, [Subscription("queue:q")]), open_sink(settings)
+    with opened(source, sink):
+        send(sink, *numbered(0, 20))
+        batches = hold(source, 20)
+        activemq.kill()
+        for batch in batches:  # an acknowledgement during the break
+            batch.settle([ACCEPTED] * len(batch.messages))
+        wait_for_loss(source)
+        activemq.start()
+        reopen(source)
+        again = collect(source, 20)
+
+    assert [m.payload for m in again] == [str(n).encode() for n in range(20)]
+    assert all(m.headers.redelivered for m in again)
+    before = [m.headers.source_id for batch in batches for m in batch.messages]
+    assert [m.headers.source_id for m in again] == before
+
+
+def test_a_sink_gives_back_what_has_no_answer(activemq: ActiveMq) -> None:
+    sink = open_sink(activemq.settings())
+    with opened(sink):
+        assert send(sink, *numbered(0, 10)) == [ACCEPTED] * 10
+        activemq.kill()
+        outcomes = set()
+        gone = False
+        while not gone:
+            answer = Answer()
+            try:
+                sink.send(numbered(0, 10), answer)
+            except NotConnectedError:
+                gone = True
+            else:
+                outcomes |= {settlement.outcome for settlement in answer.wait()}
+
+    assert outcomes <= {Outcome.RETRY}
+
+
+def test_a_broker_that_hangs_is_taken_for_gone(activemq: ActiveMq) -> None:
+    sink = open_sink(activemq.settings(answer_timeout=0.3, close_timeout=0.3, window=10))
+    sink.open()
+    assert send(sink, *numbered(0, 1)) == [ACCEPTED]
+    activemq.freeze()
+    first, second = Answer(), Answer()
+    try:
+        sink.send(numbered(1, 10), first)
+        with pytest.raises(NotConnectedError, match="no answer"):
+            sink.send(numbered(11, 10), second)
+
+        assert {s.outcome for s in first.wait()} == {Outcome.RETRY}
+        assert not second.come
+    finally:
+        activemq.thaw()
+        sink.close()
+
+
+def test_closing_gives_back_what_is_being_sent(activemq: ActiveMq) -> None:
+    sink = open_sink(activemq.settings(close_timeout=0.3))
+    sink.open()
+    activemq.freeze()
+    answers = [Answer() for _ in range(3)]
+    try:
+        for answer in answers:
+            sink.send(numbered(0, 10), answer)
+        sink.close()
+
+        assert {s.outcome for answer in answers for s in answer.wait()} == {Outcome.RETRY}
+    finally:
+        activemq.thaw()
+
+
+def test_two_libraries_live_in_one_process(activemq: ActiveMq, tmp_path: Path) -> None:
+    """The same client, once as it is and once moved to jakarta.jms, each with its own loader."""
+    settings = activemq.settings()
+    folder = tmp_path / "jakarta"
+    folder.mkdir()
+    for jar in settings.classpath:
+        (folder / Path(jar).name).write_bytes(rewrite_jar(Path(jar).read_bytes()))
+    moved = activemq.settings(name="moved", classpath=(f"{folder}/*.jar",))
+    source, sink = open_source(moved, [Subscription("queue:q")]), open_sink(settings)
+    back, forth = open_source(settings, [Subscription("queue:r")]), open_sink(moved)
+    with opened(source, sink, back, forth):
+        send(sink, Message("queue:q", {"a": {"b": [1, 2]}}, PERSISTENT))
+        (got,) = collect(source, 1)
+        send(forth, Message("queue:r", got.payload, got.headers))
+        (again,) = collect(back, 1)
+
+    assert got.payload == again.payload == {"a": {"b": [1, 2]}}
+
+
+PROGRAM = """
+    import signal, sys
+    for number in (signal.SIGINT, signal.SIGTERM):  # before Java starts, which must leave them
+        signal.signal(number, lambda *_: sys.exit(9))
+    from gateway.endpoints.base import Subscription
+    from gateway.endpoints.jms import open_source, open_sink
+    from gateway.endpoints.jms_settings import JmsSettings
+    settings = JmsSettings(classpath={jars!r}, factory={factory!r}, urls=({url!r},))
+    source, sink = open_source(settings, [Subscription("a")]), open_sink(settings)
+    source.open()
+    sink.open()
+    print("open", flush=True)
+    {last}
+"""
+
+
+def run(broker: ActiveMq, last: str) -> subprocess.Popen[str]:
+    settings = broker.settings()
+    program = textwrap.dedent(PROGRAM).format(
+        jars=settings.classpath, factory=settings.factory, url=broker.url, last=last
+    )
+    return subprocess.Popen(  # noqa: S603  # this interpreter
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+
+
+def test_a_process_ends_with_connections_open(activemq: ActiveMq) -> None:
+    with run(activemq, "sys.exit(7)") as process:
+        assert process.wait(20) == 7
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_reach_python_while_java_waits(activemq: ActiveMq, number: signal.Signals) -> None:
+    last = "[source.receive(0.2) for _ in range(500)]"
+    with run(activemq, last) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        process.send_signal(number)
+
+        assert process.wait(20) == 9
