@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import signal
-from typing import TYPE_CHECKING
 
 from gateway.brokers.yami4 import BrokerOptions, OverflowPolicy, Yami4Broker
+from gateway.cli import broker_smf
+from gateway.cli.parsers import Commands
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001  # has no name
 
-
-def add_parsers(subparsers: Subparsers) -> None:
+def add_parsers(commands: Commands) -> None:
     """Add `broker` with one command per system."""
-    broker = subparsers.add_parser("broker", help="run a small broker for trials")
+    broker = commands.add_parser("broker", help="run a small broker for trials")
     systems = broker.add_subparsers(dest="system", required=True)
     yami4 = systems.add_parser("yami4", help="a broker that speaks YAMI4")
     defaults = BrokerOptions()
@@ -40,7 +38,8 @@ def add_parsers(subparsers: Subparsers) -> None:
     yami4.add_argument(
         "--warm-up", type=float, default=defaults.warm_up, help="seconds before publishing works"
     )
-    broker.set_defaults(run=run)
+    yami4.set_defaults(run=run)
+    broker_smf.add_parser(systems)
 
 
 def run(args: argparse.Namespace) -> int:

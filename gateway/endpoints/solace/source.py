@@ -1,0 +1,228 @@
+"""A Solace source: a queue read with settlements, or direct subscriptions; no loss is silent.
+
+The library hands over one message at a time in a thread of its own and swallows what a handler
+raises; ours only copies the bytes and ends the connection when even that fails.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from time import time_ns
+from typing import Any, Final
+
+from solace.messaging.config.message_acknowledgement_configuration import Outcome as Answer
+from solace.messaging.config.missing_resources_creation_configuration import (
+    MissingResourcesCreationStrategy as Creation,
+)
+from solace.messaging.errors.pubsubplus_client_error import PubSubPlusClientError
+from solace.messaging.receiver.message_receiver import MessageHandler
+from solace.messaging.resources.queue import Queue
+from solace.messaging.resources.share_name import ShareName
+from solace.messaging.resources.topic_subscription import TopicSubscription
+from solace.messaging.utils.life_cycle_control import TerminationNotificationListener
+
+from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.solace.inbound import Reader, mark_redelivered
+from gateway.endpoints.solace.inbox import Arrival, Inbox
+from gateway.endpoints.solace.link import Link
+from gateway.endpoints.solace.names import find_pattern_fault, find_queue_fault
+from gateway.endpoints.solace.native import Native
+from gateway.endpoints.solace.refusals import connect_error, explain
+from gateway.endpoints.solace_settings import SolaceSettings
+from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.outcome import Outcome, Settlement
+from gateway.wire.smf.content import lost_before
+
+log = logging.getLogger(__name__)
+
+BATCH: Final = 1_000  # messages a receive returns at most
+
+
+class SolaceSource:
+    """Mutable: it is open or closed. `lost` counts places where direct messages were dropped."""
+
+    def __init__(
+        self, settings: SolaceSettings, subscriptions: Sequence[Subscription], instance: str
+    ) -> None:
+        """Raises: EndpointError: a pattern or the queue's name would do damage in the library."""
+        self._settings = settings
+        self._patterns = [each.pattern for each in subscriptions]
+        for pattern in self._patterns:
+            rule, reason = find_pattern_fault(pattern)
+            if rule:
+                raise EndpointError(f"{settings.name}: subscription {pattern[:300]!r}: {reason}")
+        self._queue = _queue_name(settings, instance) if settings.guaranteed else ""
+        self._native = Native()
+        self._reader = Reader()
+        self._link: Link | None = None
+        self._receiver: Any = None
+        self._inbox = Inbox(settings.queue_bytes)
+        self._inbox.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
+        self.lost = 0
+
+    def open(self) -> None:
+        self.close()
+        inbox = Inbox(self._settings.queue_bytes)
+        link = Link(self._settings, "source", inbox.fail)
+        self._link, self._inbox = link, inbox
+        try:
+            self._receiver = self._start(link, inbox)
+        except BaseException:
+            self.close()
+            raise
+
+    def receive(self, timeout: float) -> Batch | None:
+        inbox = self._inbox
+        arrivals = inbox.take(BATCH, timeout)
+        if not arrivals:
+            return None
+        read = self._reader.read
+        messages = [read(each.frame, each.at) for each in arrivals]
+        for place, arrival in enumerate(arrivals):
+            if arrival.again:
+                messages[place] = mark_redelivered(messages[place])
+        return Batch(messages, _Once(partial(self._settle, inbox, self._receiver, arrivals)))
+
+    def close(self) -> None:
+        link, receiver = self._link, self._receiver
+        self._link = self._receiver = None
+        self._inbox.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
+        if receiver is not None:
+            try:
+                receiver.terminate(grace_period=0)
+            except PubSubPlusClientError as error:  # it counts what it has not delivered
+                log.debug("%s: %s", self._settings.name, error)
+        if link is not None:
+            link.close()
+
+    def _start(self, link: Link, inbox: Inbox) -> Any:  # noqa: ANN401  # the driver's receiver
+        try:
+            if self._queue:
+                receiver = self._bind(link)
+                taken = self._take_guaranteed
+            else:
+                receiver = self._subscribe(link)
+                taken = self._take_direct
+            receiver.receive_async(_Handler(partial(taken, inbox), link, self._settings.name))
+            receiver.set_termination_notification_listener(_Ended(link, self._settings.name))
+        except (PubSubPlusClientError, ValueError) as error:
+            raise connect_error(self._settings, error) from error
+        return receiver
+
+    def _bind(self, link: Link) -> Any:  # noqa: ANN401
+        settings = self._settings
+        builder = link.service.create_persistent_message_receiver_builder()
+        builder = builder.with_required_message_outcome_support(Answer.FAILED, Answer.REJECTED)
+        if settings.create_queue:
+            builder = builder.with_missing_resources_creation_strategy(Creation.CREATE_ON_START)
+        if settings.subscribe_queue:
+            builder = builder.with_subscriptions(_topics(self._patterns))
+        if settings.exclusive_queue:
+            return builder.build(Queue.durable_exclusive_queue(self._queue)).start()
+        return builder.build(Queue.durable_non_exclusive_queue(self._queue)).start()
+
+    def _subscribe(self, link: Link) -> Any:  # noqa: ANN401
+        builder = link.service.create_direct_message_receiver_builder()
+        builder = builder.with_subscriptions(_topics(self._patterns))
+        builder = builder.on_back_pressure_drop_latest(self._settings.direct_buffer)
+        if self._settings.share:
+            return builder.build(ShareName.of(self._settings.share)).start()
+        return builder.build().start()
+
+    def _take_guaranteed(self, inbox: Inbox, message: Any) -> None:  # noqa: ANN401
+        inbox.put(Arrival(self._native.read(message), message, time_ns() // 1_000))
+
+    def _take_direct(self, inbox: Inbox, message: Any) -> None:  # noqa: ANN401
+        frame = self._native.read(message)
+        dropped = message.get_message_discard_notification().has_internal_discard_indication()
+        if dropped or lost_before(frame):
+            self.lost += 1
+            where = "here; raise direct_buffer" if dropped else "by the broker"
+            log.warning("%s: direct messages were dropped %s", self._settings.name, where)
+        inbox.put(Arrival(frame, None, time_ns() // 1_000))
+
+    def _settle(
+        self,
+        inbox: Inbox,
+        receiver: Any,  # noqa: ANN401
+        arrivals: Sequence[Arrival],
+        settlements: Sequence[Settlement],
+    ) -> None:
+        """Tell the broker; what is to be tried again stays here unless it is told, too."""
+        if inbox.failure is not None:
+            return
+        again: list[Arrival] = []
+        done: list[Arrival] = []
+        try:
+            for arrival, settlement in zip(arrivals, settlements, strict=True):
+                stays = settlement.outcome is Outcome.RETRY and not (
+                    self._settings.retry_at_broker and arrival.native is not None
+                )
+                (again if stays else done).append(arrival)
+                if arrival.native is not None and not stays:
+                    _answer(receiver, arrival.native, settlement.outcome)
+        except PubSubPlusClientError as error:
+            # The connection went meanwhile: the broker delivers again what it must.
+            log.debug("%s: settling: %s", self._settings.name, explain(error))
+            return
+        inbox.release(done)
+        inbox.give_back(again)
+
+
+class _Once:
+    """Calls a function the first time only. Mutable."""
+
+    def __init__(self, settle: Any) -> None:  # noqa: ANN401  # a partial
+        self._settle = settle
+
+    def __call__(self, settlements: Sequence[Settlement]) -> None:
+        settle, self._settle = self._settle, None
+        if settle is not None:
+            settle(settlements)
+
+
+class _Handler(MessageHandler):  # type: ignore[misc]  # the driver has no types
+    def __init__(self, take: Any, link: Link, name: str) -> None:  # noqa: ANN401
+        self._take, self._link, self._name = take, link, name
+
+    def on_message(self, message: Any) -> None:  # noqa: ANN401
+        try:
+            self._take(message)
+        except Exception as error:  # the library would swallow it
+            log.exception("%s: a message could not be taken over", self._name)
+            self._link.end(NotConnectedError(f"{self._name}: cannot take a message: {error}"))
+
+
+class _Ended(TerminationNotificationListener):  # type: ignore[misc]  # the driver has no types
+    """The broker has taken the queue away from us, while the connection stays."""
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link, self._name = link, name
+
+    def on_termination(self, termination_notification_event: Any) -> None:  # noqa: ANN401
+        cause = termination_notification_event.cause
+        self._link.end(NotConnectedError(f"{self._name}: the broker ended the flow: {cause}"))
+
+
+def _answer(receiver: Any, message: Any, outcome: Outcome) -> None:  # noqa: ANN401
+    match outcome:
+        case Outcome.ACCEPTED:
+            receiver.ack(message)
+        case Outcome.RETRY:
+            receiver.settle(message, Answer.FAILED)
+        case Outcome.REJECTED:
+            receiver.settle(message, Answer.REJECTED)
+
+
+def _topics(patterns: Sequence[str]) -> list[Any]:
+    return [TopicSubscription.of(pattern) for pattern in patterns]
+
+
+def _queue_name(settings: SolaceSettings, instance: str) -> str:
+    name = settings.queue.replace("{instance}", instance) or f"gateway/{settings.name}/{instance}"
+    rule, reason = find_queue_fault(name)
+    if rule:
+        raise EndpointError(f"{settings.name}: queue {name[:300]!r}: {reason}")
+    return name

@@ -1,0 +1,110 @@
+"""SMF messages as frames: a stream of bytes to whole messages and back; it reads no parameter."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import Final
+
+from gateway.errors import WireError
+
+HEADER_SIZE: Final = 12
+GUARANTEED: Final = 0x10  # in byte 0: a message that somebody acknowledges
+DISCARDED: Final = 0x80  # in byte 0: messages before this one were thrown away
+DMQ_ELIGIBLE: Final = 0x08  # in byte 0: goes to the dead message queue when it is rejected
+MAX_MESSAGE: Final = 32 << 20  # bytes of one message, header included
+MAX_HEADER: Final = 1 << 20  # bytes of the header with its parameters
+
+_VERSION: Final = 3
+_LENGTHS: Final = Struct(">II")
+_HEAD: Final = Struct(">BBBBII")
+
+
+class Protocol(IntEnum):
+    """The low six bits of byte 1."""
+
+    ASSURED_CONTROL = 0x09
+    KEEPALIVE = 0x0B
+    CLIENT_CONTROL = 0x0C
+    MESSAGE = 0x0D
+    SUBSCRIPTION = 0x0F
+
+
+def protocol_of(frame: bytes) -> int:
+    """The protocol of a whole message, one we know or not."""
+    return frame[1] & 0x3F
+
+
+def split_frame(frame: bytes) -> tuple[bytes, bytes]:
+    """The header parameters and the body of a message that `FrameDecoder` handed out."""
+    header_size: int = _LENGTHS.unpack_from(frame, 4)[0]
+    return frame[HEADER_SIZE:header_size], frame[header_size:]
+
+
+def encode_frame(
+    protocol: int, parameters: bytes, body: bytes = b"", *, flags: int = 0, time_to_live: int = 1
+) -> bytes:
+    """One whole message; `protocol` may carry the two bits for unknown handling."""
+    header_size = HEADER_SIZE + len(parameters)
+    head = _HEAD.pack(
+        flags | _VERSION, protocol, 0, time_to_live, header_size, header_size + len(body)
+    )
+    return head + parameters + body
+
+
+class FrameDecoder:
+    """Collects bytes in any slices and hands out whole messages as they are.
+
+    Mutable: it holds the beginning of a message that is not complete, at most `max_message`
+    bytes and one slice more. After a WireError it is of no more use.
+    """
+
+    def __init__(self, max_message: int = MAX_MESSAGE, max_header: int = MAX_HEADER) -> None:
+        self._max_message, self._max_header = max_message, max_header
+        self._slices: list[bytes] = []
+        self._needed = HEADER_SIZE  # bytes without which nothing new can be handed out
+        self.held = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The messages that `data` completes.
+
+        Raises:
+            WireError: the bytes are not SMF, or a message is longer than allowed.
+        """
+        self.held += len(data)
+        if self._slices:
+            self._slices.append(data)
+            if self.held < self._needed:
+                return []
+            data = b"".join(self._slices)
+            self._slices.clear()
+        return self._cut(data)
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        frames: list[bytes] = []
+        position, end = 0, len(data)
+        self._needed = HEADER_SIZE
+        while end - position >= HEADER_SIZE:
+            header, total = _LENGTHS.unpack_from(data, position + 4)
+            if data[position] & 7 != _VERSION or not (
+                HEADER_SIZE <= header <= total <= self._max_message and header <= self._max_header
+            ):
+                raise self._fault(data[position], header, total)
+            if end - position < total:
+                self._needed = total
+                break
+            frames.append(data[position : position + total])
+            position += total
+        self.held = end - position
+        if self.held:
+            if data[position] & 7 != _VERSION:
+                raise WireError(f"smf: version {data[position] & 7} is not {_VERSION}")
+            self._slices.append(data[position:])
+        return frames
+
+    def _fault(self, first: int, header: int, total: int) -> WireError:
+        if first & 7 != _VERSION:
+            return WireError(f"smf: version {first & 7} is not {_VERSION}")
+        if total > self._max_message:
+            return WireError(f"smf: message size {total} is above {self._max_message}")
+        return WireError(f"smf: header size {header} is outside 12..{min(total, self._max_header)}")

@@ -1,0 +1,87 @@
+"""Subscription messages (SMP): what is added or removed, for a client or for a queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from gateway.errors import WireError
+from gateway.wire.smf.frames import Protocol, encode_frame, split_frame
+from gateway.wire.smf.parameters import (
+    LIGHT_TAG,
+    U32,
+    Response,
+    encode_response,
+    encode_tag,
+    read_parameters,
+)
+
+RESPONSE_WANTED: Final = 0x08
+_TOPIC: Final = 0x04
+_HEAD_SIZE: Final = 6
+
+
+class Change(IntEnum):
+    ADD = 0
+    REMOVE = 1
+    ADD_TO_QUEUE = 2
+    REMOVE_FROM_QUEUE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRequest:
+    change: Change
+    topic: bytes
+    queue: bytes = b""  # only for the changes of a queue
+    answered: bool = True
+    tag: bytes = b""
+    body: bytes = b""  # as it came, for the answer
+
+
+def decode_subscription(frame: bytes) -> SubscriptionRequest:
+    """Raises: WireError: it is malformed, or for another client's name."""
+    parameters, body = split_frame(frame)
+    if len(body) < _HEAD_SIZE or U32.unpack_from(body, 1)[0] != len(body):
+        raise WireError("smf: a subscription message of a wrong length")
+    if body[0] & 0x7F > Change.REMOVE_FROM_QUEUE:
+        raise WireError(f"smf: subscription message type {body[0] & 0x7F} is not known")
+    change = Change(body[0] & 0x7F)
+    queue = b""
+    if change in {Change.ADD, Change.REMOVE}:
+        topic = body[_HEAD_SIZE:]
+    else:
+        queue, position = _counted(body, _HEAD_SIZE)
+        topic, _ = _counted(body, position)
+    tags = [each.value for each in read_parameters(parameters) if each.kind == LIGHT_TAG]
+    return SubscriptionRequest(
+        change=change,
+        topic=topic.partition(b"\0")[0],
+        queue=queue.partition(b"\0")[0],
+        answered=bool(body[5] & RESPONSE_WANTED),
+        tag=tags[0] if tags else b"",
+        body=body,
+    )
+
+
+def encode_subscription(request: SubscriptionRequest) -> bytes:
+    """A request as a client sends it."""
+    topic = request.topic + b"\0"
+    if request.change in {Change.ADD_TO_QUEUE, Change.REMOVE_FROM_QUEUE}:
+        queue = request.queue + b"\0"
+        topic = bytes((len(queue),)) + queue + bytes((len(topic),)) + topic
+    flags = _TOPIC | (RESPONSE_WANTED if request.answered else 0)
+    head = bytes((0x80 | request.change,)) + U32.pack(_HEAD_SIZE + len(topic)) + bytes((flags,))
+    return encode_frame(Protocol.SUBSCRIPTION | 0x80, encode_tag(request.tag), head + topic)
+
+
+def encode_answer(request: SubscriptionRequest, response: Response) -> bytes:
+    parameters = encode_tag(request.tag) + encode_response(response)
+    return encode_frame(Protocol.SUBSCRIPTION, parameters, request.body)
+
+
+def _counted(body: bytes, position: int) -> tuple[bytes, int]:
+    end = position + 1 + body[position] if position < len(body) else -1
+    if not position < end <= len(body):
+        raise WireError("smf: a name in a subscription message ends outside of it")
+    return body[position + 1 : end], end

@@ -1,0 +1,60 @@
+"""`gateway broker smf`, as the program that joins it starts it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from gateway.cli.broker_smf import add_parser
+from gateway.wire.smf.parameters import OK, Response
+from tests.brokers.smf_client import SmfClient
+
+PROGRAM = """
+import argparse
+from gateway.cli.broker_smf import add_parser
+parser = argparse.ArgumentParser()
+add_parser(parser.add_subparsers())
+args = parser.parse_args()
+raise SystemExit(args.run(args))
+"""
+
+
+def test_it_says_where_it_listens_and_ends_when_told() -> None:
+    options = ["--user", "u:p", "--vpn", "trial", "--queue", "q=a/>,b"]
+    arguments = [sys.executable, "-c", PROGRAM, "smf", *options]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        found = re.fullmatch(r"listening on tcp://127\.0\.0\.1:(\d+)\n", process.stdout.readline())
+        assert found
+        with SmfClient(int(found[1])) as client:
+            assert client.log_in("c", vpn="default") == Response(403, "Message VPN Not Allowed")
+        with SmfClient(int(found[1])) as client:
+            assert client.log_in("c", vpn="trial") == OK
+            assert client.bind("q").response == OK
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        pytest.param(["--user", "u"], "'u' has no password; write NAME:PASSWORD", id="no-password"),
+        pytest.param(["--queue", "=a"], "a queue without a name", id="no-queue-name"),
+    ],
+)
+def test_a_wrong_option_is_refused(
+    options: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+
+    with pytest.raises(SystemExit):
+        parser.parse_args(["smf", *options])
+
+    assert text in capsys.readouterr().err

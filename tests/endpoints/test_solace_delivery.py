@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from gateway.brokers.smf import BrokerOptions, QueueOptions
+from gateway.brokers.smf.options import (
+    NO_MATCH,
+    OVER_QUOTA,
+    PUBLISH_DENIED,
+    SUBSCRIPTION_DENIED,
+    VPN_NOT_ALLOWED,
+)
+from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.message import Headers, Message
+from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
+from gateway.wire.smf.parameters import Response
+from tests.endpoints.exchange import (
+    QUIET,
+    Answer,
+    collect,
+    hold,
+    opened,
+    receive,
+    reopen,
+    send,
+    wait_for,
+    wait_for_loss,
+)
+from tests.endpoints.solace_system import GUARANTEED, Restartable, restartable, say
+
+OPTIONS = BrokerOptions(
+    users={"u": "p"}, queues=(QueueOptions("#DEAD_MSG_QUEUE"),), queue_bytes=1_000_000
+)
+
+
+@pytest.fixture
+def system() -> Iterator[Restartable]:
+    with restartable(OPTIONS) as made:
+        yield made
+
+
+def _raw(message: Message) -> bytes:
+    assert isinstance(message.payload, bytes)
+    return message.payload
+
+
+def test_wrong_passwords_and_vpns_are_errors_for_good(system: Restartable) -> None:
+    for changes, text in (
+        ({"password": "wrong"}, "Unauthorized"),
+        ({"vpn": "none"}, VPN_NOT_ALLOWED.text),
+    ):
+        for endpoint in (system.source("a", **changes), system.sink(**changes)):
+            with pytest.raises(EndpointError, match=text) as caught:
+                endpoint.open()
+            assert not caught.value.retryable
+            assert "wrong" not in str(caught.value)
+
+
+def test_a_broker_that_is_away_or_full_is_worth_another_try(system: Restartable) -> None:
+    system.broker.faults.login = Response(503, "Too Many Clients")
+    with pytest.raises(NotConnectedError, match="Too Many Clients"):
+        system.sink().open()
+    system.stop()
+    with pytest.raises(NotConnectedError):
+        system.sink().open()
+
+
+def test_a_subscription_that_is_not_allowed_is_an_error_for_good(system: Restartable) -> None:
+    system.broker.faults.subscribe["secret/>"] = SUBSCRIPTION_DENIED
+    for guaranteed in (True, False):
+        source = system.source("secret/x", guaranteed=guaranteed)
+        with pytest.raises(EndpointError, match="Subscription ACL Denied") as caught:
+            source.open()
+        assert not caught.value.retryable
+
+
+def test_a_queue_that_must_exist_and_does_not_is_an_error(system: Restartable) -> None:
+    source = system.source("a", queue="missing", create_queue=False, subscribe_queue=False)
+
+    with pytest.raises(EndpointError, match="Unknown Queue"):
+        source.open()
+
+
+def test_direct_messages_come_while_one_listens(system: Restartable) -> None:
+    source, sink = system.source("a/>", guaranteed=False), system.sink()
+    with opened(source, sink):
+        send(sink, *(Message("a/x", b"%d" % i) for i in range(500)))
+        got = collect(source, 500)
+
+    assert [m.payload for m in got] == [b"%d" % i for i in range(500)]
+    assert source.lost == 0
+
+
+def test_a_shared_subscription_divides_the_messages(system: Restartable) -> None:
+    settings: dict[str, Any] = {"guaranteed": False, "share": "group"}
+    first, second = (system.source("a/>", **settings) for _ in range(2))
+    with opened(first, second, sink := system.sink()):
+        send(sink, *(Message("a/x", b"%d" % i) for i in range(10)))
+        payloads = {_raw(m) for source in (first, second) for m in collect(source, 5)}
+
+    assert payloads == {b"%d" % i for i in range(10)}
+
+
+def test_a_shared_queue_divides_the_messages(system: Restartable) -> None:
+    settings: dict[str, Any] = {"queue": "work", "exclusive_queue": False}
+    first, second = (system.source("a/>", **settings) for _ in range(2))
+    with opened(first, second, sink := system.sink()):
+        send(sink, *(say("a/x", b"%d" % i) for i in range(10)))
+        payloads = {_raw(m) for source in (first, second) for m in collect(source, 5)}
+
+    assert payloads == {b"%d" % i for i in range(10)}
+
+
+def test_a_queue_is_known_by_its_instance(system: Restartable) -> None:
+    source = system.source("a/>", queue="in/{instance}", instance="route-1")
+    with opened(source):
+        pass
+    with opened(sink := system.sink()):
+        send(sink, say("a/x"))
+
+    assert system.broker.depth("in/route-1") == 1
+
+
+def test_settlements_reach_the_broker(system: Restartable) -> None:
+    source, sink = system.source("a/>"), system.sink()
+    with opened(source, sink):
+        send(sink, *(say("a/x", b"%d" % i) for i in range(3)))
+        batches = hold(source, 3)
+        for batch in batches:
+            batch.settle(
+                [rejected("r", "x") if m.payload == b"1" else ACCEPTED for m in batch.messages]
+            )
+        wait_for(lambda: system.depth() == 0, "all are settled")
+
+    assert system.broker.depth("#DEAD_MSG_QUEUE") == 1
+
+
+def test_a_retry_at_the_broker_is_delivered_again(system: Restartable) -> None:
+    source, sink = system.source("a/>", retry_at_broker=True), system.sink()
+    with opened(source, sink):
+        send(sink, say("a/x", b"0"))
+        receive(source).settle([RETRY])
+        (again,) = collect(source, 1)
+        wait_for(lambda: system.depth() == 0, "it is settled")
+
+    assert again.headers.redelivered
+
+
+def test_a_source_that_is_not_read_stops_the_flow(system: Restartable) -> None:
+    source, sink = system.source("a/>", queue_bytes=65_536), system.sink()
+    payload = b"x" * 1_000
+    with opened(source, sink):
+        for _ in range(5):
+            send(sink, *(say("a/x", payload) for _ in range(100)))
+        inbox = source._inbox  # noqa: SLF001  # its bound is what this is about
+        wait_for(lambda: inbox._held >= 65_536, "it is full")  # noqa: SLF001
+        assert inbox._held < 2 * 65_536  # noqa: SLF001
+        got = collect(source, 500)
+
+    assert len(got) == 500
+    assert not any(m.headers.redelivered for m in got)
+
+
+def test_closing_wakes_a_receiver_and_a_full_handler(system: Restartable) -> None:
+    source, sink = system.source("a/>", queue_bytes=65_536), system.sink()
+    ended = Event()
+
+    def receive_for_ever() -> None:
+        wait_for_loss(source)
+        ended.set()
+
+    with opened(sink):
+        source.open()
+        send(sink, *(say("a/x", b"x" * 1_000) for _ in range(200)))
+        Thread(target=receive_for_ever, daemon=True).start()
+        wait_for(lambda: source._inbox._held >= 65_536, "it is full")  # noqa: SLF001
+        source.close()
+
+        assert ended.wait(10)
+
+
+REFUSALS = [
+    pytest.param(PUBLISH_DENIED, Outcome.REJECTED, "publish-acl", id="acl"),
+    pytest.param(NO_MATCH, Outcome.REJECTED, "no-subscription", id="nobody"),
+    pytest.param(Response(400, "Message Too Long"), Outcome.REJECTED, "message-bytes", id="size"),
+    pytest.param(OVER_QUOTA, Outcome.RETRY, "spool-over-quota", id="quota"),
+    pytest.param(Response(503, "Queue Shutdown"), Outcome.RETRY, "queue-shutdown", id="shutdown"),
+]
+
+
+@pytest.mark.parametrize(("response", "outcome", "rule"), REFUSALS)
+def test_a_refusal_ends_its_message_and_no_other(
+    system: Restartable, response: Response, outcome: Outcome, rule: str
+) -> None:
+    system.broker.faults.publish["bad/>"] = response
+    with opened(sink := system.sink()):
+        before, wrong, after = send(sink, say("a"), say("bad/x"), say("a"))
+
+    assert (before, after) == (ACCEPTED, ACCEPTED)
+    assert (wrong.outcome, wrong.rule) == (outcome, rule)
+    assert response.text in wrong.reason
+
+
+def test_more_than_a_window_is_sent_while_answers_come(system: Restartable) -> None:
+    with opened(sink := system.sink(), source := system.source("a/>")):
+        answers = [Answer() for _ in range(10)]
+        for part, answer in enumerate(answers):
+            sink.send([say("a/x", b"%d" % (part * 100 + i)) for i in range(100)], answer)
+        got = collect(source, 1_000)
+
+        assert all(answer.wait() == [ACCEPTED] * 100 for answer in answers)
+    assert [m.payload for m in got] == [b"%d" % i for i in range(1_000)]
+
+
+def test_a_broker_that_does_not_answer_is_stuck(system: Restartable) -> None:
+    system.broker.faults.mute_acks = True
+    answer = Answer()
+    with opened(sink := system.sink(answer_timeout=0.3)):
+        sink.send([say("a")], answer)
+
+        assert answer.wait() == [RETRY]
+        with pytest.raises(NotConnectedError, match=r"no receipt for 0\.3 s|not connected"):
+            sink.send([say("a")], Answer())
+
+
+def test_a_full_window_that_never_opens_is_stuck_too(system: Restartable) -> None:
+    system.broker.faults.mute_acks = True
+    answer = Answer()
+    with opened(sink := system.sink(answer_timeout=0.3)):
+        sink.send([say("a") for _ in range(300)], answer)
+
+        assert answer.wait() == [RETRY] * 300
+
+
+def test_what_was_not_answered_goes_out_again_unchanged(system: Restartable) -> None:
+    """A prepared message is reused, and the library sends what has no receipt by itself."""
+    system.broker.faults.mute_acks = True
+    source = system.source("a/>")
+    with opened(source):
+        pass
+    answer = Answer()
+    with opened(sink := system.sink(reconnect_attempts=30, reconnect_wait=0.1)):
+        sink.send([say("a/x", b"%d" % i) for i in range(100)], answer)
+        system.broker.faults.mute_acks = False
+        system.broker.drop_connections()
+
+        assert answer.wait() == [ACCEPTED] * 100
+    with opened(source):
+        assert [m.payload for m in collect(source, 100)] == [b"%d" % i for i in range(100)]
+
+
+def test_the_library_can_reconnect_by_itself(system: Restartable) -> None:
+    settings: dict[str, Any] = {"reconnect_attempts": 50, "reconnect_wait": 0.1}
+    source, sink = system.source("a/>", **settings), system.sink(**settings)
+    with opened(source, sink):
+        send(sink, say("a/x", b"0"), say("a/x", b"1"))
+        held = hold(source, 2)
+        system.stop()
+        system.start()
+        answer = Answer()
+        sink.send([say("a/x", b"2")], answer)
+        assert answer.wait() == [ACCEPTED]
+        for batch in held:
+            batch.settle([ACCEPTED] * len(batch.messages))
+        got = collect(source, 1)
+        wait_for(lambda: system.depth() == 0, "what was held is settled after all")
+
+    assert [m.payload for m in got] == [b"2"]
+
+
+def test_a_queue_that_is_shut_ends_the_source(system: Restartable) -> None:
+    source = system.source("a/>")
+    with opened(source):
+        system.broker.shut_queue(system.queue)
+        wait_for_loss(source)
+        with pytest.raises(EndpointError, match="Queue Shutdown"):
+            source.open()
+
+
+def test_nothing_is_lost_over_breaks_and_restarts(system: Restartable) -> None:
+    """Every message that a sink says is accepted comes out of a source."""
+    source, sink = system.source("a/>"), system.sink()
+    accepted: set[bytes] = set()
+    seen: set[bytes] = set()
+    source.open()
+    sink.open()
+    for number in range(12):
+        batch = [say("a/x", b"%d-%d" % (number, i)) for i in range(50)]
+        answer = Answer()
+        try:
+            sink.send(batch, answer)
+            if number % 4 == 1:
+                system.broker.drop_connections()
+            elif number % 4 == 3:
+                system.stop()
+                system.start()
+            settlements = answer.wait()
+        except NotConnectedError:
+            settlements = [RETRY] * 50
+        accepted |= {
+            _raw(m)
+            for m, settlement in zip(batch, settlements, strict=True)
+            if settlement is ACCEPTED
+        }
+        reopen(sink)
+    while accepted - seen:
+        try:
+            batch_in = receive(source)
+        except NotConnectedError:
+            reopen(source)
+            continue
+        seen |= {_raw(m) for m in batch_in.messages}
+        batch_in.settle([ACCEPTED] * len(batch_in.messages))
+    source.close()
+    sink.close()
+
+    assert len(accepted) >= 300
+    assert accepted <= seen
+
+
+def test_settings_never_show_a_password(system: Restartable) -> None:
+    assert "'p'" not in repr(system.settings)
+    assert GUARANTEED.mode is system.settings.mode
+    assert system.settings.broker_key == f"{system.broker.url}/default"
+    assert Headers().mode is not system.settings.mode
+    with opened(source := system.source("a")):
+        assert source.receive(QUIET) is None

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.endpoints.base import Sink, Source
+from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
+from gateway.model.outcome import ACCEPTED, Outcome
+from tests.endpoints.exchange import collect, opened, send
+from tests.endpoints.solace_system import GUARANTEED, Restartable, restartable
+
+from gateway.endpoints.solace.inbound import Reader  # isort: skip  # needs the library
+from gateway.endpoints.solace.fields import UNDECODED  # isort: skip
+
+NOW = 1_795_000_000_000_000
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[Source, Sink]]:
+    with restartable() as made:
+        source, sink = made.source("a/>"), made.sink()
+        with opened(source, sink):
+            yield source, sink
+
+
+def crossed(pair: tuple[Source, Sink], *messages: Message) -> list[Message]:
+    """What comes out of a source when `messages` go into a sink."""
+    source, sink = pair
+    assert send(sink, *messages) == [ACCEPTED] * len(messages)
+    return collect(source, len(messages))
+
+
+@pytest.fixture
+def system() -> Iterator[Restartable]:
+    with restartable() as made:
+        yield made
+
+
+def over_the_wire(system: Restartable, *messages: Message, **changes: object) -> list[Message]:
+    source, sink = system.source("a/>"), system.sink(**changes)
+    with opened(source, sink):
+        assert send(sink, *messages) == [ACCEPTED] * len(messages)
+        return collect(source, len(messages))
+
+
+FULL = Headers(
+    mode=DeliveryMode.AT_LEAST_ONCE,
+    retained=True,
+    priority=7,
+    expiry=4_102_444_800_000_123,
+    time=1_700_000_000_000_456,
+    content_type="text/plain",
+    correlation_id="c-1",
+    reply_to="answers/here",
+    source_id="id-1",
+    origin=("one", "two"),
+    properties=MappingProxyType(
+        {
+            "text": "é", "int": -5, "big": 2**64 - 1, "float": 1.5, "yes": True, "none": None,
+            "bytes": b"\0\1", "list": [1, "a", None], "map": {"x": {"y": b"\0"}},
+            "JMSXGroupID": "k", "solace.messaging.message.priority": 3, "gateway-time": "mine",
+        }
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param(GUARANTEED, id="plain"),
+        pytest.param(FULL, id="everything"),
+        pytest.param(Headers(), id="direct"),
+        pytest.param(replace(GUARANTEED, correlation_id=b"\0\xff"), id="correlation-bytes"),
+        pytest.param(replace(GUARANTEED, priority=4), id="the-default-priority-said"),
+        pytest.param(replace(GUARANTEED, priority=0), id="lowest-priority"),
+        pytest.param(replace(GUARANTEED, time=1_700_000_000_000_000), id="whole-milliseconds"),
+        pytest.param(replace(GUARANTEED, reply_to="x" * 300), id="reply-to-that-is-no-topic"),
+        pytest.param(Headers(mode=DeliveryMode.EXACTLY_ONCE), id="exactly-once-is-not-forgotten"),
+    ],
+)
+def test_headers_cross_the_wire(system: Restartable, headers: Headers) -> None:
+    (got,) = over_the_wire(system, Message("a/b", b"x", headers))
+
+    assert got.headers == headers
+
+
+PAYLOADS: list[Payload] = [
+    b"", b"\0" * 10, bytes(range(256)), "", "é", "with\0nul", "x" * 100_000,
+    {}, {"a": 1, "b": {"c": [1.5, None, True, b"\0", "t"]}},
+]  # fmt: skip
+
+
+def test_payloads_cross_the_wire(system: Restartable) -> None:
+    messages = [Message("a/b", payload, GUARANTEED) for payload in PAYLOADS]
+    got = over_the_wire(system, *messages)
+
+    assert [message.payload for message in got] == PAYLOADS
+    assert [type(message.payload) for message in got] == [type(each) for each in PAYLOADS]
+    assert all(not message.headers.properties for message in got if message.payload != "with\0nul")
+
+
+def test_the_partition_key_comes_from_a_level_of_the_topic(system: Restartable) -> None:
+    topics = ["a/emea/1", "a/apac/2", "a/x"]
+    messages = [Message(topic, b"", GUARANTEED) for topic in topics]
+    got = over_the_wire(system, *messages, partition_level=2)
+
+    assert [m.headers.properties["JMSXGroupID"] for m in got] == ["emea", "apac", "x"]
+
+
+def test_a_time_to_live_ends_at_the_expiry(system: Restartable) -> None:
+    source = system.source("a/>")
+    with opened(source, sink := system.sink()):
+        send(sink, Message("a/b", b"x", replace(GUARANTEED, expiry=4_102_444_800_000_000)))
+        batch = source.receive(5)
+        assert batch is not None
+
+    assert batch.messages[0].headers.expiry == 4_102_444_800_000_000
+
+
+def test_an_expired_message_is_rejected(system: Restartable) -> None:
+    with opened(sink := system.sink()):
+        (answer,) = send(sink, Message("a/b", b"x", replace(GUARANTEED, expiry=1_000_000)))
+
+    assert (answer.outcome, answer.rule) == (Outcome.REJECTED, "expired")
+
+
+def test_a_number_past_64_bits_is_rejected(system: Restartable) -> None:
+    with opened(sink := system.sink()):
+        headers = replace(GUARANTEED, properties={"n": 2**64})
+        (answer,) = send(sink, Message("a/b", b"x", headers))
+
+    assert (answer.outcome, answer.rule) == (Outcome.REJECTED, "integer-range")
+
+
+def test_a_payload_past_the_limit_is_rejected(system: Restartable) -> None:
+    with opened(sink := system.sink(max_message=1_024)):
+        answers = send(sink, Message("a", b"x" * 1_025), Message("a", b"x" * 1_024))
+
+    assert [answer.rule for answer in answers] == ["message-bytes", ""]
+
+
+def test_bytes_that_are_no_message_come_whole() -> None:
+    got = Reader().read(b"\x0b\x8d\0\xff\0\0\0\x0c\0\0\0\x0c", NOW)
+
+    assert got.payload == b"\x0b\x8d\0\xff\0\0\0\x0c\0\0\0\x0c"
+    assert got.headers.properties == {UNDECODED: True}
+
+
+NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+VALUES: st.SearchStrategy[Value] = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), NAMES, st.binary(max_size=9),
+        st.floats(allow_nan=False),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(NAMES.filter(bool), inner, max_size=3),
+    ),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(payload=st.one_of(st.binary(), NAMES, st.dictionaries(NAMES.filter(bool), VALUES)))
+def test_any_payload_comes_back(pair: tuple[Source, Sink], payload: Payload) -> None:
+    assert crossed(pair, Message("a/x", payload, GUARANTEED))[0].payload == payload
+
+
+@settings(max_examples=60)
+@given(properties=st.dictionaries(NAMES, VALUES, max_size=4))
+def test_any_properties_come_back(
+    pair: tuple[Source, Sink], properties: Mapping[str, Value]
+) -> None:
+    headers = replace(GUARANTEED, properties=properties)
+
+    assert crossed(pair, Message("a/x", b"", headers))[0].headers.properties == properties
+
+
+def test_a_prepared_message_is_not_mixed_up(pair: tuple[Source, Sink]) -> None:
+    one, two = replace(GUARANTEED, correlation_id="1"), replace(GUARANTEED, correlation_id="2")
+    messages = [
+        Message("a/x", payload, headers)
+        for payload in (b"bytes", "text", b"", "", b"longer than before")
+        for headers in (one, two, one)
+    ]
+
+    assert crossed(pair, *messages) == messages
+
+
+def test_a_prepared_message_is_sent_again_as_it_was(pair: tuple[Source, Sink]) -> None:
+    """The library keeps what has no receipt; the next payload must not get into it."""
+    messages = [Message("a/x", b"%d" % number, GUARANTEED) for number in range(200)]
+
+    assert crossed(pair, *messages) == messages

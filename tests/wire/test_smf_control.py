@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.wire.smf.assured import (
+    AppAck,
+    AppOutcome,
+    Control,
+    Field,
+    Kind,
+    decode_control,
+    encode_ack,
+    encode_answer,
+    encode_control,
+    field,
+)
+from gateway.wire.smf.client import (
+    CAPABILITIES,
+    CLIENT_CERTIFICATE,
+    OAUTH,
+    Welcome,
+    decode_login,
+    encode_refusal,
+    encode_welcome,
+)
+from gateway.wire.smf.frames import Protocol, encode_frame, split_frame
+from gateway.wire.smf.parameters import OK, Response
+from gateway.wire.smf.subscriptions import (
+    Change,
+    SubscriptionRequest,
+    decode_subscription,
+    encode_subscription,
+)
+from gateway.wire.smf.subscriptions import (
+    encode_answer as encode_subscription_answer,
+)
+from tests.wire.smf_dumps import dump, survives
+
+ORDERS = b"orders/>"
+
+
+def test_a_login_is_read() -> None:
+    login = decode_login(dump(1))
+
+    assert (login.user, login.password, login.vpn) == ("alice", "pw", "default")
+    assert (login.client_name, login.keepalive, login.scheme) == ("tx-client", 3, 0)
+    assert "pw" not in repr(login)
+
+
+def test_a_login_with_a_certificate_has_no_password() -> None:
+    login = decode_login(dump(55))
+
+    assert (login.user, login.password) == ("alice", None)
+    assert (login.scheme, login.client_name) == (CLIENT_CERTIFICATE, "tls-client")
+
+
+def test_a_token_is_read_from_its_extended_parameter() -> None:
+    login = decode_login(dump(56))
+
+    assert (login.scheme, login.token) == (OAUTH, "tok-access")
+    assert "tok" not in repr(login).replace("tls-client", "")
+
+
+def test_a_refusal_is_written_as_recorded() -> None:
+    assert encode_refusal(0, Response(401, "Unauthorized")) == dump(9)
+
+
+def test_a_welcome_names_inbox_and_capabilities() -> None:
+    frame = encode_welcome(0, Welcome("c", "default", "r", 1000), OK)
+    _, body = split_frame(frame)
+
+    assert b"#P2P/v:r/c\0" in body
+    capabilities = body[body.index(b"\x09\0\0\0\x2b") + 5 :]
+    bits = int.from_bytes(capabilities[1:5], "big")
+    assert capabilities[0] == 27
+    assert {number for number in range(27) if bits >> (31 - number) & 1} == CAPABILITIES
+
+
+SUBSCRIPTIONS = [
+    pytest.param(10, Change.ADD, b"a/b/>", b"", True, id="D10"),
+    pytest.param(12, Change.REMOVE, b"later/added", b"", True, id="D12"),
+    pytest.param(24, Change.ADD_TO_QUEUE, ORDERS, b"q1", True, id="D24"),
+    pytest.param(57, Change.ADD, b"d/>", b"", False, id="D57-no-answer-wanted"),
+    pytest.param(58, Change.ADD, b"#share/grp1/sh/>", b"", True, id="D58-shared"),
+]
+
+
+@pytest.mark.parametrize(("number", "change", "topic", "queue", "answered"), SUBSCRIPTIONS)
+def test_subscriptions_are_read_and_written_as_recorded(
+    number: int, change: Change, topic: bytes, queue: bytes, answered: bool
+) -> None:
+    request = decode_subscription(dump(number))
+
+    assert (request.change, request.topic, request.queue) == (change, topic, queue)
+    assert request.answered is answered
+    rewritten = SubscriptionRequest(change, topic, queue, answered, request.tag)
+    assert encode_subscription(rewritten) == dump(number)
+
+
+def test_a_subscription_is_answered_as_recorded() -> None:
+    request = decode_subscription(dump(10))
+
+    denied = encode_subscription_answer(
+        decode_subscription(
+            encode_subscription(SubscriptionRequest(Change.ADD, b"denied/x", tag=request.tag))
+        ),
+        Response(403, "Subscription ACL Denied"),
+    )
+
+    assert denied == dump(14)
+
+
+RECORDED = [
+    pytest.param(3, Kind.OPEN_PUBLISHER, 2, id="D3-open-publisher"),
+    pytest.param(4, Kind.OPEN_PUBLISHER, 2, id="D4-granted"),
+    pytest.param(21, Kind.ACK, 2, id="D21-publisher-ack"),
+    pytest.param(23, Kind.ACK, 2, id="D23-publisher-nack"),
+    pytest.param(26, Kind.BIND, 2, id="D26-bind"),
+    pytest.param(27, Kind.BIND, 2, id="D27-bound"),
+    pytest.param(34, Kind.ACK, 2, id="D34-settled"),
+    pytest.param(35, Kind.UNBIND, 2, id="D35-unbind"),
+    pytest.param(38, Kind.BIND, 2, id="D38-refused"),
+    pytest.param(39, Kind.CREATE, 2, id="D39-create"),
+    pytest.param(42, Kind.BIND, 2, id="D42-temporary"),
+    pytest.param(46, Kind.FLOW_CHANGE, 2, id="D46-active"),
+    pytest.param(52, Kind.OPEN_PUBLISHER, 3, id="D52-version-3"),
+    pytest.param(53, Kind.OPEN_PUBLISHER, 3, id="D53-version-3"),
+    pytest.param(54, Kind.ACK, 3, id="D54-version-3"),
+]
+
+
+@pytest.mark.parametrize(("number", "kind", "version"), RECORDED)
+def test_controls_are_read_and_written_as_recorded(number: int, kind: Kind, version: int) -> None:
+    control = decode_control(dump(number))
+
+    assert (control.kind, control.version) == (kind, version)
+    again = decode_control(encode_control(control))
+    assert again == control
+    assert len(encode_control(control)) == len(dump(number))
+
+
+def test_an_unbind_is_answered_as_recorded() -> None:
+    request = decode_control(dump(35))
+
+    assert encode_answer(request, OK, [field(Field.FLOW_ID, 3)]) == dump(36)
+
+
+def test_an_acknowledgement_is_written_as_recorded() -> None:
+    fields = (field(Field.FLOW_ID, 2), field(Field.LAST_ACKED, 1), field(Field.WINDOW, 255))
+
+    assert encode_control(Control(Kind.ACK, 2, fields, response=OK)) == dump(21)
+
+
+def test_settlements_are_read_with_their_outcome() -> None:
+    assert decode_control(dump(31)).app_acks() == [AppAck(3, 3, AppOutcome.FAILED)]
+    assert decode_control(dump(34)).app_acks() == [AppAck(1, 2), AppAck(5, 7)]
+    assert decode_control(dump(54)).app_acks() == [AppAck(0, 1)]
+
+
+@pytest.mark.parametrize("outcome", AppOutcome)
+def test_a_settlement_comes_back(outcome: AppOutcome) -> None:
+    sent = AppAck(1, 2**63, outcome)
+    control = decode_control(encode_control(Control(Kind.ACK, 2, (encode_ack(sent),))))
+
+    assert control.app_acks() == [sent]
+
+
+def test_a_bind_tells_queue_type_and_last_received() -> None:
+    bind, again = decode_control(dump(26)), decode_control(dump(50))
+
+    assert (bind.text(Field.QUEUE), bind.number(Field.FLOW_TYPE)) == (b"q1", 3)
+    assert bind.number(Field.LAST_RECEIVED) == 0
+    assert (again.number(Field.LAST_RECEIVED), again.number(Field.WINDOW)) == (5, 255)
+
+
+@given(st.sampled_from([0x0C, 0x0F, 0x09]), st.binary(max_size=120))
+def test_no_body_breaks_a_reader(protocol: int, body: bytes) -> None:
+    frame = encode_frame(protocol, b"", body)
+    readers: dict[Protocol, Callable[[bytes], object]] = {
+        Protocol.CLIENT_CONTROL: decode_login,
+        Protocol.SUBSCRIPTION: decode_subscription,
+        Protocol.ASSURED_CONTROL: lambda data: decode_control(data).app_acks(),
+    }
+    assert survives(lambda: readers[Protocol(protocol)](frame))
