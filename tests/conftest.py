@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.brokers.mosquitto"]
+pytest_plugins = ["tests.brokers.activemq", "tests.brokers.mosquitto"]
 
 settings.register_profile(
     "default", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]

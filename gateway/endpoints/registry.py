@@ -12,7 +12,9 @@ from types import ModuleType
 from typing import cast
 
 from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.jms_settings import JmsSettings
 from gateway.endpoints.settings import EndpointSettings, MemorySettings, MqttSettings
+from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError
 
@@ -30,8 +32,10 @@ class Kind:
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
+        Kind("jms", JmsSettings, "gateway.endpoints.jms", "jms"),
         Kind("memory", MemorySettings, "gateway.endpoints.memory"),
         Kind("mqtt", MqttSettings, "gateway.endpoints.mqtt"),
+        Kind("solace", SolaceSettings, "gateway.endpoints.solace", "solace"),
         Kind("yami4", Yami4Settings, "gateway.endpoints.yami4"),
     )
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
 import pytest
 
-from gateway.endpoints.base import Sink, Source
+from gateway.endpoints.base import Batch, Sink, Source
 from gateway.errors import NotConnectedError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
@@ -137,7 +138,7 @@ def test_what_is_settled_does_not_come_again(system: System) -> None:
     source, sink = system.source("t"), system.sink()
     with opened(source, sink):
         send(sink, *(say(system, i) for i in range(10)))
-        collect(source, 5, ACCEPTED)
+        collect(source, 10, ACCEPTED)
         collect(source, 0, rejected("rule", "reason"))
     source = system.source("t")
     with opened(source):
@@ -162,13 +163,12 @@ def test_what_is_not_settled_comes_again_after_a_new_open(system: System) -> Non
     with opened(sink):
         with opened(source):
             send(sink, *(say(system, i) for i in range(4)))
-            first = hold(source, 4)[0]
-            first.settle([ACCEPTED] * len(first.messages))
+            settle_all(hold(source, 4))
             send(sink, say(system, 4), say(system, 5))
             late = hold(source, 2)
         with opened(source):
             again = collect(source, 2)
-            late[0].settle([ACCEPTED] * len(late[0].messages))
+            settle_all(late)
 
             assert source.receive(QUIET) is None
 
@@ -298,6 +298,11 @@ def test_endpoints_work_again_after_the_broker_came_back(breakable: System) -> N
 
         assert send(sink, say(breakable, 2)) == [ACCEPTED]
         assert payloads(collect(source, 1)) == [b"2"]
+
+
+def settle_all(batches: Sequence[Batch]) -> None:
+    for batch in batches:
+        batch.settle([ACCEPTED] * len(batch.messages))
 
 
 def known_to_be_gone(sink: Sink) -> bool:

@@ -119,9 +119,38 @@ def _yami4(request: pytest.FixtureRequest) -> System:
     )
 
 
+def _jms(request: pytest.FixtureRequest) -> System:
+    broker = request.getfixturevalue("activemq")
+    return System(
+        broker.settings(client_id="conformance", durable="gateway"),
+        spell=".".join,
+        rest=lambda levels: ".".join((*levels, ">")),
+        illegal="a.*.b",
+        stop=broker.stop,
+        start=broker.start,
+    )
+
+
+def _solace(request: pytest.FixtureRequest) -> System:
+    from tests.endpoints.solace_system import Restartable  # noqa: PLC0415  # skips without it
+
+    broker = Restartable()
+    request.addfinalizer(broker.stop)
+    return System(
+        broker.settings,
+        spell=_slashes,
+        rest=lambda levels: "/".join((*levels, ">")),
+        illegal="x" * 251,
+        stop=broker.stop,
+        start=broker.start,
+    )
+
+
 SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "memory": _memory,
     "mqtt-3.1.1": _mqtt_3,
     "mqtt-5": _mqtt,
     "yami4": _yami4,
+    "jms": _jms,
+    "solace": _solace,
 }
