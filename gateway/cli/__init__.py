@@ -17,7 +17,7 @@ import gateway
 from gateway.errors import ConfigErrors, GatewayError
 
 COMMANDS = (
-    "run", "check", "names", "explain", "preflight", "schema", "demo", "reconcile", "broker",
+    "run", "check", "names", "explain", "preflight", "schema", "import_", "demo", "reconcile", "broker",
 )  # fmt: skip
 
 

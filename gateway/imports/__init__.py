@@ -1,0 +1,1 @@
+"""What people have today, as a mapping: configuration files of EMS and of mosquitto's bridges."""

@@ -1,0 +1,40 @@
+"""Shared by the tests of imports: a document's text through the loader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from gateway.config.load import Configuration, load
+from gateway.endpoints.jms_settings import JmsSettings
+from gateway.endpoints.registry import KINDS, Kind
+from gateway.imports.document import Document, render
+
+T = TypeVar("T")
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def sample(name: str) -> tuple[str, bytes]:
+    return name, (SAMPLES / name).read_bytes()
+
+
+def loaded(
+    document: Document, folder: Path, patch: pytest.MonkeyPatch, **environment: str
+) -> Configuration:
+    """What `gateway check` makes of the mapping; the JMS kind is there with or without its row."""
+    patch.setitem(KINDS, "jms", Kind("jms", JmsSettings, "gateway.endpoints.jms", "jms"))
+    file = folder / "imported.yaml"
+    file.write_text(render(document), encoding="utf-8")
+    return load(file, environment)
+
+
+def left(document: Document) -> list[str]:
+    return [str(each) for each in document.left]
+
+
+def settings_of(configuration: Configuration, name: str, kind: type[T]) -> T:
+    settings: object = configuration.endpoints[name].settings
+    assert isinstance(settings, kind)
+    return settings

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.dialects.base import Dialect, matches_text, parse_pattern
+from gateway.dialects.ems import EMS
+from gateway.dialects.mqtt import MQTT
+from gateway.imports.checks import may_overlap, route_fault, takes
+from gateway.model.language import overlaps
+
+FAULTS = [
+    pytest.param("a/+/#", "b/{1}/{2...}", None, id="fine"),
+    pytest.param("a/#/b", "b", "not last", id="pattern"),
+    pytest.param("a/+", "b/{2}", "unknown capture", id="template"),
+    pytest.param("a", "b/+", "'+'", id="wildcard-in-template"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "template", "reason"), FAULTS)
+def test_a_route_is_checked_as_the_loader_would(
+    pattern: str, template: str, reason: str | None
+) -> None:
+    fault = route_fault(pattern, template, MQTT)
+
+    assert fault is None if reason is None else reason in str(fault)
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "one", "many"]), min_size=1, max_size=4)
+
+
+def spelled(words: list[str], dialect: Dialect) -> str:
+    """A pattern of `dialect`: the rest-of-name wildcard stays at the end."""
+    last = len(words) - 1
+    wild = {"one": dialect.any_one, "many": dialect.any_many}
+    return dialect.separator.join(
+        "a" if word == "many" and at < last else wild.get(word, word)
+        for at, word in enumerate(words)
+    )
+
+
+@given(one=WORDS, other=WORDS, name=st.lists(st.sampled_from("ab"), min_size=1, max_size=4))
+def test_telling_patterns_apart_early_changes_no_answer(
+    one: list[str], other: list[str], name: list[str]
+) -> None:
+    for dialect in (EMS, MQTT):
+        a, b = spelled(one, dialect), spelled(other, dialect)
+        exact = overlaps(parse_pattern(a, dialect), parse_pattern(b, dialect))
+        assert may_overlap(a, b, dialect) == exact
+        text = dialect.separator.join(name)
+        assert takes(a, text, dialect) == matches_text(a, text, dialect)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import import_
+from gateway.errors import GatewayError
+from gateway.imports.document import render
+from gateway.imports.ems import import_ems
+from gateway.imports.mosquitto import import_mosquitto
+from tests.imports.reading import SAMPLES
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    import_.add_parsers(parser.add_subparsers())
+    args = parser.parse_args(["import", *arguments])
+    code: int = args.run(args)
+    return code
+
+
+def test_all_carried_is_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "bridges.conf"
+    file.write_text("[topic:A.B]\nqueue=Q.B\n")
+
+    assert run("ems", str(file)) == 0
+
+    out, err = capsys.readouterr()
+    assert 'template: "queue:Q.B"' in out
+    assert err == "gateway: 1 routes, 0 lines or options are not in the mapping\n"
+
+
+def test_something_left_is_one_and_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, output = tmp_path / "mosquitto.conf", tmp_path / "plant.yaml"
+    shutil.copy(SAMPLES / "mosquitto.conf", file)
+
+    assert run("mosquitto", str(file), "-o", str(output)) == 1
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{file}:24: option 'try_private': not carried over" in err
+    assert output.read_text(encoding="utf-8").startswith("# Made by `gateway import mosquitto`")
+
+
+def test_the_same_files_give_the_same_text(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [str(SAMPLES / f"{name}.conf") for name in ("bridges", "topics", "transports")]
+
+    assert run("ems", *names) == run("ems", *names) == 1
+
+    out, _ = capsys.readouterr()
+    assert out[: len(out) // 2] == out[len(out) // 2 :]
+
+
+UNREADABLE = [
+    pytest.param(None, "cannot read the file: No such file or directory", id="absent"),
+    pytest.param(b"connection\0", "the file is not text", id="binary"),
+    pytest.param(b"#" * (import_.MAX_BYTES + 1), "the file is larger than", id="large"),
+]
+
+
+@pytest.mark.parametrize(("data", "reason"), UNREADABLE)
+def test_a_file_that_cannot_be_read_is_refused(
+    tmp_path: Path, data: bytes | None, reason: str
+) -> None:
+    file = tmp_path / "mosquitto.conf"
+    if data is not None:
+        file.write_bytes(data)
+
+    with pytest.raises(GatewayError, match=reason):
+        run("mosquitto", str(file))
+
+
+def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(GatewayError, match="cannot write the file"):
+        run("mosquitto", str(SAMPLES / "mosquitto.conf"), "-o", str(tmp_path))
+
+
+def test_the_examples_of_the_manual_are_what_the_command_says() -> None:
+    manual = Path(__file__).parents[2] / "docs" / "import.md"
+    blocks = re.findall(r"```(conf|yaml)\n(.*?)```", manual.read_text(encoding="utf-8"), re.DOTALL)
+    kinds = [kind for kind, _ in blocks]
+    bridges, ems, connection, mosquitto = (text for _, text in blocks)
+
+    assert kinds == ["conf", "yaml", "conf", "yaml"]
+    assert ems in render(import_ems([("bridges.conf", bridges.encode())]))
+    assert mosquitto in render(import_mosquitto("mosquitto.conf", connection.encode()))
