@@ -9,6 +9,9 @@ from gateway.dialects.base import Dialect, parse_subject
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.captures import SourcePattern
+from gateway.routing.headers import NO_RULES, HeaderRules
+from gateway.routing.payload import Conversion
+from gateway.routing.selector import Selector
 from gateway.routing.tags import TagRule
 from gateway.routing.template import Template
 from gateway.translate.names import Renderer
@@ -25,6 +28,8 @@ class Target:
     renderer: Renderer
     template: Template | None = None
     allow: tuple[SourcePattern, ...] = ()  # names outside are refused; all are allowed when empty
+    rules: HeaderRules = NO_RULES
+    conversion: Conversion | None = None
     lossy: bool = False  # different names may become one here, and that is meant
 
     @property
@@ -64,6 +69,7 @@ class Route:
     targets: tuple[Target, ...]
     excludes: tuple[SourcePattern, ...] = ()
     tags: TagRule = EACH_TAG
+    selector: Selector | None = None
     inverse: str = ""  # name of the route that is its way back
     take_retained: bool = True
     archive_payload: bool = False

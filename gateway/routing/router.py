@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.subject import Subject
+from gateway.routing.headers import NO_RULES, HeaderRules
 from gateway.routing.route import Route, Target
 from gateway.routing.table import PatternTable
 from gateway.routing.tags import Pick, Tag, TagMode, parse_tags, spread, tag_list
@@ -31,9 +32,7 @@ class Hop:
     label: str = ""
     rule: str = ""
     reason: str = ""
-    others: Mapping[str, str] = field(
-        default_factory=dict
-    )  # properties for the tags that made no name
+    rules: HeaderRules = NO_RULES  # with the captures of the name, and the tags left over
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +61,7 @@ class Router(dict[str, tuple[Way, ...]]):
         """Routes from one endpoint; `dictionary` where names that arrive may be shortened ones."""
         super().__init__()
         self.dialect = dialect
+        self.routes = tuple(routes)
         self._dictionary = dictionary
         self._table: PatternTable[Route] = PatternTable()
         for route in routes:
@@ -103,17 +103,25 @@ def _hops(route: Route, tags: Sequence[Tag]) -> tuple[Hop, ...]:
 
 def _hops_to(route: Route, target: Target, picks: Sequence[Pick]) -> Iterator[Hop]:
     """One hop for each different name: a target gets a message once under one name."""
-    made: dict[str, Pick] = {}
+    made: dict[str, HeaderRules] = {}
     refused: list[TranslationError] = []
     for pick in picks:
         try:
-            made.setdefault(target.name_for(pick.tag.subject, pick.captures), pick)
+            name = target.name_for(pick.tag.subject, pick.captures)
+            made.setdefault(name, _rules(route, target, pick))
         except TranslationError as error:
             refused.append(error)
     if made and route.tags.mode is TagMode.LIST:
-        made = {tag_list(made): picks[0]}
+        made = {tag_list(made): next(iter(made.values()))}
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
-    for name, pick in made.items():
-        yield Hop(route, target, name, next(labels), others=pick.property_of(route.tags))
+    for name, rules in made.items():
+        yield Hop(route, target, name, next(labels), rules=rules)
     for fault in refused:
         yield Hop(route, target, "", next(labels), fault.rule, str(fault))
+
+
+def _rules(route: Route, target: Target, pick: Pick) -> HeaderRules:
+    rules = target.rules.bind(pick.captures)
+    for name, value in pick.property_of(route.tags).items():
+        rules = rules.with_property(name, value)
+    return rules

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.dialects.registry import find_dialect
+from gateway.errors import SubjectError, TranslationError
+from gateway.routing.captures import SourcePattern, parse_source
+from gateway.routing.tags import Pick, TagMode, TagRule, parse_tags, spread, tag_list
+from gateway.routing.template import parse_template
+
+YAMI4, MQTT = find_dialect("yami4"), find_dialect("mqtt")
+TAGS = "orders.emea,desk.fx,orders.apac,audit,orders.emea"
+
+
+def pattern(text: str) -> SourcePattern:
+    return parse_source(text, YAMI4)
+
+
+ORDERS = pattern("orders.{region}")
+
+
+def picks(rule: TagRule, tags: str = TAGS, source: SourcePattern = ORDERS) -> tuple[Pick, ...]:
+    return spread(parse_tags(tags, YAMI4), rule, source, source.selects)
+
+
+def test_different_tags_in_order() -> None:
+    found = [(tag.text, tag.subject.levels) for tag in parse_tags(TAGS, YAMI4)]
+
+    assert found == [
+        ("orders.emea", ("orders", "emea")),
+        ("desk.fx", ("desk", "fx")),
+        ("orders.apac", ("orders", "apac")),
+        ("audit", ("audit",)),
+    ]
+
+
+def test_elsewhere_a_comma_is_a_character() -> None:
+    (tag,) = parse_tags("a,b/c", MQTT)
+
+    assert tag.subject.levels == ("a,b", "c")
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a,b\0", "a,\ud800"])
+def test_an_illegal_tag_is_refused(text: str) -> None:
+    with pytest.raises(SubjectError):
+        parse_tags(text, YAMI4)
+
+
+def test_each_makes_a_copy_for_every_tag_it_takes() -> None:
+    rule = TagRule(others="tags")
+
+    found = [(pick.tag.text, pick.captures["region"], pick.others) for pick in picks(rule)]
+
+    assert found == [
+        ("orders.emea", ("emea",), ("desk.fx", "audit")),
+        ("orders.apac", ("apac",), ("desk.fx", "audit")),
+    ]
+    assert picks(rule)[0].property_of(rule) == {"tags": "desk.fx,audit"}
+
+
+FIRST = [
+    pytest.param(TagRule(TagMode.FIRST), "orders.emea", id="first-of-the-list"),
+    pytest.param(TagRule(TagMode.FIRST, (pattern("orders.apac"),)), "orders.apac", id="preferred"),
+    pytest.param(
+        TagRule(TagMode.FIRST, (pattern("orders.us"), pattern("*.apac"))),
+        "orders.apac",
+        id="next-preferred",
+    ),
+    pytest.param(TagRule(TagMode.FIRST, (pattern("audit"),)), "orders.emea", id="not-taken"),
+]
+
+
+@pytest.mark.parametrize(("rule", "chosen"), FIRST)
+def test_first_makes_one_copy_and_keeps_the_other_tags(rule: TagRule, chosen: str) -> None:
+    (pick,) = picks(rule)
+
+    assert pick.tag.text == chosen
+    assert {pick.tag.text, *pick.others} == set(TAGS.split(","))
+
+
+def test_combine_has_captures_from_several_tags() -> None:
+    along = (pattern("desk.{desk}"),)
+    template = parse_template("erp/{region}/{desk}/{1}", MQTT, ORDERS, along=along)
+
+    (pick,) = picks(TagRule(TagMode.COMBINE, along=along))
+
+    assert template.expand(pick.captures).levels == ("erp", "emea", "fx", "emea")
+    assert pick.others == ("orders.apac", "audit")
+
+
+def test_combine_without_its_tag_is_refused() -> None:
+    with pytest.raises(TranslationError, match="no tag matches 'desk") as caught:
+        picks(TagRule(TagMode.COMBINE, along=(pattern("desk.{desk}"),)), "orders.emea,audit")
+
+    assert caught.value.rule == "missing-tag"
+
+
+def test_a_route_that_takes_no_tag_makes_no_copy() -> None:
+    assert picks(TagRule(), "audit,desk.fx") == ()
+
+
+def test_no_property_without_a_name_or_tags() -> None:
+    (pick,) = picks(TagRule(TagMode.FIRST), "orders.emea")
+
+    assert pick.property_of(TagRule(others="tags")) == {}
+    assert picks(TagRule())[0].property_of(TagRule()) == {}
+
+
+def test_a_name_becomes_several_tags_once_each() -> None:
+    source = parse_source("orders/{region}/{desk}", MQTT)
+    captures = source.capture(("orders", "emea", "fx"))
+    templates = [
+        parse_template(text, YAMI4, source)
+        for text in ("orders.{region}", "desk.{desk}", "orders.{region|lower}")
+    ]
+
+    names = [".".join(template.expand(captures).levels) for template in templates]
+
+    assert tag_list(names) == "orders.emea,desk.fx"
+
+
+TEXTS = st.lists(st.sampled_from(["orders.a", "orders.b", "x", "", "a.b.c"]), min_size=1)
+
+
+@given(TEXTS, st.sampled_from(TagMode))
+def test_no_tag_is_lost_or_doubled(tags: list[str], mode: TagMode) -> None:
+    found = picks(TagRule(mode), ",".join(tags))
+
+    taken = [pick.tag.text for pick in found]
+    assert len(taken) == len(set(taken))
+    assert bool(taken) == any(tag.startswith("orders.") for tag in tags)
+    for pick in found:
+        assert pick.tag.text not in pick.others
+    if found:
+        assert set(taken) | set(found[0].others) == set(tags)
