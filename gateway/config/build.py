@@ -7,18 +7,30 @@ from dataclasses import dataclass, replace
 
 from gateway.config.nodes import did_you_mean
 from gateway.config.reader import Reader
-from gateway.config.schema import EndpointRef, RouteRef, TargetRef
+from gateway.config.schema import (
+    EndpointRef,
+    HeadersRef,
+    RouteRef,
+    SourceRef,
+    TagsRef,
+    TargetRef,
+)
 from gateway.dialects.base import Dialect
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings import EndpointSettings
 from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.routing.captures import SourcePattern, parse_source
-from gateway.routing.route import Route, Target
-from gateway.routing.template import Template, parse_template
+from gateway.routing.headers import NO_RULES, HeaderRules, parse_header_rules
+from gateway.routing.payload import parse_conversion
+from gateway.routing.route import EACH_TAG, Route, Target
+from gateway.routing.selector import Selector, parse_selector
+from gateway.routing.tags import TagMode, TagRule
+from gateway.routing.template import parse_template
 from gateway.translate.names import Escape, Length, Renderer
 from gateway.translate.shorten import Shortened
 
 At = tuple[str | int, ...]
+BACK = ".back"  # behind the name of a route that was derived as the way back
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,9 @@ def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list
             _source(text, dialect, (*here, "exclude", index), reader)
             for index, text in enumerate(source.exclude)
         ]
-        targets = _targets(ref, pattern, known, (*at, "to"), reader)
+        tags = _tags(source, dialect, (*here, "tags"), reader)
+        selector = _selector(source.selector, (*here, "selector"), reader)
+        targets = _targets(ref, source, (pattern, tags), known, (*at, "to"), reader)
         if pattern is not None:
             route = Route(
                 name,
@@ -84,6 +98,8 @@ def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list
                 pattern,
                 targets,
                 excludes=tuple(each for each in excludes if each is not None),
+                tags=tags,
+                selector=selector,
                 take_retained=ref.retained == "forward",
                 archive_payload=ref.archive_payload,
             )
@@ -101,7 +117,7 @@ def _both(routes: list[Route], ref: RouteRef, known: Known, at: At, reader: Read
         reader.report((*at, "direction"), "direction", reason, "write two routes")
         return routes
     source, target = ref.sources[0], ref.targets[0]
-    name = f"{there.name}.back"
+    name = there.name + BACK
     try:
         pattern = parse_source(ref.targets[0].template, there.targets[0].renderer.dialect)
         template = parse_template(source.pattern, there.dialect, pattern)
@@ -139,39 +155,117 @@ def _source(text: str, dialect: Dialect, at: At, reader: Reader) -> SourcePatter
         return None
 
 
-def _targets(
-    ref: RouteRef, source: SourcePattern | None, known: Known, at: At, reader: Reader
+def _tags(ref: SourceRef, dialect: Dialect, at: At, reader: Reader) -> TagRule:
+    if ref.tags == TagsRef():
+        return EACH_TAG
+    if not dialect.tag_lists:
+        reason = f"{dialect.name} has no tag lists"
+        reader.report(at, "no-tags", reason, "take `tags` away")
+    patterns = {
+        key: [
+            _source(text, dialect, (*at, key, index), reader)
+            for index, text in enumerate(getattr(ref.tags, key))
+        ]
+        for key in ("prefer", "along")
+    }
+    prefer, along = (
+        tuple(each for each in found if each is not None) for found in patterns.values()
+    )
+    return TagRule(TagMode(ref.tags.mode), prefer, along, ref.tags.others)
+
+
+def _selector(text: str | None, at: At, reader: Reader) -> Selector | None:
+    if text is None:
+        return None
+    try:
+        return parse_selector(text)
+    except SubjectError as error:
+        reader.report(at, error.rule, str(error))
+        return None
+
+
+def _targets(  # noqa: PLR0913, PLR0917  # a target knows its source
+    ref: RouteRef,
+    source: SourceRef,
+    parsed: tuple[SourcePattern | None, TagRule],
+    known: Known,
+    at: At,
+    reader: Reader,
 ) -> tuple[Target, ...]:
     targets: list[Target] = []
+    pattern, tags = parsed
     for index, target in enumerate(ref.targets):
         here = (*at, index)
         endpoint = _find(target.endpoint, known, (*here, "endpoint"), reader)
-        if endpoint is None or source is None:
+        if endpoint is None or pattern is None:
             continue
-        dialect = endpoint.dialect
-        try:
-            renderer = Renderer(
-                dialect,
-                Escape(target.escape),
-                Length(target.length),
-                replacement=target.replacement,
-                dictionary=known.dictionary,
-            )
-            template = _template(target, dialect, source)
-        except (SubjectError, TranslationError) as error:
-            reader.report((*here, "template"), error.rule, str(error))
-        except GatewayError as error:
-            reader.report((*here, "replacement"), "replacement", str(error))
-        else:
-            label = _label(ref, index)
-            targets.append(
-                Target(label, target.endpoint, renderer, template, endpoint.allow, target.lossy)
-            )
+        if tags.mode is TagMode.LIST and not endpoint.dialect.tag_lists:
+            reason = f"{endpoint.dialect.name} has no tag lists to send `list` to"
+            reader.report((*here, "endpoint"), "no-tags", reason, "use the tag mode each or first")
+            continue
+        constants = {"@system": known.endpoints[source.endpoint].dialect.name}
+        constants["@endpoint"] = source.endpoint
+        made = _target(target, endpoint, known, (pattern, tags, constants), here, reader)
+        if made is not None:
+            targets.append(replace(made, label=_label(ref, index)))
     return tuple(targets)
 
 
-def _template(ref: TargetRef, dialect: Dialect, source: SourcePattern) -> Template | None:
-    return None if ref.template is None else parse_template(ref.template, dialect, source)
+def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
+    ref: TargetRef,
+    endpoint: Endpoint,
+    known: Known,
+    given: tuple[SourcePattern, TagRule, Mapping[str, str]],
+    at: At,
+    reader: Reader,
+) -> Target | None:
+    pattern, tags, constants = given
+    key = "replacement"
+    try:
+        renderer = Renderer(
+            endpoint.dialect,
+            Escape(ref.escape),
+            Length(ref.length),
+            replacement=ref.replacement,
+            dictionary=known.dictionary,
+        )
+        key = "template"
+        template = None
+        if ref.template is not None:
+            template = parse_template(
+                ref.template, endpoint.dialect, pattern, along=tags.along, constants=constants
+            )
+        key = "headers"
+        rules = _rules(ref.headers, pattern, constants)
+        key = "encoding"
+        conversion = None if ref.payload == "keep" else parse_conversion(ref.payload, ref.encoding)
+    except GatewayError as error:
+        reader.report((*at, key), getattr(error, "rule", key), str(error))
+        return None
+    return Target(
+        ref.endpoint,
+        ref.endpoint,
+        renderer,
+        template,
+        endpoint.allow,
+        rules=rules,
+        conversion=conversion,
+        lossy=ref.lossy,
+    )
+
+
+def _rules(ref: HeadersRef, pattern: SourcePattern, constants: Mapping[str, str]) -> HeaderRules:
+    if ref == HeadersRef():
+        return NO_RULES
+    return parse_header_rules(
+        maps=ref.map,
+        renames=ref.rename,
+        drops=ref.drop,
+        keeps=ref.keep,
+        sets=ref.set,
+        source=pattern,
+        constants=constants,
+    )
 
 
 def _label(route: RouteRef, index: int) -> str:

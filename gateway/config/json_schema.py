@@ -22,7 +22,9 @@ def json_schema() -> Schema:
     """The schema of one configuration file, for editors; draft 2020-12."""
     properties: Schema = {"endpoints": _named({"oneOf": [_endpoint(kind) for kind in KINDS]})}
     for section, kind in SECTIONS.items():
-        properties[section] = _named(_of(kind)) if section == "routes" else _of(kind)
+        properties[section] = _of(kind)
+    properties["routes"] = _named(properties["routes"])
+    properties["tests"] = {"type": "object", "additionalProperties": properties["tests"]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "gateway configuration",
@@ -77,8 +79,10 @@ def _field(field: Field[Any], hint: Any) -> Schema:  # noqa: ANN401  # whatever 
 def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR0911  # as the reader
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        (inner,) = [each for each in get_args(hint) if each is not type(None)]
-        return {"anyOf": [_value(inner, meta), {"type": "null"}]}
+        inner = [each for each in get_args(hint) if each is not type(None)]
+        if len(inner) > 1:
+            return {"type": ["string", "number", "boolean", "null"]}
+        return {"anyOf": [_value(inner[0], meta), {"type": "null"}]}
     if origin is Literal:
         return _words(get_args(hint))
     if origin is tuple:

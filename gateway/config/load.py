@@ -18,6 +18,7 @@ from gateway.config.schema import (
     EndpointRef,
     GatewayRef,
     RouteRef,
+    TestRef,
     legal_name,
 )
 from gateway.endpoints.registry import KINDS
@@ -39,6 +40,7 @@ class Configuration:
     archive: ArchiveRef | None
     dictionary: Shortened  # of the names that its routes have shortened
     places: Mapping[At, Place]  # where each value was written
+    tests: Mapping[str, TestRef]
 
 
 def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
@@ -61,6 +63,7 @@ class Draft:
         self.endpoints: dict[str, Endpoint] = {}
         self.routes: dict[str, tuple[RouteRef, Reader]] = {}
         self.places: dict[At, Place] = {}
+        self.tests: dict[str, TestRef] = {}
         self.gateway: GatewayRef | None = None
         self.archive: ArchiveRef | None = None
         self._environment = environment
@@ -104,7 +107,13 @@ class Draft:
             raise ConfigErrors(ordered)
         gateway = self.gateway or GatewayRef()
         return Configuration(
-            gateway, self.endpoints, tuple(routes), self.archive, dictionary, self.places
+            gateway,
+            self.endpoints,
+            tuple(routes),
+            self.archive,
+            dictionary,
+            self.places,
+            self.tests,
         )
 
     def _take_gateway(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
@@ -129,6 +138,9 @@ class Draft:
                 reader.report((*at, name), "duplicate", f"route {name!r} is in another file too")
             elif (ref := reader.read(child, RouteRef, (*at, name))) is not None:
                 self.routes[name] = (ref, reader)
+
+    def _take_tests(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        self.tests |= reader.read(node, Mapping[str, TestRef], at) or {}  # type: ignore[type-abstract]  # the reader makes a dict
 
 
 def _files(path: Path, draft: Draft) -> Sequence[Path]:

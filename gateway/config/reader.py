@@ -122,8 +122,15 @@ class Reader:
     def _optional(self, node: yaml.Node, kind: Any, at: Route_, meta: Mapping[str, Any]) -> Any:
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
             return None
-        (inner,) = [each for each in get_args(kind) if each is not type(None)]
-        return self._value(node, inner, at, meta)
+        inner = [each for each in get_args(kind) if each is not type(None)]
+        return self._scalar(node, at) if len(inner) > 1 else self._value(node, inner[0], at, meta)
+
+    def _scalar(self, node: yaml.Node, at: Route_) -> Any:
+        """Text, a number or a truth, as YAML itself reads it."""
+        if not isinstance(node, yaml.ScalarNode):
+            return self._fail(at, "type", f"expected one value, not {_noun(node)}")
+        kind = {"int": int, "float": float, "bool": bool}.get(node.tag.rpartition(":")[2], str)
+        return self._readers[kind](node, at, {})
 
     def _dataclass(
         self, node: yaml.Node, kind: Any, at: Route_, given: Mapping[str, object] = NOTHING

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeAlias
 
+Scalar: TypeAlias = str | int | float | bool | None
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -47,6 +48,42 @@ class EndpointRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TagsRef:
+    """What becomes of the tags of a message that has a list of them."""
+
+    mode: Literal["each", "first", "combine", "list"] = field(
+        default="each",
+        metadata={"doc": "each: a copy for every tag taken; first: one; combine; list: all in one"},
+    )
+    prefer: tuple[str, ...] = field(
+        default=(), metadata={"doc": "patterns that choose the tag, in their order"}
+    )
+    along: tuple[str, ...] = field(
+        default=(), metadata={"doc": "patterns of other tags whose captures the template may use"}
+    )
+    others: str = field(
+        default="", metadata={"doc": "property that gets the tags that made no name"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadersRef:
+    """What happens to headers and properties on the way to a target, in this order."""
+
+    map: Mapping[str, Mapping[str, Scalar]] = field(
+        default_factory=dict, metadata={"doc": "values to put for others; '*' for all the rest"}
+    )
+    rename: Mapping[str, str] = field(
+        default_factory=dict, metadata={"doc": "new names of properties, or header fields"}
+    )
+    drop: tuple[str, ...] = field(default=(), metadata={"doc": "what goes; a star may end a name"})
+    keep: tuple[str, ...] = field(default=(), metadata={"doc": "what stays though `drop` says go"})
+    set: Mapping[str, Scalar] = field(
+        default_factory=dict, metadata={"doc": "values to put; text may use the captures"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRef:
     """Where a route takes messages from."""
 
@@ -57,6 +94,10 @@ class SourceRef:
     exclude: tuple[str, ...] = field(
         default=(), metadata={"doc": "patterns of names that this route leaves alone"}
     )
+    selector: str | None = field(
+        default=None, metadata={"doc": "take only messages for which this JMS selector is true"}
+    )
+    tags: TagsRef = field(default=TagsRef(), metadata={"doc": "how a list of tags is taken"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +111,13 @@ class TargetRef:
     )
     escape: Literal["escape", "reject", "replace"] = field(
         default="escape", metadata={"doc": "what happens to characters the target cannot spell"}
+    )
+    payload: Literal["keep", "text", "bytes", "json", "map"] = field(
+        default="keep", metadata={"doc": "what the payload is turned into"}
+    )
+    encoding: str = field(default="utf-8", metadata={"doc": "of the payload's text, as bytes"})
+    headers: HeadersRef = field(
+        default=HeadersRef(), metadata={"doc": "rules for headers and properties"}
     )
     lossy: bool = field(
         default=False, metadata={"doc": "different names may become one here, and that is meant"}
@@ -132,6 +180,42 @@ class GatewayRef:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenRef:
+    """The message that a test sends."""
+
+    endpoint: str = field(metadata={"doc": "where it arrives"})
+    name: str = field(metadata={"doc": "as that system spells it; of YAMI4 a tag list"})
+    payload: str = field(default="", metadata={"doc": "text"})
+    properties: Mapping[str, Scalar] = field(
+        default_factory=dict, metadata={"doc": "its properties by name"}
+    )
+    reply_to: str | None = field(default=None, metadata={"doc": "where an answer goes"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectRef:
+    """One copy that a test expects: the name it gets, or the rule that refuses it."""
+
+    endpoint: str = field(metadata={"doc": "where it is sent to"})
+    name: str | None = field(default=None, metadata={"doc": "as that system spells it"})
+    refused: str | None = field(default=None, metadata={"doc": "the rule that the name breaks"})
+    payload: str | None = field(default=None, metadata={"doc": "as text; any when absent"})
+    properties: Mapping[str, Scalar] | None = field(
+        default=None, metadata={"doc": "all of them; any when absent"}
+    )
+    reply_to: str | None = field(default=None, metadata={"doc": "translated; any when absent"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestRef:
+    """A message and all that the routes make of it; `gateway test` runs it, `run` does not."""
+
+    given: GivenRef = field(metadata={"doc": "the message"})
+    expect: tuple[ExpectRef, ...] = field(metadata={"doc": "every copy, in any order; [] for none"})
+
+
 SECTIONS: Mapping[str, type] = MappingProxyType(
-    {"gateway": GatewayRef, "routes": RouteRef, "archive": ArchiveRef}
-)  # beside `endpoints`, whose settings each kind declares; routes are by name
+    {"gateway": GatewayRef, "routes": RouteRef, "archive": ArchiveRef, "tests": TestRef}
+)  # beside `endpoints`, whose settings each kind declares
+NAMED = ("routes", "tests")  # sections of many, by name

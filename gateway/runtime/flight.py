@@ -10,6 +10,7 @@ from typing import TypeAlias
 from gateway.archive.records import Rows
 from gateway.endpoints.base import Batch
 from gateway.errors import ArchiveError
+from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.routing.route import Route
 from gateway.routing.router import Way
@@ -62,7 +63,7 @@ class Flight:
     def answered(
         self,
         copies: Sequence[Copy],
-        names: Sequence[str],
+        messages: Sequence[Message],
         settlements: Sequence[Settlement],
         attempts: int,
     ) -> None:
@@ -76,13 +77,15 @@ class Flight:
             taken = [i for i in group if settlements[i].outcome is Outcome.ACCEPTED]
             if taken:
                 positions = [copies[i].position for i in taken]
-                named = [names[i] for i in taken]
-                rows.append(self._record.delivered(hop, positions, named, attempts, at))
+                made = [messages[i] for i in taken]
+                rows.append(self._record.delivered(hop, positions, made, attempts, at))
                 self._counters[hop.route.name].delivers(len(taken))
             if len(taken) < len(group):
                 for i in group:
                     if settlements[i].outcome is not Outcome.ACCEPTED:
-                        rows.append(self._record.dead(copies[i], names[i], settlements[i], at))
+                        rows.append(
+                            self._record.dead(copies[i], messages[i].address, settlements[i], at)
+                        )
                         self._counters[hop.route.name].set_aside(settlements[i].rule)
         with self._lock:
             self._rows += rows

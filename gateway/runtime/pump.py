@@ -12,6 +12,7 @@ from gateway.endpoints.base import Batch, Source
 from gateway.errors import EndpointError, SubjectError, TranslationError
 from gateway.model.message import PLAIN, Headers, Message
 from gateway.model.outcome import ACCEPTED
+from gateway.routing.payload import convert
 from gateway.routing.retry import delay
 from gateway.routing.route import Route
 from gateway.routing.router import Hop, Router, Way
@@ -76,6 +77,7 @@ class Pump:
         self._backoff = backoff
         self._router = router
         self._around = around
+        self._selective = any(route.selector is not None for route in router.routes)
         self._flying: set[Flight] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._pump, name=f"pump-{state.name}", daemon=True)
@@ -152,7 +154,17 @@ class Pump:
         headers = message.headers
         if headers.retained:
             ways = tuple(filter(self._takes_retained, ways))
+        if self._selective:
+            ways = tuple(way for way in ways if self._selects(way, headers))
         return self._without_loops(ways, headers.origin) if headers.origin else ways
+
+    def _selects(self, way: Way, headers: Headers) -> bool:
+        if way.route is None or way.route.selector is None:
+            return True
+        if way.route.selector.matches(headers):
+            return True
+        self._around.counters[way.route.name].passes_over()
+        return False
 
     def _without_loops(self, ways: tuple[Way, ...], origin: tuple[str, ...]) -> tuple[Way, ...]:
         kept: list[Way] = []
@@ -181,26 +193,44 @@ class Pump:
 
     def _deliver(self, flight: Flight, lane: Lane, batch: Batch, group: list[Copy]) -> None:
         adapted: dict[tuple[int, int], Headers] = {}
+        sent: list[Copy] = []
         messages: list[Message] = []
         for copy in group:
-            message = batch.messages[copy.position]
-            key = (id(message.headers), id(copy.hop.target))
-            if (headers := adapted.get(key)) is None:
-                headers = adapted[key] = self._adapt(message.headers, copy.hop, lane)
-            messages.append(Message(copy.hop.address, message.payload, headers))
-        names = [message.address for message in messages]
+            message, hop = batch.messages[copy.position], copy.hop
+            key = (id(message.headers), id(hop))
+            try:
+                if (headers := adapted.get(key)) is None:
+                    headers = adapted[key] = self._adapt(message.headers, hop, lane)
+                payload = message.payload
+                if hop.target is not None and hop.target.conversion is not None:
+                    payload = convert(payload, hop.target.conversion)
+            except TranslationError as error:
+                refusal = replace(hop, rule=error.rule, reason=str(error))
+                flight.refused(Copy(copy.position, refusal))
+                continue
+            sent.append(copy)
+            messages.append(Message(hop.address, payload, headers))
+        if not messages:
+            return
         size = sum(len(message.payload) + OVERHEAD for message in messages)
         flight.sent()
         lane.deliver(
             Parcel(
                 messages,
                 size,
-                lambda settlements, attempts: flight.answered(group, names, settlements, attempts),
+                lambda settlements, attempts: flight.answered(
+                    sent, messages, settlements, attempts
+                ),
             )
         )
 
     def _adapt(self, headers: Headers, hop: Hop, lane: Lane) -> Headers:
-        """Headers as the target gets them; what cannot cross is counted on the route."""
+        """Headers as the target gets them; what cannot cross is counted on the route.
+
+        Raises:
+            TranslationError: a rule of the target makes a value that does not fit its field.
+        """
+        headers = hop.rules.apply(headers, now())
         lost = [
             field
             for field in OPTIONAL_FIELDS

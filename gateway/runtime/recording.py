@@ -36,6 +36,12 @@ def payload_bytes(payload: Payload) -> bytes:
     return packed
 
 
+def fingerprint(payload: Payload) -> tuple[int, bytes]:
+    """Size in bytes and 16-byte hash of a payload."""
+    data = payload_bytes(payload)
+    return len(data), blake2b(data, digest_size=HASH_SIZE).digest()
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
     """One message of a batch for one target: its position in the batch, and its hop."""
@@ -81,15 +87,21 @@ class BatchRecord:
             columns["targets"] = [way.labels for way in ways]
         return Rows(len(messages), common, columns)
 
-    def delivered(  # what one row says
-        self, hop: Hop, positions: Sequence[int], names: list[str], attempts: int, at: int
+    def delivered(
+        self, hop: Hop, positions: Sequence[int], sent: Sequence[Message], attempts: int, at: int
     ) -> Rows:
-        """Rows that say that the end of `hop` has the messages at `positions` under `names`."""
-        common = self._common(hop.route.name if hop.route else "", Leg.DELIVERED, Step.ACCEPTED, at)
+        """Rows that say that the end of `hop` has the messages at `positions`, as `sent`."""
+        converted = hop.target is not None and hop.target.conversion is not None
+        step = Step.CONVERTED if converted else Step.ACCEPTED
+        common = self._common(hop.route.name if hop.route else "", Leg.DELIVERED, step, at)
         if hop.target is not None:
             common |= {"endpoint": hop.target.endpoint, "system": hop.target.system}
         common |= {"target": hop.label, "attempt": attempts}
-        return Rows(len(positions), common, self._columns(positions, names))
+        columns = self._columns(positions, [message.address for message in sent])
+        if converted:
+            prints = [fingerprint(message.payload) for message in sent]
+            columns |= {"size": [each[0] for each in prints], "hash": [each[1] for each in prints]}
+        return Rows(len(positions), common, columns)
 
     def dead(self, copy: Copy, name: str, settled: Settlement, at: int) -> Rows:
         """The row of a dead letter: the whole message, and under `name` if it got that far."""
@@ -126,8 +138,7 @@ class BatchRecord:
 
     def _fingerprint(self, position: int) -> tuple[int, bytes]:
         if (found := self._fingerprints.get(position)) is None:
-            data = payload_bytes(self._messages[position].payload)
-            found = (len(data), blake2b(data, digest_size=HASH_SIZE).digest())
+            found = fingerprint(self._messages[position].payload)
             self._fingerprints[position] = found
         return found
 

@@ -54,6 +54,7 @@ class RouteCounters:
         self.received_bytes = 0
         self.delivered = 0
         self.ignored = 0  # retained messages that the route leaves alone
+        self.unselected = 0  # messages for which the route's selector is not true
         self.loops = 0  # messages that came back by themselves
         self.rules: dict[str, int] = {}  # dead letters by rule
         self.lost_fields: dict[str, int] = {}  # headers that could not cross
@@ -75,6 +76,10 @@ class RouteCounters:
     def ignores(self) -> None:
         with self._lock:
             self.ignored += 1
+
+    def passes_over(self) -> None:
+        with self._lock:
+            self.unselected += 1
 
     def cuts(self) -> None:
         with self._lock:

@@ -14,7 +14,7 @@ from gateway.config.load import load
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings import MemorySettings
-from gateway.model.message import Message
+from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.runtime.supervisor import Gateway
 
@@ -246,3 +246,84 @@ def drain(source: Source) -> list[Message]:
         messages += batch.messages
         batch.settle([ACCEPTED] * len(batch.messages))
     return messages
+
+
+def crossed(folder: Path, route: str, *messages: Message) -> tuple[list[Message], Gateway]:
+    """What arrives at `to` of messages that were sent to `from`, by one route between them."""
+    run = uuid4().hex
+    file = folder / "gateway.yaml"
+    ends = {"from": "yami4", "to": "mqtt"}
+    lines = [f"  {e}: {{kind: memory, dialect: {d}, broker: {e}-{run}}}" for e, d in ends.items()]
+    archive = f"archive: {{path: {folder / 'archive'}}}"
+    file.write_text("\n".join(["endpoints:", *lines, "routes:", route, archive]))
+    into = make_sink(MemorySettings(name="in", dialect="yami4", broker=f"from-{run}"))
+    out = make_source(
+        MemorySettings(name="out", dialect="mqtt", broker=f"to-{run}"), [Subscription("#")]
+    )
+    into.open()
+    out.open()
+    gateway = Gateway(load(file))
+    gateway.start()
+    until(lambda: all(s.connection.value == "connected" for s in gateway.states))
+    into.send(messages, lambda _: None)
+    until(lambda: sum(c.received + c.unselected for c in gateway.counters.values()) > 0)
+    gateway.stop(5)
+    return drain(out), gateway
+
+
+def test_each_tag_of_a_message_becomes_a_copy_once(tmp_path: Path) -> None:
+    route = """\
+  tags:
+    from: {endpoint: from, pattern: "temperature.{room}"}
+    to: {endpoint: to, template: "rooms/{room}"}
+"""
+    tags = "temperature.a,pressure,temperature.b,temperature.a"
+
+    arrived, _ = crossed(tmp_path, route, Message(tags, b"21"))
+
+    assert sorted(message.address for message in arrived) == ["rooms/a", "rooms/b"]
+    rows = list(read_rows(tmp_path / "archive", datetime.now(tz=UTC).date()))
+    (received,) = [row for row in rows if row["leg"] == "received"]
+    assert received["targets"] == ["to", "to#2"]
+    assert sorted(row["target"] for row in rows if row["leg"] == "delivered") == ["to", "to#2"]
+
+
+def test_one_tag_is_chosen_and_the_others_become_a_property(tmp_path: Path) -> None:
+    route = """\
+  tags:
+    from:
+      endpoint: from
+      pattern: "{kind}.{room}"
+      tags: {mode: first, prefer: ["pressure.*"], others: tags}
+    to: {endpoint: to, template: "rooms/{room}/{kind}"}
+"""
+    (arrived,), _ = crossed(tmp_path, route, Message("temperature.a,pressure.a", b"21"))
+
+    assert arrived.address == "rooms/a/pressure"
+    assert arrived.headers.properties == {"tags": "temperature.a"}
+
+
+def test_selector_headers_and_payload_rules_apply(tmp_path: Path) -> None:
+    route = """\
+  rules:
+    from: {endpoint: from, pattern: "{room}", selector: "urgency IN ('high', 'medium')"}
+    to:
+      endpoint: to
+      template: "rooms/{room|upper}"
+      payload: map
+      headers: {drop: [urgency], set: {room: "{room}", priority: 7}}
+"""
+    urgent = Headers(properties={"urgency": "high"})
+    arrived, gateway = crossed(
+        tmp_path,
+        route,
+        Message("a", b'{"t": 21}', urgent),
+        Message("b", b'{"t": 22}', Headers(properties={"urgency": "low"})),
+        Message("c", b"no JSON", urgent),
+    )
+
+    (message,) = arrived
+    assert (message.address, message.payload) == ("rooms/A", {"t": 21})
+    assert (message.headers.properties, message.headers.priority) == ({"room": "a"}, 7)
+    assert gateway.counters["rules"].rules == {"payload": 1}
+    assert gateway.counters["rules"].unselected == 1
