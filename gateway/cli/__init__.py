@@ -17,7 +17,8 @@ import gateway
 from gateway.errors import ConfigErrors, GatewayError
 
 COMMANDS = (
-    "run", "check", "names", "explain", "preflight", "schema", "import_", "demo", "reconcile", "broker",
+    "run", "check", "test", "explain", "preflight", "names", "schema", "import_", "reconcile",
+    "broker", "demo",
 )  # fmt: skip
 
 

@@ -125,6 +125,61 @@ def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["title"] == "gateway configuration"
 
 
-def test_check_accepts_a_good_file(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_tells_what_every_route_promises(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", str(config)]) == 0
-    assert "no findings" in capsys.readouterr().out
+
+    out = capsys.readouterr().out
+    assert "there: plant (mqtt) plant/{site}/{rest...}\n  -> ems (ems) SENSORS." in out
+    assert out.endswith(f"{config}: 1 warning, 1 note\n")
+    assert main(["check", str(config), "--strict"]) == 1
+
+
+def test_check_speaks_to_scripts_and_to_github(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG.replace('{rest...}"}\n  back', '{rset...}"}\n  back'))
+
+    assert main(["check", str(config), "--format", "json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)
+    assert (finding["line"], finding["rule"]) == (7, "unknown-capture")
+    assert main(["check", str(config), "--format", "github"]) == 1
+    assert capsys.readouterr().out.startswith(f"::error file={config},line=7,col=")
+
+
+TESTS = """\
+tests:
+  there:
+    given: {endpoint: plant, name: plant/hall/v1.2, payload: "21"}
+    expect: [{endpoint: ems, name: SENSORS.hall.v1%2E2, payload: "21"}]
+  nobody wants tests:
+    given: {endpoint: plant, name: plant/test/x}
+    expect: []
+  too long:
+    given: {endpoint: plant, name: "plant/hall/LONG"}
+    expect: [{endpoint: ems, refused: level-too-long}]
+""".replace("LONG", "x" * 200)
+
+
+def test_tests_of_a_mapping_pass(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config.write_text(CONFIG + TESTS)
+
+    assert main(["test", str(config)]) == 0
+    assert capsys.readouterr().out.endswith("3 tests passed\n")
+
+
+def test_a_test_that_fails_shows_what_came(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG + TESTS.replace("SENSORS.hall", "SENSORS.hell"))
+
+    assert main(["test", str(config)]) == 1
+    out = capsys.readouterr().out
+    assert f"{config}:13:5: test 'there' failed" in out or "test 'there' failed" in out
+    assert "missing:    ems SENSORS.hell.v1%2E2" in out
+    assert "unexpected: ems SENSORS.hall.v1%2E2" in out
+
+
+def test_a_configuration_without_tests_is_said(config: Path) -> None:
+    assert main(["test", str(config)]) == 2
