@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gateway.brokers.activemq import ActiveMq, missing, running
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm, open_sink, open_source
 from gateway.endpoints.jms_settings import JmsSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
-from tests.brokers.activemq import ActiveMq, missing, running
 
 BODY = b"x" * 100
 BATCH = 500

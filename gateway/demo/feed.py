@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Final
 
@@ -48,6 +48,33 @@ def messages(number: int, seed: int = 1) -> Iterator[tuple[str, bytes]]:
         yield topic, json.dumps(value).encode()
 
 
-def undeliverable(number: int) -> int:
-    """How many of `number` messages have a name that no EMS destination can hold."""
-    return number // TOO_LONG_EVERY
+def alarms(number: int, seed: int = 2) -> Iterator[tuple[str, bytes]]:
+    """`number` pairs of a YAMI4 tag list and payload; each list has two tags."""
+    random = Random(seed)  # noqa: S311  # as above
+    for sequence in range(number):
+        tags = f"alarm.{random.choice(SITES)}.{sequence},maintenance.{random.choice(UNITS)}"
+        yield tags, json.dumps({"sequence": sequence}).encode()
+
+
+def is_order(topic: str) -> bool:
+    return topic.startswith("shop/orders/")
+
+
+def is_reading(topic: str) -> bool:
+    """Whether a reading can reach EMS: the one name that is too long cannot."""
+    return topic.startswith("plant/") and topic != TOO_LONG
+
+
+def is_temperature(topic: str) -> bool:
+    """Whether a reading reaches the tags' subscribers: YAMI4's last star takes one character."""
+    match topic.split("/"):
+        case ["plant", _, unit, "temperature"]:
+            return unit != ""
+        case _:
+            return False
+
+
+def expected(number: int, predicates: Mapping[str, Callable[[str], bool]]) -> dict[str, int]:
+    """How many of the first `number` messages end below each first level of the far end."""
+    topics = [topic for topic, _ in messages(number)]
+    return {level: sum(map(wanted, topics)) for level, wanted in predicates.items()}

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
+
+from gateway.endpoints.registry import make_sink
+from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, Settlement
 
 WINDOW = 1000  # messages published and not yet acknowledged
 
@@ -41,12 +47,31 @@ class Publisher:
         self._room.release()
 
 
+def publish_tags(url: str, feed: Iterable[tuple[str, bytes]]) -> int:
+    """Publish to a YAMI4 broker with confirmation, and return how many it has taken."""
+    taken: list[Settlement] = []
+    done = threading.Event()
+
+    def settled(settlements: Sequence[Settlement]) -> None:
+        taken.extend(each for each in settlements if each is ACCEPTED)
+        done.set()
+
+    sink = make_sink(Yami4Settings(name="demo-tags", url=url))
+    sink.open()
+    try:
+        confirmed = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+        sink.send([Message(tags, payload, confirmed) for tags, payload in feed], settled)
+        done.wait(30)
+    finally:
+        sink.close()
+    return len(taken)
+
+
 class Watcher:
     """A plain subscriber at the far end; mutable, it counts what arrived."""
 
     def __init__(self, port: int, filters: Sequence[str]) -> None:
-        self.arrived = 0
-        self.examples: dict[str, int] = {}
+        self.arrived: Counter[str] = Counter()  # by first level
         self._subscribed = threading.Event()
         self._client = _client("demo-watch", port)
         self._client.on_message = self._on_message
@@ -68,9 +93,7 @@ class Watcher:
         self._client.loop_stop()
 
     def _on_message(self, _client: object, _data: object, message: paho.MQTTMessage) -> None:
-        self.arrived += 1
-        if len(self.examples) < 10_000:  # noqa: PLR2004  # names the feed can make, and some
-            self.examples[message.topic] = self.examples.get(message.topic, 0) + 1
+        self.arrived[message.topic.partition("/")[0]] += 1
 
 
 def _client(name: str, port: int) -> paho.Client:

@@ -125,7 +125,11 @@ def show(report: Report, console: Console) -> None:
 def _route_table(report: Report) -> Table:
     names = [name for name in COLUMNS if name not in _RARE or report.total(name)]
     table = Table(
-        title=f"{report.day}: messages for each target", title_justify="left", box=SIMPLE_HEAD
+        title=f"{report.day}: messages for each target",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
     )
     table.add_column("route", overflow="fold", min_width=6)
     table.add_column("target", overflow="fold", min_width=6)

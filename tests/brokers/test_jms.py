@@ -9,6 +9,7 @@ from itertools import count
 
 import pytest
 
+from gateway.brokers.activemq import ActiveMq
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
 from gateway.endpoints.jms.provider import connect, open_library
@@ -16,7 +17,6 @@ from gateway.endpoints.jms.values import JavaByte, JavaFloat, JavaLong, JavaShor
 from gateway.errors import DriverMissingError, NotConnectedError
 from gateway.model.message import PLAIN, DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
-from tests.brokers.activemq import ActiveMq
 from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send, wait_for
 
 pytestmark = pytest.mark.broker
