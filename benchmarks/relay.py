@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from gateway.demo.broker import free_port
+from gateway.demo.broker import free_port, wait_until_it_listens
 
 HERE = Path(__file__).parent
 PLAIN = """\
@@ -102,6 +102,7 @@ def broker(folder: Path, port: int, extra: str = "") -> Iterator[subprocess.Pope
     config = folder / f"{port}.conf"
     config.write_text(PLAIN.format(port=port) + extra)
     with running(["/usr/sbin/mosquitto", "-c", str(config)]) as process:
+        wait_until_it_listens("mosquitto", port, process)
         yield process
 
 

@@ -47,7 +47,7 @@ def mqtt_broker() -> Iterator[tuple[str, int]]:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
         )
         try:
-            _wait_until_it_listens(name, port, process)
+            wait_until_it_listens(name, port, process)
             yield name, port
         finally:
             process.terminate()
@@ -79,7 +79,7 @@ def _command(port: int, folder: Path) -> tuple[str, list[str]]:
     )
 
 
-def _wait_until_it_listens(name: str, port: int, process: subprocess.Popen[bytes]) -> None:
+def wait_until_it_listens(name: str, port: int, process: subprocess.Popen[bytes]) -> None:
     deadline = monotonic() + START_SECONDS
     pause = Event()
     while monotonic() < deadline and process.poll() is None:

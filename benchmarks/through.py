@@ -1,0 +1,187 @@
+"""Messages a second through the whole gateway, archive on: MQTT to another system and back.
+
+The ends are driven with the gateway's own endpoints in this process; the gateway is a process of
+its own, as users run it. Everything that was sent must arrive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks.relay import broker, resident
+from gateway.brokers import activemq
+from gateway.brokers.smf import SmfBroker
+from gateway.demo.broker import free_port
+from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings import EndpointSettings, MqttSettings
+from gateway.endpoints.solace_settings import SolaceSettings
+from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, Settlement
+
+End = TypeVar("End", Sink, Source)
+TOPICS = 1000
+BATCH = 500
+WINDOW = 8  # batches under way
+CONFIRMED = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+CONFIG = """\
+gateway: {{name: bench}}
+endpoints:
+  near: {near}
+  far: {far}
+routes:
+  through:
+    from: {{endpoint: {source}, pattern: "{pattern}"}}
+    to: {{endpoint: {target}, template: "{template}"}}
+archive: {{path: {archive}}}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=50_000)
+    parser.add_argument("--systems", nargs="*", default=["yami4", "jms", "solace"])
+    args = parser.parse_args()
+    for system in args.systems:
+        for direction in ("to", "from"):
+            print(json.dumps(measure(system, direction, args.messages)), flush=True)
+
+
+def measure(system: str, direction: str, number: int) -> dict[str, object]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        port = free_port()
+        stack.enter_context(broker(folder, port))
+        near = MqttSettings(name="near", host="127.0.0.1", port=port, version="3.1.1")
+        far, yaml, separator, rest = stack.enter_context(other(system, folder))
+        here = ("src/{rest...}", "/", "/#")
+        there = (f"dst{separator}{{rest...}}", separator, f"{separator}{rest}")
+        ends: tuple[tuple[EndpointSettings, str, str], tuple[EndpointSettings, str, str]]
+        ends = ((near, "near", "src/"), (far, "far", f"dst{separator}"))
+        first, last = ends if direction == "to" else ends[::-1]
+        patterns = (here[0], there[0]) if direction == "to" else (there[0], here[0])
+        config = folder / "bench.yaml"
+        config.write_text(
+            CONFIG.format(
+                near=f"{{kind: mqtt, host: 127.0.0.1, port: {port}, version: '3.1.1'}}",
+                far=yaml,
+                source=first[1],
+                target=last[1],
+                pattern=patterns[0],
+                template=patterns[1],
+                archive=folder / "archive",
+            )
+        )
+        end = here if direction == "from" else there
+        listen = [Subscription(f"{last[2][:-1]}{end[2]}")]
+        source = stack.enter_context(opened(make_source(last[0], listen, instance="bench")))
+        log = stack.enter_context((folder / "log").open("w"))
+        gateway = subprocess.Popen(  # noqa: S603  # our own command
+            [sys.executable, "-m", "gateway", "run", str(config)], stderr=log
+        )
+        stack.callback(gateway.wait, 20)
+        stack.callback(gateway.terminate)
+        wait_until_connected(folder / "log")
+        sink = stack.enter_context(opened(make_sink(first[0], instance="bench")))
+        started = time.perf_counter()
+        feeder = threading.Thread(target=feed, args=(sink, first[2], number), daemon=True)
+        feeder.start()
+        arrived = collect(source, number)
+        seconds = time.perf_counter() - started
+        memory = resident(gateway.pid)
+    return {
+        "path": f"mqtt {direction} {system}",
+        "messages_per_s": round(number / seconds),
+        "lost": number - len(arrived),
+        "gateway_mb": memory,
+    }
+
+
+@contextmanager
+def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, str, str]]:
+    """Settings, YAML, separator and rest wildcard of the other end, whose broker it runs."""
+    if system == "yami4":
+        options = ["--max-client-queue", "1000000"]
+        command = [sys.executable, "-m", "gateway", "broker", "yami4", *options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+            assert process.stdout is not None
+            url = process.stdout.readline().split()[-1]
+            yield Yami4Settings(name="far", url=url), f"{{kind: yami4, url: {url}}}", ".", "*"
+            process.terminate()
+    elif system == "jms":
+        with activemq.running(folder) as running:
+            jars = ", ".join(activemq.client_jars())
+            facts = f"factory: {activemq.FACTORY}, urls: ['{running.url}']"
+            yield (
+                running.settings(name="far"),
+                f"{{kind: jms, dialect: ems, classpath: [{jars}], {facts}}}",
+                ".",
+                ">",
+            )
+    else:
+        with SmfBroker() as smf:
+            login = f"url: '{smf.url}', username: u"
+            settings = SolaceSettings(name="far", url=smf.url, username="u")
+            yield settings, f"{{kind: solace, {login}}}", "/", ">"
+
+
+@contextmanager
+def opened(end: End) -> Iterator[End]:
+    end.open()
+    try:
+        yield end
+    finally:
+        end.close()
+
+
+def feed(sink: Sink, prefix: str, number: int) -> None:
+    room = threading.Semaphore(WINDOW)
+
+    def settled(_: Sequence[Settlement]) -> None:
+        room.release()
+
+    payload = bytes(100)
+    names = [f"{prefix}{topic}" for topic in range(TOPICS)]
+    for start in range(0, number, BATCH):
+        room.acquire()
+        batch = [
+            Message(names[i % TOPICS], payload, CONFIRMED)
+            for i in range(start, min(start + BATCH, number))
+        ]
+        sink.send(batch, settled)
+
+
+def collect(source: Source, number: int) -> list[str]:
+    arrived: list[str] = []
+    quiet = 0
+    while len(arrived) < number and quiet < 20:  # noqa: PLR2004  # seconds without a message
+        batch = source.receive(1.0)
+        if batch is None:
+            quiet += 1
+            continue
+        quiet = 0
+        arrived += [message.address for message in batch.messages]
+        batch.settle([ACCEPTED] * len(batch.messages))
+    return arrived
+
+
+def wait_until_connected(log: Path) -> None:
+    until = time.monotonic() + 30
+    while log.read_text().count('"connected"') < 2:  # noqa: PLR2004  # its source and its sink
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    main()
