@@ -40,6 +40,8 @@ class Endpoint:
     settings: EndpointSettings
     dialect: Dialect
     allow: tuple[SourcePattern, ...]
+    escape: Escape
+    length: Length
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ def make_endpoint(
         _source(text, dialect, (*at, "allow", index), reader)
         for index, text in enumerate(ref.allow)
     ]
-    return Endpoint(settings, dialect, tuple(each for each in allowed if each is not None))
+    allow = tuple(each for each in allowed if each is not None)
+    return Endpoint(settings, dialect, allow, Escape(ref.escape), Length(ref.length))
 
 
 def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list[Route]:
@@ -112,14 +115,15 @@ def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list
 def _both(routes: list[Route], ref: RouteRef, known: Known, at: At, reader: Reader) -> list[Route]:
     """The route and its way back, whose pattern is the template and whose template the pattern."""
     there, *others = routes
-    if others or len(there.targets) != 1 or ref.targets[0].template is None:
-        reason = "a route in both directions has one source, and one target with a template"
+    templates = ref.targets[0].template or ()
+    if others or len(there.targets) != 1 or len(templates) != 1:
+        reason = "a route in both directions has one source, and one target with one template"
         reader.report((*at, "direction"), "direction", reason, "write two routes")
         return routes
     source, target = ref.sources[0], ref.targets[0]
     name = there.name + BACK
     try:
-        pattern = parse_source(ref.targets[0].template, there.targets[0].renderer.dialect)
+        pattern = parse_source(templates[0], there.targets[0].renderer.dialect)
         template = parse_template(source.pattern, there.dialect, pattern)
     except (SubjectError, TranslationError) as error:
         hint = "in both directions every wildcard is a capture that fills its level"
@@ -135,6 +139,8 @@ def _both(routes: list[Route], ref: RouteRef, known: Known, at: At, reader: Read
         source=pattern,
         targets=(Target(source.endpoint, source.endpoint, renderer, template, allow),),
         excludes=(),
+        tags=EACH_TAG,
+        selector=None,
         inverse=there.name,
     )
     return [replace(there, inverse=name), back]
@@ -220,21 +226,24 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     reader: Reader,
 ) -> Target | None:
     pattern, tags, constants = given
+    if len(ref.template or ()) > 1 and not endpoint.dialect.tag_lists:
+        reason = f"{endpoint.dialect.name} has no tag lists that several templates could make"
+        reader.report((*at, "template"), "no-tags", reason, "write one template, or two targets")
+        return None
     key = "replacement"
     try:
         renderer = Renderer(
             endpoint.dialect,
-            Escape(ref.escape),
-            Length(ref.length),
+            Escape(ref.escape) if ref.escape else endpoint.escape,
+            Length(ref.length) if ref.length else endpoint.length,
             replacement=ref.replacement,
             dictionary=known.dictionary,
         )
         key = "template"
-        template = None
-        if ref.template is not None:
-            template = parse_template(
-                ref.template, endpoint.dialect, pattern, along=tags.along, constants=constants
-            )
+        templates = [
+            parse_template(text, endpoint.dialect, pattern, along=tags.along, constants=constants)
+            for text in ref.template or ()
+        ]
         key = "headers"
         rules = _rules(ref.headers, pattern, constants)
         key = "encoding"
@@ -246,8 +255,9 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         ref.endpoint,
         ref.endpoint,
         renderer,
-        template,
+        templates[0] if templates else None,
         endpoint.allow,
+        also=tuple(templates[1:]),
         rules=rules,
         conversion=conversion,
         lossy=ref.lossy,

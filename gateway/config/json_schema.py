@@ -25,6 +25,13 @@ def json_schema() -> Schema:
         properties[section] = _of(kind)
     properties["routes"] = _named(properties["routes"])
     properties["tests"] = {"type": "object", "additionalProperties": properties["tests"]}
+    properties["include"] = _value(tuple[str, ...], {})
+    loose = {"type": "object"}
+    properties["defaults"] = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"route": loose, "from": loose, "to": loose},
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "gateway configuration",

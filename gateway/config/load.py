@@ -26,7 +26,8 @@ from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
 from gateway.translate.shorten import Shortened
 
-KNOWN = ("endpoints", *SECTIONS)
+KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # and the order they are taken in
+DEFAULTS = ("route", "from", "to")
 SUFFIXES = (".yaml", ".yml")
 
 
@@ -67,6 +68,8 @@ class Draft:
         self.gateway: GatewayRef | None = None
         self.archive: ArchiveRef | None = None
         self._environment = environment
+        self._open: list[Path] = []  # the file being read, and those that include it
+        self._defaults: dict[str, yaml.MappingNode] = {}  # of the file being read
         self._named: set[str] = set()  # endpoints that are written, right or wrong
 
     def take(self, path: Path) -> None:
@@ -78,7 +81,10 @@ class Draft:
             return
         reader = Reader(str(path), self._environment)
         reader.findings += key_faults(str(path), root)
-        for key, node in entries(root):
+        outer, self._defaults = self._defaults, {}
+        self._open.append(path.resolve())
+        sections = sorted(entries(root), key=lambda entry: _rank(entry[0].value))
+        for key, node in sections:
             if key.value not in KNOWN:
                 place = place_of(str(path), key)
                 hint = did_you_mean(key.value, KNOWN)
@@ -86,6 +92,8 @@ class Draft:
                 reader.findings.append(place.error("unknown-section", reason, hint))
             else:
                 getattr(self, f"_take_{key.value}")(reader, node, (key.value,))
+        self._open.pop()
+        self._defaults = outer
         self.findings += reader.findings
         self.places |= reader.places
 
@@ -116,6 +124,43 @@ class Draft:
             self.tests,
         )
 
+    def _take_include(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        """Other files, as if they stood here; paths are relative to this file."""
+        for number, name in enumerate(reader.read(node, tuple[str, ...], at) or ()):
+            path = (self._open[-1].parent / name).resolve()
+            if path in self._open:
+                reason = f"{name!r} includes itself, through {len(self._open)} files"
+                reader.report((*at, number), "recursive-include", reason)
+            elif not path.is_file():
+                reader.report((*at, number), "unreadable", f"no file {name!r} to include")
+            else:
+                self.take(path)
+
+    def _take_defaults(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        """What routes of this file have when they do not say it themselves."""
+        if not isinstance(node, yaml.MappingNode):
+            reader.report(at, "type", "expected a mapping of route, from and to")
+            return
+        for key, value in entries(node):
+            if key.value not in DEFAULTS or not isinstance(value, yaml.MappingNode):
+                place = place_of(reader.path, key)
+                hint = did_you_mean(key.value, DEFAULTS)
+                reason = f"defaults are mappings for route, from and to, not {key.value!r}"
+                reader.findings.append(place.error("unknown-field", reason, hint))
+            else:
+                self._defaults[key.value] = value
+
+    def _with_defaults(self, node: yaml.Node) -> yaml.Node:
+        """A route's node with the defaults of its file filled in."""
+        if not self._defaults or not isinstance(node, yaml.MappingNode):
+            return node
+        filled = _filled(node, self._defaults.get("route"))
+        pairs = [
+            (key, _each_filled(value, self._defaults.get(key.value)))
+            for key, value in entries(filled)
+        ]
+        return yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+
     def _take_gateway(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         self.gateway = reader.read(node, GatewayRef, at)
         if self.gateway is not None and not legal_name(self.gateway.name):
@@ -136,11 +181,33 @@ class Draft:
         for name, child in _named(reader, node, at):
             if name in self.routes:
                 reader.report((*at, name), "duplicate", f"route {name!r} is in another file too")
-            elif (ref := reader.read(child, RouteRef, (*at, name))) is not None:
+            elif (
+                ref := reader.read(self._with_defaults(child), RouteRef, (*at, name))
+            ) is not None:
                 self.routes[name] = (ref, reader)
 
     def _take_tests(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         self.tests |= reader.read(node, Mapping[str, TestRef], at) or {}  # type: ignore[type-abstract]  # the reader makes a dict
+
+
+def _rank(section: str) -> int:
+    return KNOWN.index(section) if section in KNOWN else len(KNOWN)
+
+
+def _each_filled(node: yaml.Node, defaults: yaml.MappingNode | None) -> yaml.Node:
+    if isinstance(node, yaml.SequenceNode):
+        items = [_each_filled(item, defaults) for item in node.value]
+        return yaml.SequenceNode(node.tag, items, node.start_mark, node.end_mark)
+    return _filled(node, defaults) if isinstance(node, yaml.MappingNode) else node
+
+
+def _filled(node: yaml.MappingNode, defaults: yaml.MappingNode | None) -> yaml.MappingNode:
+    """`node` with the entries of `defaults` that it does not have; its own duplicates are kept."""
+    if defaults is None:
+        return node
+    own = {key.value for key, _ in entries(node)}
+    missing = [pair for pair in entries(defaults) if pair[0].value not in own]
+    return yaml.MappingNode(node.tag, [*node.value, *missing], node.start_mark, node.end_mark)
 
 
 def _files(path: Path, draft: Draft) -> Sequence[Path]:

@@ -45,6 +45,12 @@ class EndpointRef:
         default=(),
         metadata={"doc": "patterns of the names that may be sent to; all when absent"},
     )
+    escape: Literal["escape", "reject", "replace"] = field(
+        default="escape", metadata={"doc": "for targets here that do not say it themselves"}
+    )
+    length: Literal["refuse", "shorten"] = field(
+        default="refuse", metadata={"doc": "for targets here that do not say it themselves"}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +111,15 @@ class TargetRef:
     """Where a route sends messages to, and under which name."""
 
     endpoint: str = field(metadata={"doc": "name of an endpoint"})
-    template: str | None = field(
+    template: tuple[str, ...] | None = field(
         default=None,
-        metadata={"doc": "name to send to, with the captures; without it the name is kept"},
+        metadata={
+            "doc": "name to send to, with the captures; without it the name is kept."
+            " Several make several tags, where the target has tag lists"
+        },
     )
-    escape: Literal["escape", "reject", "replace"] = field(
-        default="escape", metadata={"doc": "what happens to characters the target cannot spell"}
+    escape: Literal["escape", "reject", "replace"] | None = field(
+        default=None, metadata={"doc": "what happens to characters the target cannot spell"}
     )
     payload: Literal["keep", "text", "bytes", "json", "map"] = field(
         default="keep", metadata={"doc": "what the payload is turned into"}
@@ -125,8 +134,8 @@ class TargetRef:
     replacement: str = field(
         default="-", metadata={"doc": "the one character that `replace` puts for others"}
     )
-    length: Literal["refuse", "shorten"] = field(
-        default="refuse", metadata={"doc": "what happens to names past the target's limits"}
+    length: Literal["refuse", "shorten"] | None = field(
+        default=None, metadata={"doc": "what happens to names past the target's limits"}
     )
 
 

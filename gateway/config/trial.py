@@ -74,7 +74,7 @@ def _copies(given: GivenRef, configuration: Configuration) -> Iterator[Copy]:
     for way in router[given.name]:
         if _takes(way, headers):
             for hop in way.hops:
-                yield _copy(message, hop, router)
+                yield _copy(message, hop, router, given.endpoint)
 
 
 def _takes(way: Way, headers: Headers) -> bool:
@@ -82,9 +82,10 @@ def _takes(way: Way, headers: Headers) -> bool:
     return selector is None or selector.matches(headers)
 
 
-def _copy(message: Message, hop: Hop, router: Router) -> Copy:
+def _copy(message: Message, hop: Hop, router: Router, source: str) -> Copy:
+    """What becomes of one hop; a name at fault before any route is refused at its source."""
     if hop.target is None or hop.rule:
-        return Copy(hop.target.endpoint if hop.target else "", None, hop.rule)
+        return Copy(hop.target.endpoint if hop.target else source, None, hop.rule)
     endpoint = hop.target.endpoint
     try:
         headers = hop.rules.apply(message.headers, NOW)

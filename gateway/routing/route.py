@@ -12,7 +12,7 @@ from gateway.routing.captures import SourcePattern
 from gateway.routing.headers import NO_RULES, HeaderRules
 from gateway.routing.payload import Conversion
 from gateway.routing.selector import Selector
-from gateway.routing.tags import TagRule
+from gateway.routing.tags import TagRule, tag_list
 from gateway.routing.template import Template
 from gateway.translate.names import Renderer
 
@@ -28,6 +28,7 @@ class Target:
     renderer: Renderer
     template: Template | None = None
     allow: tuple[SourcePattern, ...] = ()  # names outside are refused; all are allowed when empty
+    also: tuple[Template, ...] = ()  # further tags, where the target has tag lists
     rules: HeaderRules = NO_RULES
     conversion: Conversion | None = None
     lossy: bool = False  # different names may become one here, and that is meant
@@ -42,9 +43,16 @@ class Target:
         Raises:
             TranslationError: the target cannot spell it; LimitError: it is too long or too deep.
         """
-        made = subject if self.template is None else self.template.expand(captures)
-        name = self.renderer.render(made)
-        if self.allow and not any(pattern.selects(made.levels) for pattern in self.allow):
+        if self.template is None:
+            return self._spell(subject)
+        if not self.also:
+            return self._spell(self.template.expand(captures))
+        every = (self.template, *self.also)
+        return tag_list(self._spell(template.expand(captures)) for template in every)
+
+    def _spell(self, subject: Subject) -> str:
+        name = self.renderer.render(subject)
+        if self.allow and not any(pattern.selects(subject.levels) for pattern in self.allow):
             reason = "is outside of what the endpoint allows"
             raise TranslationError(self.system, name, "not-allowed", reason)
         return name

@@ -10,6 +10,7 @@ from gateway.dialects.base import parse_subject
 from gateway.errors import ConfigError, ConfigErrors, LimitError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route
+from gateway.translate.names import Escape, Length
 
 ENDPOINTS = """\
 endpoints:
@@ -235,3 +236,69 @@ def test_nothing_is_sent_outside_of_what_the_endpoint_allows(tmp_path: Path) -> 
 def taken(route: Route, name: str) -> tuple[Subject, dict[str, tuple[str, ...]]]:
     subject = parse_subject(name, route.dialect)
     return subject, route.source.capture(subject.levels)
+
+
+def test_files_include_others(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "endpoints.yaml").write_text(ENDPOINTS)
+
+    configuration = read(tmp_path, "include: [parts/endpoints.yaml]\n" + ROUTE)
+
+    assert set(configuration.endpoints) == {"plant", "ems"}
+
+
+def test_an_include_that_comes_back_or_is_not_there_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("include: gateway.yaml\n" + ENDPOINTS)
+
+    found = findings(tmp_path, "include: [other.yaml, absent.yaml]\n" + ROUTE)
+
+    assert {(each.rule, Path(each.path).name) for each in found} == {
+        ("recursive-include", "other.yaml"),
+        ("unreadable", "gateway.yaml"),
+    }
+
+
+def test_defaults_fill_in_what_a_route_does_not_say(tmp_path: Path) -> None:
+    defaults = """\
+defaults:
+  route: {archive_payload: true}
+  from: {exclude: ["orders/test/#"]}
+  to: {length: shorten}
+"""
+    (route,) = read(tmp_path, ENDPOINTS + ROUTE + defaults).routes
+
+    assert route.archive_payload
+    assert [exclude.text for exclude in route.excludes] == ["orders/test/#"]
+    assert route.targets[0].renderer.length is Length.SHORTEN
+
+
+def test_an_endpoint_has_defaults_for_its_targets(tmp_path: Path) -> None:
+    text = ENDPOINTS.replace("dialect: ems}", "dialect: ems, length: shorten, escape: reject}")
+    (route,) = read(tmp_path, text + ROUTE).routes
+
+    assert route.targets[0].renderer.length is Length.SHORTEN
+    assert route.targets[0].renderer.escape is Escape.REJECT
+
+
+def test_an_unknown_default_is_a_finding(tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, ENDPOINTS + ROUTE + "defaults: {too: {}}\n")
+
+    assert found.rule == "unknown-field"
+
+
+def test_a_name_becomes_several_tags(tmp_path: Path) -> None:
+    text = ENDPOINTS.replace("dialect: ems", "dialect: yami4")
+    several = ROUTE.replace('"ORDERS.{region}.{rest...}"', '["orders.{region}", "all.{rest...}"]')
+    (route,) = read(tmp_path, text + several).routes
+
+    made = route.targets[0].name_for(*taken(route, "orders/emea/a,b/c"))
+
+    assert made == "orders.emea,all.a%2Cb.c"
+
+
+def test_several_templates_need_tag_lists(tmp_path: Path) -> None:
+    several = ROUTE.replace('"ORDERS.{region}.{rest...}"', '["A.{region}", "B.{rest...}"]')
+
+    (found,) = findings(tmp_path, ENDPOINTS + several)
+
+    assert found.rule == "no-tags"
