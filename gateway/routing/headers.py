@@ -65,6 +65,12 @@ class HeaderRules:
             if not any(_covers(each.name, name) for each in self.keeps):
                 draft.write(Slot(name, header=False), None)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The captures that values to set use."""
+        phrases = (value for _, value in self.sets if isinstance(value, Phrase))
+        return tuple(name for phrase in phrases for name in phrase.names)
+
     def bind(self, captures: Mapping[str, Levels]) -> HeaderRules:
         """These rules with the captures of one name; the same object when they use none.
 

@@ -26,6 +26,11 @@ class Phrase:
         texts = [part for part in self.parts if isinstance(part, str)]
         return "".join(texts) if len(texts) == len(self.parts) else None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The captures it uses, in order."""
+        return tuple(part.name for part in self.parts if not isinstance(part, str))
+
     def expand(self, captures: Mapping[str, Levels]) -> str:
         """The text for these captures.
 

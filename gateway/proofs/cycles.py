@@ -1,0 +1,109 @@
+"""Proof: no message comes back to a route that has sent it, through however many brokers.
+
+Routes are followed against the flow: from the names a route takes to those that become such names
+one hop before, and on until the route is met again. What is left then are the names that travel
+the whole round; one of them is sent through the real routes until its names repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gateway.model.pattern import Pattern
+from gateway.proofs.facts import Finding
+from gateway.proofs.forms import Flow
+from gateway.proofs.index import overlapping
+from gateway.proofs.rounds import Some, all_of, hop_back, judged
+
+LONGEST = 12  # hops
+WAYS = 4_000  # hops back that are looked at in all
+
+Graph = dict[Flow, list[Flow]]
+
+
+def cycles(flows: Sequence[Flow]) -> Iterator[Finding]:
+    """A finding for each round.
+
+    A message that comes straight back through the `inverse` of its route is known by its origin
+    and dropped; longer ways are followed.
+    """
+    graph = _trimmed(_hops_back(flows))
+    order = {flow: at for at, flow in enumerate(flows)}
+    search = _Search(graph, order)
+    seen: set[frozenset[tuple[int, int]]] = set()
+    for start in graph:
+        for ring, names in search.rounds(start):
+            key = frozenset((flow.site.number, flow.place) for flow in ring)
+            if key not in seen and (finding := judged(ring, names)) is not None:
+                seen.add(key)
+                yield finding
+    if search.budget <= 0 and graph:
+        flow = next(iter(graph))
+        text = f"only the first {WAYS} ways back were followed; there may be more rounds"
+        hint = "mend the rounds found so far, then check again"
+        yield flow.site.finding("unproven", "warning", text, hint, target=flow.place)
+
+
+def _hops_back(flows: Sequence[Flow]) -> Graph:
+    """For each flow those whose made names it may take."""
+    graph: Graph = {flow: [] for flow in flows}
+    brokers: dict[str, tuple[list[tuple[Pattern, Flow]], list[tuple[Pattern, Flow]]]] = {}
+    for flow in flows:
+        brokers.setdefault(flow.broker, ([], []))[0].append((flow.image, flow))
+        brokers.setdefault(flow.site.broker, ([], []))[1].append((flow.pattern, flow))
+    for made, taken in brokers.values():
+        for sender, taker in overlapping(made, taken):
+            if sender.site.route.name != taker.site.route.inverse:
+                graph[taker].append(sender)
+    return graph
+
+
+def _trimmed(graph: Graph) -> Graph:
+    """Without the flows that lie on no round."""
+    kept = dict(graph)
+    while True:
+        senders = {sender for froms in kept.values() for sender in froms}
+        inner = {
+            flow: [sender for sender in froms if sender in kept]
+            for flow, froms in kept.items()
+            if flow in senders
+        }
+        inner = {flow: froms for flow, froms in inner.items() if froms}
+        if inner == kept:
+            return {
+                flow: sorted(froms, key=lambda each: each.site.number)
+                for flow, froms in inner.items()
+            }
+        kept = inner
+
+
+@dataclass(slots=True)
+class _Search:
+    """Rounds of a graph. Mutable: `budget` is how many hops may still be looked at."""
+
+    graph: Graph
+    order: dict[Flow, int]
+    budget: int = field(default=WAYS)
+
+    def rounds(self, start: Flow) -> Iterator[tuple[tuple[Flow, ...], list[Some]]]:
+        """Rounds that begin at `start`, their first flow, and the names there that travel them."""
+        yield from self._back((start,), [all_of(start)])
+
+    def _back(
+        self, way: tuple[Flow, ...], names: list[Some]
+    ) -> Iterator[tuple[tuple[Flow, ...], list[Some]]]:
+        start = way[-1]
+        for sender in self.graph[way[0]]:
+            if self.order[sender] < self.order[start] or (sender in way and sender is not start):
+                continue
+            self.budget -= 1
+            if self.budget <= 0:
+                return
+            before = hop_back(sender, names)
+            if not before:
+                continue
+            if sender is start:
+                yield (start, *way[:-1]), before
+            elif len(way) < LONGEST:
+                yield from self._back((sender, *way), before)

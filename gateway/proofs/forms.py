@@ -1,0 +1,154 @@
+"""Routes as the proofs see them: which parts of a source name stand where in the made name.
+
+A route has a flow for each target and each pattern of its source. Every wildcard of the pattern
+is an unknown, known by its place; `made` says level by level what the target's name holds of
+them. Nothing here looks at a concrete name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gateway.model.matching import matches
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
+from gateway.proofs.facts import Finding, Severity
+from gateway.routing.functions import Function
+from gateway.routing.route import Route, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """One level of the source name: what the wildcard at place `at` of the pattern took."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """All levels that the rest wildcard at place `at` of the pattern took."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What functions that lose something leave of the unknowns in `places`.
+
+    `one` says that the capture is one level, `many` that any number of levels may come of it.
+    """
+
+    places: tuple[int, ...]
+    functions: tuple[Function, ...]
+    one: bool
+    many: bool
+
+
+Part: TypeAlias = str | Var | Cut
+Made: TypeAlias = Seq | Cut | tuple[Part, ...]
+Symbol: TypeAlias = "Seq | tuple[str | Var, ...]"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Site:
+    """A route of the set: its number there, which source of its name it is, and its broker."""
+
+    number: int
+    route: Route
+    source: int
+    broker: str
+    patterns: tuple[Pattern, ...]
+    excludes: tuple[Pattern, ...]
+
+    def finding(  # noqa: PLR0913  # the parts of one finding
+        self,
+        rule: str,
+        severity: Severity,
+        text: str,
+        hint: str,
+        example: Sequence[str] = (),
+        *,
+        target: int | None = None,
+    ) -> Finding:
+        place = self.source if target is None else None
+        return Finding(self.route.name, place, target, rule, severity, text, hint, tuple(example))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Flow:
+    """What one target of a route makes of the names that one pattern takes."""
+
+    site: Site
+    place: int
+    broker: str
+    pattern: Pattern
+    made: tuple[Made, ...]
+    image: Pattern  # all names it makes, and more where a wildcard is used twice
+
+    @property
+    def target(self) -> Target:
+        return self.site.route.targets[self.place]
+
+    @property
+    def words(self) -> dict[int, str]:
+        """What a person calls the unknowns: `{name}` for a capture."""
+        known = symbols(self.pattern)
+        part = self.site.route.dialect.part
+        words = {at: f"{part} {at + 1}" for at in range(len(known))}
+        for name, span in reversed(self.site.route.source.spans):
+            dots = "..." if span.rest else ""
+            for at in places_of(known[span.start : span.stop]):
+                if not name.isdigit() or words[at][0] != "{":
+                    words[at] = f"{{{name}{dots}}}"
+        return words
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the name stays what it is."""
+        return self.target.template is None
+
+
+def symbols(pattern: Pattern) -> tuple[Symbol, ...]:
+    """The levels of a name that `pattern` takes, as unknowns."""
+    found: list[Symbol] = []
+    for at, level in enumerate(pattern.levels):
+        match level:
+            case Literal(text):
+                found.append((text,))
+            case AnyMany():
+                found.append(Seq(at))
+            case Glob() | AnyOne():
+                found.append((Var(at),))
+    return tuple(found)
+
+
+def places_of(symbols_taken: Sequence[Symbol]) -> tuple[int, ...]:
+    """The unknowns among `symbols_taken`."""
+    found: list[int] = []
+    for symbol in symbols_taken:
+        each = [symbol] if isinstance(symbol, Seq) else symbol
+        found += [part.at for part in each if not isinstance(part, str)]
+    return tuple(found)
+
+
+def cuts_of(flow: Flow) -> Iterator[Cut]:
+    """Its calls of functions that lose something."""
+    for level in flow.made:
+        parts = level if isinstance(level, tuple) else (level,)
+        yield from (part for part in parts if isinstance(part, Cut))
+
+
+def spread(pattern: Pattern, levels: Sequence[str]) -> list[tuple[str, ...]]:
+    """The levels that each level of `pattern` takes, of a name that it matches."""
+    found: list[tuple[str, ...]] = []
+    at = 0
+    for number, level in enumerate(pattern.levels):
+        size = 1
+        if isinstance(level, AnyMany):
+            behind = Pattern(pattern.levels[number + 1 :])
+            sizes = range(level.minimum, len(levels) - at + 1)
+            size = next((size for size in sizes if matches(behind, levels[at + size :])), 0)
+        found.append(tuple(levels[at : at + size]))
+        at += size
+    return found

@@ -1,0 +1,111 @@
+"""A name of a flow, made longer or deeper until its target refuses it; it judges no figure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from gateway.dialects.measure import measured
+from gateway.dialects.names import split
+from gateway.model.limits import Limit, Unit
+from gateway.model.pattern import AnyMany, Glob
+from gateway.proofs.forms import Flow, Seq, Var, spread
+from gateway.proofs.witness import Refused, Sent, attempt
+
+GUESSES = 8
+NEAR = 8  # characters that a guess may be wrong by, and one for every level of 32
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """`levels`, a name of `flow`, with more and more of `filler`.
+
+    No level is grown past `cap` characters. `limit` is the one to reach.
+    """
+
+    flow: Flow
+    levels: tuple[str, ...]
+    filler: str
+    cap: int | None
+    limit: Limit
+
+    def edge(self) -> tuple[Sent, Refused] | None:
+        """The longest name that fits and the next one; None when all that the source has fit."""
+        low, fits = 0, self._at(0)
+        high = next((size for size in (1, 2, 3) if self._at(size) is not None), 1)
+        over = self._at(high)
+        if not isinstance(fits, Sent):
+            return None
+        grown = self._size(over) - self._size(fits) if isinstance(over, Sent) else 1
+        slope = max(1, grown // high)
+        for _ in range(GUESSES):
+            if not isinstance(over, Sent):
+                break
+            low, fits = high, over
+            high += max(1, (self._most(over) - self._size(over)) // slope + 1)
+            over = self._at(high)
+        probe = max(low, high - NEAR - high // 32)
+        if over is None and (probe == low or self._at(probe) is None):
+            return None  # the source ends long before the target does
+        probe = high - 1  # the guess is good when the size grows evenly
+        while high - low > 1:
+            found = self._at(probe)
+            if isinstance(found, Sent):
+                low, fits = probe, found
+            else:
+                high, over = probe, found
+            probe = (low + high) // 2
+        return (fits, over) if isinstance(over, Refused) else None
+
+    def _at(self, size: int) -> Sent | Refused | None:
+        levels = self._grown(size)
+        if levels is None:
+            return None
+        return attempt(self.flow.site.route, self.flow.target, levels)
+
+    def _size(self, found: Sent) -> int:
+        levels = split(found.made, self.flow.target.renderer.dialect)
+        return measured(found.made, levels, self.limit.unit, 0)
+
+    def _most(self, found: Sent) -> int:
+        return self.limit.made(len(split(found.made, self.flow.target.renderer.dialect)))
+
+    def _grown(self, size: int) -> tuple[str, ...] | None:
+        """The name with `size` more characters, or levels; None when it has no room for them."""
+        groups = spread(self.flow.pattern, self.levels)
+        left = size
+        for at in self._places():
+            group, left = self._filled(at, groups[at], left)
+            groups[at] = group
+        return None if left else tuple(level for group in groups for level in group)
+
+    def _places(self) -> list[int]:
+        """The unknowns of the made name; those first that stand there most often."""
+        found: Counter[int] = Counter()
+        for level in self.flow.made:
+            parts = level if isinstance(level, tuple) else (level,)
+            for part in parts:
+                if isinstance(part, Seq | Var):
+                    found[part.at] += 1
+        return [at for at, _ in found.most_common()]
+
+    def _filled(self, at: int, group: tuple[str, ...], left: int) -> tuple[tuple[str, ...], int]:
+        """`group` with as much of `left` as goes in, and what is left then."""
+        level = self.flow.pattern.levels[at]
+        many = isinstance(level, AnyMany)
+        if self.limit.unit is Unit.LEVELS:
+            return ((*group, *["x"] * left), 0) if many else (group, left)
+        after = len(level.parts[0]) if isinstance(level, Glob) else 0
+        made: list[str] = []
+        for text in group:
+            size = min(left, self._room(text, left))
+            made.append(text[:after] + self.filler * size + text[after:])
+            left -= size
+        while many and left:
+            size = min(left, self._room("", left))
+            made.append(self.filler * size)
+            left -= size
+        return tuple(made), left
+
+    def _room(self, text: str, left: int) -> int:
+        return left if self.cap is None else max(0, self.cap - len(text))

@@ -1,0 +1,49 @@
+"""Names of a flow made of small texts, where no equation answers; a miss proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal
+from gateway.proofs.forms import Flow, cuts_of
+
+MOST = 400
+PLAIN = ("x", "y", "X", "xx")
+
+
+def trial_names(flow: Flow) -> Iterator[tuple[str, ...]]:
+    """Names that the pattern takes, the plain ones first; excluded ones too."""
+    texts = _texts(flow)
+    groups = (_group(level, texts) for level in flow.pattern.levels)
+    names = (sum(each, ()) for each in islice(product(*groups), MOST))
+    return (name for name in names if name)
+
+
+def _texts(flow: Flow) -> Sequence[str]:
+    """Small texts, and such that hold what functions and templates look for."""
+    words = [word for cut in cuts_of(flow) for call in cut.functions for word in call.arguments]
+    words += [
+        part
+        for level in flow.made
+        if isinstance(level, tuple) and len(level) > 1
+        for part in level
+        if isinstance(part, str)
+    ]
+    special = [text for word in words if word for text in (f"x{word}x", f"x{word}y", f"{word}x")]
+    return tuple(dict.fromkeys((*PLAIN, *special)))
+
+
+def _group(level: Level, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    match level:
+        case Literal(text):
+            return [(text,)]
+        case AnyOne():
+            return [(text,) for text in texts]
+        case Glob():
+            first, *others = level.parts
+            return [(first + text + "".join(others),) for text in ("x", "", "y", *texts[2:])]
+        case AnyMany(minimum):
+            none: list[tuple[str, ...]] = [] if minimum else [()]
+            ones = [(text,) for text in texts]
+            return [*ones[:2], ("x", "y"), *none, *ones[2:], ("x", "x"), ("y", "x")]

@@ -1,0 +1,72 @@
+"""Routes in one line, for tests of the proofs: every endpoint is called after its system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.dialects.base import Dialect
+from gateway.dialects.registry import DIALECTS, find_dialect
+from gateway.proofs import EndpointFacts, Finding, prove
+from gateway.routing.captures import parse_source
+from gateway.routing.route import Route, Target
+from gateway.routing.template import parse_template
+from gateway.translate.names import Escape, Length, Renderer
+
+COPIES = ("", "-2", "-3")  # three endpoints, and brokers, of each system
+ENDPOINTS = {
+    name + copy: EndpointFacts(name + copy, dialect)
+    for name, dialect in DIALECTS.items()
+    for copy in COPIES
+}
+QUIET = frozenset({"past-limit", "first-place", "capture-unused", "widened"})
+
+
+def dialect_of(endpoint: str) -> Dialect:
+    return find_dialect(endpoint.partition("-")[0])
+
+
+def route(  # what a route has
+    source: str,
+    pattern: str,
+    *targets: tuple[str, str | None],
+    name: str = "r",
+    exclude: Sequence[str] = (),
+    escape: Escape = Escape.ESCAPE,
+    length: Length = Length.REFUSE,
+    lossy: bool = False,
+    inverse: str = "",
+) -> Route:
+    """`route("mqtt", "a/{x}", ("ems", "A.{x}"))`; a template None keeps the name."""
+    dialect = dialect_of(source)
+    taken = parse_source(pattern, dialect)
+    made = tuple(
+        Target(
+            f"{endpoint}:{number}",
+            endpoint,
+            Renderer(dialect_of(endpoint), escape, length),
+            None if template is None else parse_template(template, dialect_of(endpoint), taken),
+            lossy=lossy,
+        )
+        for number, (endpoint, template) in enumerate(targets, 1)
+    )
+    excludes = tuple(parse_source(text, dialect) for text in exclude)
+    return Route(name, source, dialect, taken, made, excludes, inverse=inverse)
+
+
+def findings(
+    *routes: Route,
+    allow: Sequence[str] = (),
+    quiet: frozenset[str] = QUIET,
+) -> list[Finding]:
+    """What the proofs say, without the rules of `quiet`."""
+    endpoints = {
+        name: EndpointFacts(facts.broker, facts.dialect, tuple(allow))
+        if any(name == target.endpoint for each in routes for target in each.targets)
+        else facts
+        for name, facts in ENDPOINTS.items()
+    }
+    return [found for found in prove(routes, endpoints) if found.rule not in quiet]
+
+
+def rules(*routes: Route, allow: Sequence[str] = ()) -> list[str]:
+    return [found.rule for found in findings(*routes, allow=allow)]

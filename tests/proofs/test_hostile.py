@@ -1,0 +1,116 @@
+"""Whatever a publisher puts into the levels of a name, a template stays where its text says."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.dialects.base import Dialect, check_name, parse_subject
+from gateway.dialects.registry import DIALECTS
+from gateway.errors import TranslationError
+from gateway.model.subject import Subject
+from gateway.proofs.witness import spelled
+from gateway.routing.route import Route
+from gateway.translate.names import Escape, Length
+from tests.proofs.routes import route
+
+SYSTEMS = tuple(DIALECTS)
+HOSTILE = (
+    "*", ">", "#", "+", "**", "a*", "*.>", "...", "..", ".", "", "/", "//", "a.b", "a/b", "a,b",
+    ",", "$", "$SYS", "$sys", "$TMP$", "$share", "_RV", "_LOCAL", "_INBOX", "#P2P", "%2E", "%2F",
+    "%252E", "%2A", "%2523P2P", "%23P2P", "%24sys", "%-", "%", "%25", "~" + "a" * 26, "\0", "\n",
+    " ", "漢", "\u202e", "{x}", "\ue000",
+)  # fmt: skip
+LEVELS = st.one_of(
+    st.sampled_from(HOSTILE),
+    st.lists(st.sampled_from(HOSTILE), max_size=3).map("".join),
+    st.text(max_size=6),
+)
+MODES = list(product(Escape, Length))
+
+
+def pattern_of(dialect: Dialect) -> str:
+    return dialect.leading + dialect.separator.join(["in", "{x}", "{r...}"])
+
+
+def template_of(dialect: Dialect) -> str:
+    return dialect.leading + dialect.separator.join(["out", "p{x}s", "{x}", "{r...}"])
+
+
+ROUTES: dict[tuple[str, str, Escape, Length], Route] = {
+    (source, target, escape, length): route(
+        source,
+        pattern_of(DIALECTS[source]),
+        (target, template_of(DIALECTS[target])),
+        escape=escape,
+        length=length,
+    )
+    for source, target in product(SYSTEMS, SYSTEMS)
+    for escape, length in MODES
+}
+
+
+@given(
+    st.sampled_from(SYSTEMS),
+    st.sampled_from(SYSTEMS),
+    st.sampled_from(MODES),
+    LEVELS,
+    st.lists(LEVELS, max_size=3),
+)
+def test_a_hostile_name_stays_under_the_prefix_of_its_template(
+    source: str, target: str, mode: tuple[Escape, Length], first: str, rest: list[str]
+) -> None:
+    one = ROUTES[source, target, *mode]
+    levels = ("in", first, *rest)
+    made = made_by(one, levels)
+    if made is None:
+        return
+    dialect = DIALECTS[target]
+    check_name(made, dialect)  # a client may send to it, and it has no wildcard
+    start = dialect.leading + "out" + dialect.separator
+    arrived = parse_subject(made, dialect).levels
+
+    assert made.startswith(start)
+    if mode == (Escape.ESCAPE, Length.REFUSE):
+        assert made.startswith(start + "p")
+        assert arrived == ("out", f"p{first}s", first, *rest)
+    if mode[1] is Length.REFUSE:
+        assert made.count(dialect.separator) == len(levels) + len(dialect.leading)
+
+
+@given(st.sampled_from(SYSTEMS), st.sampled_from(SYSTEMS), LEVELS, st.lists(LEVELS, max_size=2))
+def test_a_hostile_first_level_makes_no_name_of_the_system(
+    source: str, target: str, first: str, rest: list[str]
+) -> None:
+    here, there = DIALECTS[source], DIALECTS[target]
+    one = route(
+        source,
+        here.leading + here.separator.join(["in", "{x}", "{r...}"]),
+        (target, there.leading + there.separator.join(["{x}", "{r...}"])),
+    )
+    made = made_by(one, ("in", first, *rest))
+    if made is not None:
+        check_name(made, there)
+        assert parse_subject(made, there).levels == (first, *rest)
+
+
+def made_by(one: Route, levels: tuple[str, ...]) -> str | None:
+    """What the route sends; None when its source has no such name, or the target refuses it."""
+    if spelled(levels, one.dialect) is None or not one.takes(levels):
+        return None
+    try:
+        return one.targets[0].name_for(Subject(levels), one.source.capture(levels))
+    except TranslationError:
+        return None
+
+
+@pytest.mark.parametrize("target", SYSTEMS)
+@pytest.mark.parametrize("source", SYSTEMS)
+def test_every_hostile_level_is_carried_or_refused(source: str, target: str) -> None:
+    one = ROUTES[source, target, Escape.ESCAPE, Length.REFUSE]
+    carried = [made_by(one, ("in", level, "x")) for level in HOSTILE]
+
+    assert sum(made is not None for made in carried) > len(HOSTILE) // 2
