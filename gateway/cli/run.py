@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from gateway.cli.parsers import Commands
-from gateway.config.load import load
+from gateway.config.examine import load_proven
 from gateway.runtime.logs import FORMATS, set_up_logging
 from gateway.runtime.supervisor import Gateway
 
@@ -31,7 +31,7 @@ def add_parsers(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     set_up_logging(args.log_level, args.log_format)
-    configuration = load(args.config)
+    configuration = load_proven(args.config)
     stop = stop_on_signals()
     bridge = Gateway(configuration)
     bridge.start()
