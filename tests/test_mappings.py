@@ -1,0 +1,83 @@
+"""The files people start from are true: they check, pass their own tests, and editors know them."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from gateway.cli import main
+from gateway.config.json_schema import json_schema
+
+ROOT = Path(__file__).parents[1]
+MAPPINGS = sorted((ROOT / "mappings").rglob("*.yaml"))
+DEPLOYED = sorted((ROOT / "deploy").glob("*.yaml"))
+SYSTEMS = ("mqtt", "ems", "smf", "yami4", "ibm")
+STORIES = ("plant-telemetry", "market-data", "control-tags", "request-reply", "migration")
+INDEX = (ROOT / "mappings/README.md").read_text(encoding="utf-8")
+
+
+def _name(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+@pytest.fixture
+def config(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with all that it refers to: each variable a value of its own, a host or a password."""
+    file: Path = request.param
+    text = file.read_text(encoding="utf-8")
+    for variable in re.findall(r"\$\{env:(\w+)\}", text):
+        monkeypatch.setenv(variable, f"{variable.lower().replace('_', '-')}.example")
+    if "${file:" not in text:
+        return file
+    secret = tmp_path / "secret"
+    secret.write_text("secret\n", encoding="utf-8")
+    copy = tmp_path / file.name
+    copy.write_text(re.sub(r"\$\{file:[^}]*\}", f"${{file:{secret}}}", text), encoding="utf-8")
+    return copy
+
+
+@pytest.mark.parametrize("config", MAPPINGS + DEPLOYED, ids=_name, indirect=True)
+def test_a_file_has_no_error_and_no_warning(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["check", str(config), "--strict"])
+
+    printed = capsys.readouterr()
+    assert status == 0, printed.out + printed.err
+
+
+@pytest.mark.parametrize("config", MAPPINGS, ids=_name, indirect=True)
+def test_a_mapping_does_what_its_tests_say(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["test", str(config)])
+
+    assert status == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("file", MAPPINGS + DEPLOYED, ids=_name)
+def test_an_editor_finds_nothing_wrong(file: Path) -> None:
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+
+    errors = jsonschema.Draft202012Validator(json_schema()).iter_errors(content)
+
+    assert [error.message for error in errors] == []
+
+
+@pytest.mark.parametrize("file", MAPPINGS, ids=_name)
+def test_a_mapping_stands_in_the_index_and_needs_no_files(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+
+    assert f"({file.relative_to(ROOT / 'mappings')})" in INDEX
+    assert "${file:" not in text
+
+
+def test_every_pair_of_systems_and_every_story_has_a_mapping() -> None:
+    pairs = {f"{one}-{other}" for one, other in combinations(SYSTEMS, 2)}
+
+    assert {file.stem for file in MAPPINGS} == pairs | set(STORIES)
