@@ -135,7 +135,7 @@ def test_names_of_two_routes_that_meet_are_found(one: Route, other: Route) -> No
     meets = any(first.get(sent.made, sent.levels) != sent.levels for sent in others)
 
     found = {each.rule for each in findings(one, other)}
-    told = found & {"collision", "delivered-twice", "copies", "never-sent"}
+    told = found & {"collision", "merged", "delivered-twice", "copies", "never-sent"}
 
     assert not meets or told, shown(one, other)
 
