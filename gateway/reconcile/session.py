@@ -88,7 +88,9 @@ def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
     except (PySparkException, Py4JError, OSError) as error:
         _end(gateway)
         raise ReconcileError(
-            "\n".join([f"spark: does not start on {conf.get('spark.master')!r}", *_said(log)])
+            "\n".join(
+                [f"spark: does not start on {conf.get('spark.master')!r}: {error}", *_said(log)]
+            )
         ) from error
 
 
