@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gateway.errors import LimitError
 from gateway.model.pattern import Pattern
-from gateway.proofs.facts import Finding
+from gateway.proofs.facts import Finding, Severity
 from gateway.proofs.forms import Flow
 from gateway.proofs.index import overlapping
 from gateway.proofs.meeting import Meeting
@@ -72,7 +72,7 @@ def _judged(one: Flow, other: Flow) -> Iterator[Finding]:
             return
         if (names := pair.collision()) is not None:
             yield _met(one, other, *names)
-        elif pair.open:
+        elif pair.open and not alone:  # alone, each pattern has its own finding
             text = f"names may meet those of route {one.site.route.name!r}; no example was found"
             hint = "give each of the two routes a prefix of its own"
             yield other.site.finding("unproven", "warning", text, hint, target=other.place)
@@ -87,9 +87,13 @@ def _copied(one: Flow, other: Flow, first: Sent, second: Sent) -> Finding:
     who = _who(one, other)
     if first.arrived == second.arrived:
         text = f"a message to {second.name!r} reaches {at!r} twice as {second.made!r}: {who}"
+        severity: Severity = "error"
+        if one.site.route.selector != other.site.route.selector:
+            severity = "warning"
+            text += ", unless their selectors never hold together"
         example = (second.name, second.made)
         return other.site.finding(
-            "delivered-twice", "error", text, DIVIDE, example, target=other.place
+            "delivered-twice", severity, text, DIVIDE, example, target=other.place
         )
     text = (
         f"a message to {second.name!r} reaches {at!r} as {first.made!r} and {second.made!r}: {who}"
@@ -107,12 +111,16 @@ def _met(one: Flow, other: Flow, first: Sent, second: Sent) -> Finding:
     example = (first.name, second.name, second.made)
     if one.site is other.site and one.place == other.place:
         hint = "use every capture in the template"
-        return other.site.finding("not-injective", "error", text, hint, example, target=other.place)
+        known: Severity = "note" if other.target.lossy else "error"
+        return other.site.finding("not-injective", known, text, hint, example, target=other.place)
     if one.site.broker != other.site.broker and first.levels == second.levels:
         hint = "nothing to do when the two streams are meant to become one"
         return other.site.finding("merged", "note", text, hint, example, target=other.place)
+    meant = one.target.lossy and other.target.lossy
     hint = "put what tells the sources apart into one of the templates"
-    return other.site.finding("collision", "warning", text, hint, example, target=other.place)
+    return other.site.finding(
+        "collision", "note" if meant else "warning", text, hint, example, target=other.place
+    )
 
 
 def _who(one: Flow, other: Flow) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.dialects.base import Dialect, parse_pattern, parse_subject
+from gateway.dialects.base import Dialect, parse_subject
 from gateway.model.pattern import AnyMany, Literal, Pattern
 from gateway.proofs.facts import EndpointFacts, Finding
 from gateway.proofs.forms import Flow
@@ -12,6 +12,7 @@ from gateway.proofs.solve import restricted
 from gateway.proofs.survey import fixed_depth, flow_of
 from gateway.proofs.witness import Refused, attempt
 from gateway.proofs.words import exactly, example
+from gateway.routing.captures import parse_source
 
 ATTEMPTS = 4  # made names that a source name is looked for
 HINT = "begin the template with what is allowed, or allow more at the endpoint"
@@ -23,7 +24,7 @@ def allowed_patterns(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
     Raises:
         SubjectError: it is neither.
     """
-    patterns = parse_pattern(text, dialect)
+    patterns = fixed_depth(parse_source(text, dialect))
     if all(isinstance(level, Literal) for pattern in patterns for level in pattern.levels):
         levels = parse_subject(text, dialect).levels
         return (Pattern((*map(Literal, levels), AnyMany(0))),)
@@ -53,7 +54,7 @@ def within(flow: Flow, allowed: Sequence[Pattern]) -> tuple[list[Flow], Finding 
     for patterns in (own, allowed):
         if patterns and example([[flow.image]], patterns) is not None:
             flows = [
-                flow_of(each.site, each.place, each.broker, pattern)
+                flow_of(each.site, each.place, each.target, each.broker, pattern)
                 for each in flows
                 for goal in patterns
                 for pattern in restricted(each, goal)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from gateway.errors import LimitError
 from gateway.model.pattern import Pattern
 from gateway.proofs.facts import Finding
 from gateway.proofs.forms import Flow
 from gateway.proofs.index import overlapping
-from gateway.proofs.rounds import Some, all_of, hop_back, judged
+from gateway.proofs.rounds import Some, all_of, hop_back, judged, unproven
 
 LONGEST = 12  # hops
 WAYS = 4_000  # hops back that are looked at in all
@@ -33,11 +34,14 @@ def cycles(flows: Sequence[Flow]) -> Iterator[Finding]:
     search = _Search(graph, order)
     seen: set[frozenset[tuple[int, int]]] = set()
     for start in graph:
-        for ring, names in search.rounds(start):
-            key = frozenset((flow.site.number, flow.place) for flow in ring)
-            if key not in seen and (finding := judged(ring, names)) is not None:
-                seen.add(key)
-                yield finding
+        try:
+            for ring, names in search.rounds(start):
+                key = frozenset((flow.site.number, flow.place) for flow in ring)
+                if key not in seen and (finding := judged(ring, names)) is not None:
+                    seen.add(key)
+                    yield finding
+        except LimitError as error:
+            yield unproven((start,), f"it is open whether names travel in a round ({error})")
     if search.budget <= 0 and graph:
         flow = next(iter(graph))
         text = f"only the first {WAYS} ways back were followed; there may be more rounds"

@@ -25,13 +25,16 @@ class EndpointFacts:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing a proof found; `source` and `target` count from 0 within the route.
+    """One thing a proof found about a source of a route, or about one of its targets.
+
+    `source` and `target` count from 0 within the route. `target` is None when the source alone
+    is at fault.
 
     `example` holds names to paste, each as the system spells it that the text says.
     """
 
     route: str
-    source: int | None
+    source: int
     target: int | None
     rule: str
     severity: Severity

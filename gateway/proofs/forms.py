@@ -71,24 +71,25 @@ class Site:
         *,
         target: int | None = None,
     ) -> Finding:
-        place = self.source if target is None else None
-        return Finding(self.route.name, place, target, rule, severity, text, hint, tuple(example))
+        return Finding(
+            self.route.name, self.source, target, rule, severity, text, hint, tuple(example)
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Flow:
-    """What one target of a route makes of the names that one pattern takes."""
+    """What one target of a route makes of the names that one pattern takes.
+
+    `target` has one template; a target with several tags has a flow for each.
+    """
 
     site: Site
     place: int
+    target: Target
     broker: str
     pattern: Pattern
     made: tuple[Made, ...]
     image: Pattern  # all names it makes, and more where a wildcard is used twice
-
-    @property
-    def target(self) -> Target:
-        return self.site.route.targets[self.place]
 
     @property
     def words(self) -> dict[int, str]:

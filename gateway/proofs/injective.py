@@ -19,6 +19,7 @@ from gateway.routing.route import Target
 from gateway.translate.names import Escape
 
 ATTEMPTS = 4  # names from which a second one is looked for
+TRIALS = 1_500  # names that are tried where no equation answers
 Names = tuple[tuple[str, ...], tuple[str, ...]]
 
 
@@ -35,7 +36,7 @@ def injective(flow: Flow) -> Finding | None:
     if not loss or search.exhausted:
         return None
     text = f"{_reason(flow, loss)}; no two names that become one were found, and none ruled out"
-    return flow.site.finding("unproven", "warning", text, _hint(loss), target=flow.place)
+    return flow.site.finding("possible-loss", "warning", text, _hint(loss), target=flow.place)
 
 
 def twins(flow: Flow) -> Iterator[Names]:
@@ -140,7 +141,7 @@ class _Search:
     def _by_trial(self) -> Iterator[Names]:
         """Names of small texts, when nothing better helps."""
         seen: dict[str, tuple[str, ...]] = {}
-        for levels in trial_names(self._flow):
+        for levels in trial_names(self._flow, TRIALS):
             found = sent(self._flow, levels)
             if found is not None and seen.setdefault(found.made, levels) != levels:
                 yield seen[found.made], levels
@@ -193,12 +194,14 @@ def _reason(flow: Flow, loss: Loss) -> str:
 
 
 def _level(flow: Flow, level: tuple[Part, ...]) -> str:
-    return "".join(
-        part
-        if isinstance(part, str)
-        else flow.words[part.at if isinstance(part, Var) else part.places[0]]
-        for part in level
-    )
+    words = flow.words
+    texts: list[str] = []
+    for part in level:
+        places = (
+            (part.at,) if isinstance(part, Var) else () if isinstance(part, str) else part.places
+        )
+        texts.append(part if isinstance(part, str) else "".join(words[at] for at in places))
+    return "".join(texts)
 
 
 def _hint(loss: Loss) -> str:

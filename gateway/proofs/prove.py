@@ -17,11 +17,11 @@ from gateway.proofs.inverse import prove_inverse
 from gateway.proofs.reach import reach, unused
 from gateway.proofs.sample import never_sent
 from gateway.proofs.sizes import sizes
-from gateway.proofs.survey import survey
+from gateway.proofs.survey import survey, whole_of
 from gateway.routing.route import Route
 
 ALONE = frozenset(  # one finding of these is enough for a target
-    {"not-injective", "past-limit", "first-place", "never-sent", "outside-allow"}
+    {"not-injective", "possible-loss", "past-limit", "first-place", "never-sent", "outside-allow"}
 )
 
 
@@ -73,7 +73,7 @@ def _single(flow: Flow) -> Iterator[Finding]:
         if (finding := never_sent(flow)) is not None:
             yield finding
             return
-        if (finding := injective(flow)) is not None:
+        if (finding := injective(whole_of(flow))) is not None:
             yield finding
         yield from sizes(flow)
         yield from firsts(flow)
@@ -101,8 +101,14 @@ def _ordered(found: Sequence[Finding], routes: Sequence[Route]) -> list[Finding]
     order = {name: at for at, name in enumerate(dict.fromkeys(route.name for route in routes))}
     weight = {"error": 0, "warning": 1, "note": 2}
     kept: dict[object, Finding] = {}
+    lost = {_target_of(each) for each in found if each.rule == "not-injective"}
     for each in found:
-        alone = each.rule in ALONE
-        key = (each.route, each.source, each.target, each.rule) if alone else each
+        if each.rule == "possible-loss" and _target_of(each) in lost:
+            continue  # another pattern of the same source is the proof
+        key = (*_target_of(each), each.rule) if each.rule in ALONE else each
         kept.setdefault(key, each)
     return sorted(kept.values(), key=lambda each: (order[each.route], weight[each.severity]))
+
+
+def _target_of(finding: Finding) -> tuple[str, int, int | None]:
+    return finding.route, finding.source, finding.target

@@ -81,14 +81,14 @@ def judged(ring: Ring, names: Sequence[Some]) -> Finding | None:
             again = hop_back(flow, again)
         starts = [some.name() for some in (*again, *names)]
     except LimitError as error:
-        return _unproven(ring, f"it is open whether names travel in a round ({error})")
+        return unproven(ring, f"it is open whether names travel in a round ({error})")
     runs = [_run(ring, levels) for levels in starts if levels is not None]
     if not runs:
         return None
     order = list(Ending)
     best = min(runs, key=lambda run: (not run.came_back(ring), order.index(run.ending)))
     if not best.came_back(ring):
-        return _unproven(ring, "names may travel in a round; no example came back")
+        return unproven(ring, "names may travel in a round; no example came back")
     return _finding(ring, best)
 
 
@@ -120,11 +120,15 @@ def _finding(ring: Ring, run: _Run) -> Finding:
     ]
     severity: Severity = "warning" if run.ending is Ending.LEAVES else "error"
     text = f"a message comes back to its route: {' -> '.join(way)}, {run.ending.value}"
+    if any(flow.site.route.selector is not None for flow in ring):
+        severity = "warning"
+        text += ", as far as the selectors let it"
     names = (shown[0].name, *(hop.made for hop in shown))
     return ring[0].site.finding("cycle", severity, text, HINT, names, target=ring[0].place)
 
 
-def _unproven(ring: Ring, reason: str) -> Finding:
+def unproven(ring: Ring, reason: str) -> Finding:
+    """A round that equations leave open."""
     routes = " -> ".join(repr(flow.site.route.name) for flow in (*ring, ring[0]))
     text = f"{reason}: {routes}"
     return ring[0].site.finding("possible-cycle", "warning", text, HINT, target=ring[0].place)

@@ -36,7 +36,8 @@ def restricted_exactly(flow: Flow, goal: Pattern) -> list[Pattern] | None:
     Levels that no wildcard sees anywhere (`Shy.anywhere`) are inboxes, to which nothing is sent.
     """
     wild = isinstance(goal.levels[0], AnyOne | AnyMany) and goal.shy.first
-    if (wild and not _is_fixed(flow.made[0])) or any(isinstance(x, Glob) for x in goal.levels):
+    fixed = bool(flow.made) and _is_fixed(flow.made[0])
+    if (wild and not fixed) or any(isinstance(x, Glob) for x in goal.levels):
         return None
     parts = [
         part

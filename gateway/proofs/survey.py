@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 from gateway.proofs.forms import Cut, Flow, Made, Part, Seq, Site, Symbol, Var, places_of, symbols
 from gateway.routing.captures import SourcePattern, Span
 from gateway.routing.functions import Function
-from gateway.routing.route import Route
+from gateway.routing.route import Route, Target
 from gateway.routing.template import Hole, Rest, Template
 
 
@@ -28,16 +29,37 @@ def survey(routes: Sequence[Route], brokers: Mapping[str, str]) -> tuple[list[Si
 
 def _flows(site: Site, brokers: Mapping[str, str]) -> list[Flow]:
     return [
-        flow_of(site, place, brokers[target.endpoint], pattern)
+        flow_of(site, place, one, brokers[one.endpoint], pattern)
         for place, target in enumerate(site.route.targets)
+        for one in _alone(target)
         for pattern in site.patterns
     ]
 
 
-def flow_of(site: Site, place: int, broker: str, pattern: Pattern) -> Flow:
-    """What target number `place` makes of the names of `pattern`, all of which the route takes."""
-    made = _made(site.route.targets[place].template, pattern, site.route.source)
-    return Flow(site, place, broker, pattern, made, _image(made, pattern))
+def _alone(target: Target) -> list[Target]:
+    """The target with one of its templates at a time."""
+    if not target.also:
+        return [target]
+    return [replace(target, template=each, also=()) for each in (target.template, *target.also)]
+
+
+def flow_of(site: Site, place: int, target: Target, broker: str, pattern: Pattern) -> Flow:
+    """What a target of `site` makes of the names of `pattern`, all of which the route takes."""
+    made = _made(target.template, pattern, site.route.source)
+    return Flow(site, place, target, broker, pattern, made, _image(made, pattern))
+
+
+def whole_of(flow: Flow) -> Flow:
+    """The flow with all tags of its target, one behind the other; only for what they tell."""
+    target = flow.site.route.targets[flow.place]
+    if not target.also:
+        return flow
+    made = tuple(
+        level
+        for each in _alone(target)
+        for level in _made(each.template, flow.pattern, flow.site.route.source)
+    )
+    return replace(flow, target=target, made=made)
 
 
 def _made(template: Template | None, pattern: Pattern, source: SourcePattern) -> tuple[Made, ...]:

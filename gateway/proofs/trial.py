@@ -9,14 +9,14 @@ from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal
 from gateway.proofs.forms import Flow, cuts_of
 
 MOST = 400
-PLAIN = ("x", "y", "X", "xx")
+PLAIN = ("x", "y", "X", "xx", "")
 
 
-def trial_names(flow: Flow) -> Iterator[tuple[str, ...]]:
+def trial_names(flow: Flow, most: int = MOST) -> Iterator[tuple[str, ...]]:
     """Names that the pattern takes, the plain ones first; excluded ones too."""
     texts = _texts(flow)
     groups = (_group(level, texts) for level in flow.pattern.levels)
-    names = (sum(each, ()) for each in islice(product(*groups), MOST))
+    names = (sum(each, ()) for each in islice(product(*groups), most))
     return (name for name in names if name)
 
 
@@ -30,8 +30,14 @@ def _texts(flow: Flow) -> Sequence[str]:
         for part in level
         if isinstance(part, str)
     ]
+    starts = [
+        level.parts[0] * times
+        for level in flow.pattern.levels
+        if isinstance(level, Glob) and level.parts[0]
+        for times in (1, 2)
+    ]
     special = [text for word in words if word for text in (f"x{word}x", f"x{word}y", f"{word}x")]
-    return tuple(dict.fromkeys((*PLAIN, *special)))
+    return tuple(dict.fromkeys((*PLAIN, *starts, *special)))
 
 
 def _group(level: Level, texts: Sequence[str]) -> list[tuple[str, ...]]:
@@ -42,7 +48,7 @@ def _group(level: Level, texts: Sequence[str]) -> list[tuple[str, ...]]:
             return [(text,) for text in texts]
         case Glob():
             first, *others = level.parts
-            return [(first + text + "".join(others),) for text in ("x", "", "y", *texts[2:])]
+            return [(first + text + "".join(others),) for text in texts]
         case AnyMany(minimum):
             none: list[tuple[str, ...]] = [] if minimum else [()]
             ones = [(text,) for text in texts]

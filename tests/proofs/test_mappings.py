@@ -11,6 +11,7 @@ from gateway.errors import SubjectError
 from gateway.proofs import EndpointFacts, Finding, prove, prove_inverse
 from gateway.routing.captures import parse_source
 from gateway.routing.route import Route
+from gateway.routing.selector import parse_selector
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
 from gateway.translate.names import Escape, Length
@@ -51,7 +52,7 @@ def test_two_names_that_become_one_are_shown(
 ) -> None:
     found = only(findings(route(source, pattern, (target, template))), "not-injective")
 
-    assert (found.severity, found.source, found.target) == ("error", None, 0)
+    assert (found.severity, found.source, found.target) == ("error", 0, 0)
     assert len(set(found.example)) == 2
     assert names is None or set(found.example) == set(names)
 
@@ -586,6 +587,43 @@ def test_captures_of_other_tags_are_taken_as_given() -> None:
     one = replace(one, tags=tags, targets=(replace(one.targets[0], template=template),))
 
     assert findings(one) == []
+
+
+def tagged(template: str, *others: str) -> Route:
+    """A route to a tag list."""
+    one = route("mqtt", "o/{x}/{y}", ("yami4", template))
+    yami = DIALECTS["yami4"]
+    also = tuple(parse_template(text, yami, one.source) for text in others)
+    return replace(one, targets=(replace(one.targets[0], also=also),))
+
+
+def test_the_tags_of_a_list_tell_names_apart_together() -> None:
+    assert rules(tagged("a.{x}", "b.{y}")) == []
+    found = findings(tagged("a.{x}", "b.{x}"))
+
+    assert [each.rule for each in found] == ["not-injective"]
+    assert found[0].example == ("o/x/x", "o/x/y")
+
+
+def test_each_tag_of_a_list_may_meet_and_come_back() -> None:
+    back = route("yami4", "b.{y}", ("mqtt", "o/back/{y}"), name="s")
+
+    assert rules(tagged("a.{x}", "b.{y}"), back) == ["cycle"]
+
+
+def test_selectors_make_a_doubt_of_an_error() -> None:
+    one = route("mqtt", "a/#", ("ems", None), name="r")
+    other = route("mqtt", "a/b", ("ems", None), name="s")
+    some = [replace(one, selector=parse_selector("x = 1")), other]
+    round_trip = [
+        replace(one, selector=parse_selector("x = 1")),
+        route("ems", "a.>", ("mqtt", None), name="s"),
+    ]
+
+    assert [(each.rule, each.severity) for each in findings(*some)] == [
+        ("delivered-twice", "warning")
+    ]
+    assert [(each.rule, each.severity) for each in findings(*round_trip)] == [("cycle", "warning")]
 
 
 def test_findings_name_the_source_of_a_route_with_several() -> None:
