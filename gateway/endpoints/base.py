@@ -18,6 +18,7 @@ class Subscription:
 
     pattern: str
     exclude_retained: bool = False  # messages the broker kept from before are not wanted
+    selector: str = ""  # a JMS message selector, for brokers that evaluate it themselves
 
 
 @dataclass(frozen=True, slots=True)

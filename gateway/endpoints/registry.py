@@ -27,12 +27,13 @@ class Kind:
     settings: type[EndpointSettings]
     module: str
     extra: str | None = None
+    selects: bool = False  # its brokers evaluate JMS message selectors themselves
 
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("jms", JmsSettings, "gateway.endpoints.jms", "jms"),
+        Kind("jms", JmsSettings, "gateway.endpoints.jms", "jms", selects=True),
         Kind("memory", MemorySettings, "gateway.endpoints.memory"),
         Kind("mqtt", MqttSettings, "gateway.endpoints.mqtt"),
         Kind("solace", SolaceSettings, "gateway.endpoints.solace", "solace"),

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gateway.archive.dictionary import NameFile, read_names
@@ -13,7 +14,7 @@ from gateway.archive.rolling import ArchiveOptions
 from gateway.archive.writer import ArchiveWriter
 from gateway.config.load import Configuration
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.errors import ArchiveError
 from gateway.model.language import covers
 from gateway.routing.route import Route
@@ -105,8 +106,14 @@ class Gateway:
     def _make_pump(self, name: str, around: Surroundings) -> Pump:
         settings = self.configuration.endpoints[name].settings
         routes = [route for route in self.configuration.routes if route.endpoint == name]
+        selector = ""
+        if find_kind(settings).selects and routes[0].selector is not None:
+            texts = {route.selector.text if route.selector else "" for route in routes}
+            selector = texts.pop() if len(texts) == 1 else ""
+        if selector:  # the broker evaluates it, as its own clients know it
+            routes = [replace(route, selector=None) for route in routes]
         return Pump(
-            make_source(settings, subscriptions(routes)),
+            make_source(settings, subscriptions(routes, selector)),
             self._state(name, "source"),
             (settings.backoff_min, settings.backoff_max),
             Router(routes[0].dialect, routes, self._dictionary_at(name)),
@@ -136,7 +143,7 @@ class Gateway:
         return state
 
 
-def subscriptions(routes: Sequence[Route]) -> list[Subscription]:
+def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscription]:
     """The fewest subscriptions that bring what the routes take.
 
     One that another covers is left out, because some brokers deliver a message once for each.
@@ -149,7 +156,7 @@ def subscriptions(routes: Sequence[Route]) -> list[Subscription]:
         kept = [each for each in kept if not covers(patterns, each.source.patterns)]
         kept.append(route)
     wanted = any(route.take_retained for route in routes)
-    return [Subscription(route.source.subscription, exclude_retained=not wanted) for route in kept]
+    return [Subscription(route.source.subscription, not wanted, selector) for route in kept]
 
 
 def _all_at_once(steps: Sequence[Callable[[], None]]) -> None:

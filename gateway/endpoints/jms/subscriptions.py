@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm, names
@@ -25,6 +25,7 @@ class Wanted:
     name: str
     durable: str = ""
     shared: str = ""
+    selector: str = ""
 
 
 def read_subscriptions(
@@ -52,7 +53,11 @@ def read_subscriptions(
             )
     if settings.durable and not settings.shared and topics and not settings.client_id:
         raise EndpointError(f"{settings.name}: a durable subscription needs `client_id`")
-    return tuple(_read_one(settings, kind, name) for kind, name in patterns)
+    selectors = {each.pattern: each.selector for each in subscriptions}
+    return tuple(
+        replace(_read_one(settings, kind, name), selector=selector)
+        for (kind, name), selector in zip(patterns, selectors.values(), strict=True)
+    )
 
 
 def _read_one(settings: JmsSettings, kind: int, name: str) -> Wanted:
@@ -77,7 +82,8 @@ def make_consumer(settings: JmsSettings, session: Java, wanted: Wanted) -> Java:
     Raises:
         EndpointError: the library is older than JMS 2.0 and the subscription shared.
     """
-    selector = jvm.text(settings.selector or None)
+    both = [text for text in (settings.selector, wanted.selector) if text]
+    selector = jvm.text(" AND ".join(f"({text})" for text in both) or None)
     if wanted.kind == names.QUEUE:
         return session.createConsumer(session.createQueue(wanted.name), selector)
     topic = session.createTopic(wanted.name)

@@ -1,0 +1,138 @@
+"""The gateway between MQTT or memory and a real JMS broker."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from gateway.archive.reader import read_rows
+from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.config.load import load
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings import MemorySettings
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED
+from gateway.runtime.supervisor import Gateway
+
+pytestmark = pytest.mark.broker
+
+CONFIG = """\
+endpoints:
+  lab: {{kind: memory, dialect: mqtt, broker: lab-{run}}}
+  ems: {{kind: jms, dialect: ems, classpath: [{jars}], factory: {factory}, urls: ["{url}"]}}
+routes:
+{routes}
+archive: {{path: {archive}}}
+"""
+PERSISTENT = DeliveryMode.AT_LEAST_ONCE
+
+
+def start(folder: Path, broker: ActiveMq, routes: str) -> tuple[Gateway, str]:
+    run = uuid4().hex
+    file = folder / "gateway.yaml"
+    text = CONFIG.format(
+        run=run,
+        jars=", ".join(client_jars()),
+        factory=FACTORY,
+        url=broker.url,
+        routes=routes,
+        archive=folder / "archive",
+    )
+    file.write_text(text)
+    gateway = Gateway(load(file))
+    gateway.start()
+    until(lambda: all(state.connection.value == "connected" for state in gateway.states))
+    return gateway, f"lab-{run}"
+
+
+def until(done: Callable[[], bool]) -> None:
+    tick, deadline = threading.Event(), threading.Timer(30, lambda: None)
+    deadline.daemon = True
+    deadline.start()
+    while not done():
+        assert deadline.is_alive(), "it did not happen in time"
+        tick.wait(0.01)
+
+
+def test_names_go_to_ems_and_back_and_nothing_is_lost(
+    tmp_path: Path, shared_activemq: ActiveMq
+) -> None:
+    gateway, lab = start(
+        tmp_path,
+        shared_activemq,
+        """\
+  there:
+    from: {endpoint: lab, pattern: "in/{rest...}"}
+    to: {endpoint: ems, template: "X.{rest...}"}
+  back:
+    from: {endpoint: ems, pattern: "X.{rest...}"}
+    to: {endpoint: lab, template: "out/{rest...}"}
+""",
+    )
+    into = make_sink(MemorySettings(name="in", dialect="mqtt", broker=lab))
+    out = make_source(
+        MemorySettings(name="out", dialect="mqtt", broker=lab), [Subscription("out/#")]
+    )
+    into.open()
+    out.open()
+    odd = ["a", "v1.2", "", "a b", "a,b", "x?y=1", "größe", "%2E", "$x"]
+    sent = [f"in/{odd[n % len(odd)]}/{n}" for n in range(900)]
+    headers = Headers(mode=PERSISTENT)
+    into.send([Message(name, name.encode(), headers) for name in sent], lambda _: None)
+    crossing = [name for name in sent if not set(name) & set(",?")]  # ActiveMQ alters the others
+    arrived: list[Message] = []
+
+    def all_came() -> bool:
+        if (batch := out.receive(0.1)) is not None:
+            arrived.extend(batch.messages)
+            batch.settle([ACCEPTED] * len(batch.messages))
+        return len(arrived) >= len(crossing)
+
+    until(all_came)
+    assert gateway.stop(10)
+    assert [m.address for m in arrived] == [name.replace("in/", "out/", 1) for name in crossing]
+    assert [m.payload for m in arrived] == [name.encode() for name in crossing]
+    assert gateway.counters["there"].rules == {"name-altered": len(sent) - len(crossing)}
+    rows = Counter(
+        (row["route"], row["leg"])
+        for row in read_rows(tmp_path / "archive", datetime.now(tz=UTC).date())
+    )
+    assert rows["there", "received"] == rows["there", "delivered"] + rows["there", "dead"]
+    assert rows["back", "received"] == rows["back", "delivered"] == len(arrived)
+
+
+def test_a_selector_is_evaluated_by_the_jms_broker(
+    tmp_path: Path, shared_activemq: ActiveMq
+) -> None:
+    topic = f"S{uuid4().hex}"
+    gateway, lab = start(
+        tmp_path,
+        shared_activemq,
+        f"""\
+  urgent:
+    from: {{endpoint: ems, pattern: "{topic}.*", selector: "urgency = 'high'"}}
+    to: {{endpoint: lab}}
+""",
+    )
+    out = make_source(MemorySettings(name="out", dialect="mqtt", broker=lab), [Subscription("#")])
+    out.open()
+    sink = make_sink(shared_activemq.settings(name="feed"))
+    sink.open()
+    messages = [
+        Message(f"{topic}.{n}", b"", Headers(properties={"urgency": ("low", "high")[n % 2]}))
+        for n in range(10)
+    ]
+    sink.send(messages, lambda _: None)
+    until(lambda: gateway.counters["urgent"].delivered == 5)
+    sink.close()
+    assert gateway.stop(10)
+
+    assert gateway.counters["urgent"].received == 5
+    assert gateway.counters["urgent"].unselected == 0
