@@ -27,7 +27,7 @@ def across(flows: Sequence[Flow]) -> Iterator[Finding]:
     for one, other in _pairs(flows):
         number = other.site.number
         examined[other] += 1
-        if examined[other] > EXAMINED:
+        if examined[other] > EXAMINED or kept[number, "delivered-twice"] >= MOST:
             left[number] = other
             continue
         for finding in _judged(one, other):

@@ -12,6 +12,7 @@ from gateway.endpoints.base import Batch, Source
 from gateway.errors import EndpointError, SubjectError, TranslationError
 from gateway.model.message import PLAIN, Headers, Message
 from gateway.model.outcome import ACCEPTED
+from gateway.routing.headers import NO_RULES
 from gateway.routing.payload import convert
 from gateway.routing.retry import delay
 from gateway.routing.route import Route
@@ -23,6 +24,7 @@ from gateway.runtime.state import Connection, EndpointState
 
 log = logging.getLogger(__name__)
 WAIT = 0.25  # seconds that a stop may have to wait for a quiet source
+REMEMBERED = 10_000  # headers and hops, past which the memory starts anew
 OVERHEAD = 300  # bytes a message costs beside its payload while it waits
 OPTIONAL_FIELDS = tuple(
     name
@@ -58,6 +60,19 @@ class Surroundings:
     identities: Identities
 
 
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """What became of headers on the way of a hop, and the fields that could not cross.
+
+    It holds what it was made from, so that an identity is never another object's.
+    """
+
+    given: Headers
+    hop: Hop
+    made: Headers
+    lost: tuple[str, ...]
+
+
 class Pump:
     """The thread of one source endpoint; mutable, it keeps its flights.
 
@@ -78,6 +93,7 @@ class Pump:
         self._router = router
         self._around = around
         self._selective = any(route.selector is not None for route in router.routes)
+        self._adapted: dict[tuple[int, int], Adapted] = {}
         self._flying: set[Flight] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._pump, name=f"pump-{state.name}", daemon=True)
@@ -192,15 +208,12 @@ class Pump:
         return flight
 
     def _deliver(self, flight: Flight, lane: Lane, batch: Batch, group: list[Copy]) -> None:
-        adapted: dict[tuple[int, int], Headers] = {}
         sent: list[Copy] = []
         messages: list[Message] = []
         for copy in group:
             message, hop = batch.messages[copy.position], copy.hop
-            key = (id(message.headers), id(hop))
             try:
-                if (headers := adapted.get(key)) is None:
-                    headers = adapted[key] = self._adapt(message.headers, hop, lane)
+                headers = self._headers_for(message.headers, hop, lane)
                 payload = message.payload
                 if hop.target is not None and hop.target.conversion is not None:
                     payload = convert(payload, hop.target.conversion)
@@ -224,13 +237,29 @@ class Pump:
             )
         )
 
-    def _adapt(self, headers: Headers, hop: Hop, lane: Lane) -> Headers:
+    def _headers_for(self, headers: Headers, hop: Hop, lane: Lane) -> Headers:
         """Headers as the target gets them; what cannot cross is counted on the route.
+
+        Most messages of a source share their headers, so what became of them is remembered.
 
         Raises:
             TranslationError: a rule of the target makes a value that does not fit its field.
         """
-        headers = hop.rules.apply(headers, now())
+        key = (id(headers), id(hop))
+        known = self._adapted.get(key)
+        if known is None or known.given is not headers or known.hop is not hop:
+            known = self._adapt(headers, hop, lane)
+            if hop.rules is NO_RULES:  # rules may read the clock
+                if len(self._adapted) >= REMEMBERED:
+                    self._adapted.clear()
+                self._adapted[key] = known
+        if known.lost and hop.route is not None:
+            for field in known.lost:
+                self._around.counters[hop.route.name].lost(field)
+        return known.made
+
+    def _adapt(self, given: Headers, hop: Hop, lane: Lane) -> Adapted:
+        headers = hop.rules.apply(given, now())
         lost = [
             field
             for field in OPTIONAL_FIELDS
@@ -243,10 +272,7 @@ class Pump:
             except (SubjectError, TranslationError):
                 lost.append("reply_to")
                 headers = replace(headers, reply_to=None)
-        if hop.route is not None:
-            for field in lost:
-                self._around.counters[hop.route.name].lost(field)
-            if "origin" in lane.carries:
-                passed = (*headers.origin, f"{self._around.gateway}/{hop.route.name}")
-                headers = replace(headers, origin=passed)
-        return headers
+        if hop.route is not None and "origin" in lane.carries:
+            passed = (*headers.origin, f"{self._around.gateway}/{hop.route.name}")
+            headers = replace(headers, origin=passed)
+        return Adapted(given, hop, headers, tuple(lost))

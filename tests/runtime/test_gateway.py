@@ -327,3 +327,28 @@ def test_selector_headers_and_payload_rules_apply(tmp_path: Path) -> None:
     assert (message.headers.properties, message.headers.priority) == ({"room": "a"}, 7)
     assert gateway.counters["rules"].rules == {"payload": 1}
     assert gateway.counters["rules"].unselected == 1
+
+
+def test_fields_that_cannot_cross_are_counted_for_every_message(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    run = uuid4().hex
+    file.write_text(
+        f"""\
+endpoints:
+  from: {{kind: memory, dialect: mqtt, broker: from-{run}}}
+  to: {{kind: mqtt, host: 127.0.0.1, port: 1, version: "3.1.1", backoff_max: 0.5}}
+routes:
+  narrow: {{from: {{endpoint: from, pattern: "#"}}, to: {{endpoint: to}}}}
+"""
+    )
+    into = make_sink(MemorySettings(name="in", dialect="mqtt", broker=f"from-{run}"))
+    into.open()
+    gateway = Gateway(load(file))
+    gateway.start()
+    until(lambda: any(s.connection.value == "connected" for s in gateway.states))
+    headers = Headers(properties={"urgency": "high"}, priority=7)
+    into.send([Message("a", b"%d" % n, headers) for n in range(20)], lambda _: None)
+    until(lambda: sum(gateway.counters["narrow"].lost_fields.values()) >= 40)
+    gateway.stop(2)
+
+    assert gateway.counters["narrow"].lost_fields == {"properties": 20, "priority": 20}
