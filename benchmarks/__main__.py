@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-PROGRAMS = ("names", "table", "archive", "relay", "yami4", "jms", "smf")
+PROGRAMS = ("names", "table", "archive", "proofs", "relay", "through", "yami4", "jms", "smf")
 
 
 def main() -> None:

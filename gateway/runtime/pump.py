@@ -110,7 +110,10 @@ class Pump:
         return not self._thread.is_alive() and not self._flying
 
     def close(self) -> None:
+        """End the thread, then the source: a closed one may hand out again what is unsettled."""
         self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=4 * WAIT)  # unless a full lane holds it
         self._source.close()
         if self._thread.is_alive():
             self._thread.join(timeout=5)

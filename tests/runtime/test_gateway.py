@@ -351,4 +351,5 @@ routes:
     until(lambda: sum(gateway.counters["narrow"].lost_fields.values()) >= 40)
     gateway.stop(2)
 
+    assert gateway.counters["narrow"].received == 20
     assert gateway.counters["narrow"].lost_fields == {"properties": 20, "priority": 20}
