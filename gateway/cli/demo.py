@@ -39,7 +39,7 @@ def add_parsers(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exit status: 0 when everything arrived and the night adds up."""
     console = Console()
-    set_up_logging("warning", "text")
+    set_up_logging("error", "text")
     archive = args.archive or Path(tempfile.mkdtemp(prefix="gateway-demo-")) / "archive"
     with tempfile.TemporaryDirectory(prefix="gateway-demo-") as scratch:
         folder = Path(scratch)

@@ -53,7 +53,7 @@ class Flight:
             reason = rejected(hop.rule, hop.reason)
             self._rows.append(self._record.dead(copy, hop.address, reason, now()))
         if hop.route is not None:
-            self._counters[hop.route.name].set_aside(hop.rule)
+            self._set_aside(hop.route.name, hop.rule)
 
     def sent(self) -> None:
         """One more target owes an answer."""
@@ -86,10 +86,15 @@ class Flight:
                         rows.append(
                             self._record.dead(copies[i], messages[i].address, settlements[i], at)
                         )
-                        self._counters[hop.route.name].set_aside(settlements[i].rule)
+                        self._set_aside(hop.route.name, settlements[i].rule)
         with self._lock:
             self._rows += rows
         self.release()
+
+    def _set_aside(self, route: str, rule: str) -> None:
+        if self._counters[route].set_aside(rule):
+            kept = "in the archive" if self._archive else "nowhere: there is no archive"
+            log.warning("first dead letter, kept %s", kept, extra={"route": route, "rule": rule})
 
     def release(self) -> None:
         """Give one share back; the last one records the rows and then settles the source."""

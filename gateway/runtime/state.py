@@ -85,9 +85,11 @@ class RouteCounters:
         with self._lock:
             self.loops += 1
 
-    def set_aside(self, rule: str) -> None:
+    def set_aside(self, rule: str) -> bool:
+        """Count a dead letter; whether it is the first of its rule."""
         with self._lock:
             self.rules[rule] = self.rules.get(rule, 0) + 1
+            return self.rules[rule] == 1
 
     def lost(self, field: str) -> None:
         with self._lock:

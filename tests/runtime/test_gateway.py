@@ -129,7 +129,9 @@ def test_order_is_kept_and_nothing_is_lost(tmp_path: Path) -> None:
     assert len(bench.rows()) == 2 * len(payloads)
 
 
-def test_a_name_that_cannot_cross_is_a_dead_letter_and_its_neighbours_go_on(tmp_path: Path) -> None:
+def test_a_name_that_cannot_cross_is_a_dead_letter_and_its_neighbours_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     too_long = "orders/emea/" + "x" * 300
     with running(tmp_path) as bench:
         bench.send(
@@ -139,6 +141,7 @@ def test_a_name_that_cannot_cross_is_a_dead_letter_and_its_neighbours_go_on(tmp_
         until(lambda: bench.gateway.counters["orders"].dead == 1)
 
     assert [message.payload for message in taken] == [b"1", b"3"]
+    assert "first dead letter, kept in the archive" in caplog.text
     (dead,) = [row for row in bench.rows() if row["leg"] == "dead"]
     assert (dead["name"], dead["payload"], dead["outcome"]) == (too_long, b"2", "rejected")
     assert dead["rule"]
