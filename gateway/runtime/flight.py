@@ -54,6 +54,8 @@ class Flight:
             self._rows.append(self._record.dead(copy, hop.address, reason, now()))
         if hop.route is not None:
             self._set_aside(hop.route.name, hop.rule)
+        elif self._archive is None:  # no route counts it and no row keeps it
+            log.warning("a message is lost: %s", hop.rule)
 
     def sent(self) -> None:
         """One more target owes an answer."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gateway.endpoints.base import Sink
-from gateway.errors import EndpointError, NotConnectedError
+from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement
 from gateway.routing.retry import delay
@@ -125,7 +125,7 @@ class Lane:
             self._sink.send(
                 item.messages(), lambda settlements: self._answered(number, attempt, settlements)
             )
-        except EndpointError as error:
+        except GatewayError as error:
             self._break(error)
 
     def _answered(self, number: int, attempt: int, settlements: Sequence[Settlement]) -> None:
@@ -148,7 +148,7 @@ class Lane:
         else:
             item.parcel.done([each for each in item.final if each is not None], item.attempts)
 
-    def _break(self, error: EndpointError) -> None:
+    def _break(self, error: GatewayError) -> None:
         with self._changed:
             if not self._up:
                 return
@@ -164,7 +164,7 @@ class Lane:
             self._state.connection = Connection.CONNECTING
             try:
                 self._sink.open()
-            except EndpointError as error:
+            except GatewayError as error:
                 self._state.lost(error)
                 if not error.retryable:
                     attempt = 99  # a refusal: ask again at the longest pause, loudly each time
@@ -192,7 +192,7 @@ class Lane:
         try:
             if self._up:
                 self._sink.send((), _ignore)
-        except EndpointError as error:
+        except GatewayError as error:
             self._break(error)
         finally:
             self._send_lock.release()

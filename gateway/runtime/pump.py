@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gateway.endpoints.base import Batch, Source
-from gateway.errors import EndpointError, SubjectError, TranslationError
+from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.model.message import PLAIN, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.headers import NO_RULES
@@ -127,7 +127,7 @@ class Pump:
                     self._state.connected()
                     attempt = 0
                 batch = self._source.receive(WAIT)
-            except EndpointError as error:
+            except GatewayError as error:
                 self._state.lost(error)
                 attempt = attempt + 1 if error.retryable else 99  # a refusal: the longest pause
                 self._stop.wait(delay(attempt, *self._backoff, random.random()))  # noqa: S311

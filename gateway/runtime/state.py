@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from enum import Enum
 
-from gateway.errors import EndpointError
+from gateway.errors import GatewayError
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class EndpointState:
         self.reconnects += bool(again)
         log.info("connected", extra={"endpoint": self.name, "side": self.side})
 
-    def lost(self, error: EndpointError) -> None:
+    def lost(self, error: GatewayError) -> None:
         self.connection = Connection.LOST if error.retryable else Connection.REFUSED
         said = str(error)
         if said != self.reason or not error.retryable:

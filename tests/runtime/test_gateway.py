@@ -11,9 +11,11 @@ import pytest
 
 from gateway.archive.reader import read_rows
 from gateway.config.load import load
-from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.base import Batch, Sink, Source, Subscription
+from gateway.endpoints.memory import MemorySource
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings import MemorySettings
+from gateway.errors import WireError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.runtime.supervisor import Gateway
@@ -356,3 +358,30 @@ routes:
 
     assert gateway.counters["narrow"].received == 20
     assert gateway.counters["narrow"].lost_fields == {"properties": 20, "priority": 20}
+
+
+def test_a_broker_that_breaks_its_protocol_does_not_end_the_pump(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = iter([WireError("the peer broke its protocol")])
+    receive = MemorySource.receive
+
+    def broken(source: MemorySource, timeout: float) -> Batch | None:
+        for fault in faults:
+            raise fault
+        return receive(source, timeout)
+
+    file = tmp_path / "gateway.yaml"
+    run = uuid4().hex
+    text = CONFIG.format(run=run, archive=tmp_path / "archive")
+    file.write_text(text.replace("dialect: mqtt,", "dialect: mqtt, backoff_max: 0.02,"))
+    monkeypatch.setattr(MemorySource, "receive", broken)
+    into = make_sink(MemorySettings(name="in", dialect="mqtt", broker=f"plant-{run}"))
+    into.open()
+    gateway = Gateway(load(file))
+    gateway.start()
+    until(lambda: all(s.connection.value == "connected" for s in gateway.states))
+    into.send([Message("orders/emea/a", b"x")], lambda _: None)
+    until(lambda: gateway.counters["orders"].delivered >= 1)
+
+    assert gateway.stop(5)
