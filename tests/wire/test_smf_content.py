@@ -126,6 +126,8 @@ def test_a_destination_is_its_name() -> None:
         pytest.param("2b000000 08 1c0361".replace(" ", ""), "no value", id="odd-map"),
         pytest.param("000200", "1 bytes behind", id="more-behind"),
         pytest.param("1006000000", "ends outside", id="short-float"),
+        pytest.param("1406ffffffff", "0xffffffff is no character", id="past-unicode"),
+        pytest.param("1404d800", "0xd800 is no character", id="surrogate"),
         pytest.param("2f00000005" * 1, "", id="empty-stream-is-fine"),
     ],
 )
@@ -144,6 +146,16 @@ def test_containers_nested_too_deep_are_refused() -> None:
 
     with pytest.raises(WireError, match="more than 32 containers"):
         decode_value(data)
+
+
+def test_a_character_is_text() -> None:
+    assert decode_value(bytes.fromhex("140400e9")) == "é"
+
+
+@pytest.mark.parametrize("size", [0, 4, 11])
+def test_a_message_without_a_whole_header_is_refused(size: int) -> None:
+    with pytest.raises(WireError, match=f"a message of {size} bytes"):
+        parameters_of(b"\x03" * size)
 
 
 @given(st.binary(max_size=120))

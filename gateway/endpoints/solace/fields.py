@@ -23,4 +23,5 @@ OWN: Final = frozenset(
 )
 
 PARTITION_KEY: Final = "JMSXGroupID"
-UNDECODED: Final = "solace.undecoded"  # property: the payload is a whole message, as it came
+UNDECODED: Final = "solace.undecoded"  # why the payload is a whole message, as it came
+TOPIC: Final = "solace.topic"  # the topic of such a message, when it could be read

@@ -26,6 +26,7 @@ _V = TypeVar("_V")
 
 _MOST_KEPT = 1_024
 _LONGEST_KEPT = 512  # bytes of a header or of metadata worth remembering
+_MOMENTS = range(-(2**63), 2**63)  # microseconds that have a place in an archive
 
 
 class Reader:
@@ -39,19 +40,23 @@ class Reader:
     def read(self, frame: bytes, now: int) -> Message:
         """A message for what arrived at `now` (microseconds); one that is malformed comes whole.
 
+        That one has no address, which no route takes: it becomes a dead letter with its bytes,
+        with what is wrong with it and, if that much could be read, its topic in its properties.
         `now` is only looked at for a message that says how long it lives and not until when.
         """
         try:
             return self._read(frame, now)
-        except WireError:
-            properties = MappingProxyType({fields.UNDECODED: True})
-            return Message("", frame, Headers(properties=properties))
+        except WireError as error:
+            said = {fields.UNDECODED: str(error), **_topic_of(frame)}
+            return Message("", frame, Headers(properties=MappingProxyType(said)))
 
     def _read(self, frame: bytes, now: int) -> Message:
         parameters = parameters_of(frame)
         heading = self._headings.get(parameters)
         if heading is None:
             heading = decode_heading(parameters)
+            if not heading.topic:
+                raise WireError("smf: a message whose topic is empty")
             if not frame[0] & GUARANTEED:  # the ids of those make every header another
                 _keep(self._headings, parameters, heading, len(parameters))
         payload, metadata = split_body(frame, heading)
@@ -67,10 +72,22 @@ class Reader:
         return Message(heading.topic, _payload(payload, described), headers)
 
 
+def undecoded(message: Message) -> Value:
+    """What kept a message from being read; None when it was."""
+    return None if message.address else message.headers.properties.get(fields.UNDECODED)
+
+
 def mark_redelivered(message: Message) -> Message:
     if message.headers.redelivered:
         return message
     return replace(message, headers=replace(message.headers, redelivered=True))
+
+
+def _topic_of(frame: bytes) -> dict[str, Value]:
+    try:
+        return {fields.TOPIC: decode_heading(parameters_of(frame)).topic}
+    except WireError:
+        return {}
 
 
 def _keep(known: dict[_K, _V], key: _K, value: _V, size: int) -> None:
@@ -95,7 +112,7 @@ def _headers(heading: Heading, described: Described, now: int) -> Headers:
         redelivered=heading.redelivered,
         priority=_priority(heading.priority, own),
         expiry=_expiry(heading, header, own, now),
-        time=_whole(own.get(fields.TIME)) or _micro(header.get("ts")),
+        time=_moment(own.get(fields.TIME), 1) or _moment(header.get("ts"), fields.MILLI),
         content_type=_text(header.get("ct")),
         correlation_id=_correlation(header.get("ci"), own),
         reply_to=_text(own.get(fields.REPLY_TO)) or _text(header.get("rt")),
@@ -122,9 +139,9 @@ def _priority(sent: int, own: Mapping[str, Value]) -> int | None:
 def _expiry(
     heading: Heading, header: Mapping[str, Value], own: Mapping[str, Value], now: int
 ) -> int | None:
-    exact = _whole(own.get(fields.EXPIRY)) or _micro(header.get("ex"))
+    exact = _moment(own.get(fields.EXPIRY), 1) or _moment(header.get("ex"), fields.MILLI)
     if exact is None and heading.time_to_live:
-        return now + heading.time_to_live * fields.MILLI
+        return _moment(now + heading.time_to_live * fields.MILLI, 1)
     return exact
 
 
@@ -153,13 +170,11 @@ def _properties(sent: Mapping[str, Value], own: Mapping[str, Value]) -> Mapping[
     return MappingProxyType(found) if found else NO_PROPERTIES
 
 
-def _micro(value: Value) -> int | None:
-    whole = _whole(value)
-    return whole * fields.MILLI if whole else None
-
-
-def _whole(value: Value) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _moment(value: Value, unit: int) -> int | None:
+    """`value` units of as many microseconds; None for 0, and for what is no time at all."""
+    if not isinstance(value, int) or isinstance(value, bool) or not value:
+        return None
+    return value * unit if value * unit in _MOMENTS else None
 
 
 def _text(value: Value) -> str | None:

@@ -15,12 +15,16 @@ MAX_LEVELS: Final = 128
 MAX_QUEUE: Final = 200
 _NOT_IN_QUEUES: Final = "'<>*?&;"
 _SHARED: Final = "#share/"
+_INBOXES: Final = "#P2P"  # the first level of names that clients and queues have to themselves
+_NOT_OURS: Final = ("inbox", "belongs to one client or queue")
 
 
 @lru_cache(maxsize=65_536)
 def refuse_topic(topic: str) -> Settlement | None:
     """Why nothing can be published to `topic`, or None; a wildcard character is a plain one."""
     rule, reason = find_fault(topic)
+    if topic.partition("/")[0] == _INBOXES:
+        rule, reason = _NOT_OURS
     return rejected(rule, f"solace: topic {topic[:300]!r}: {reason}") if rule else None
 
 
@@ -55,8 +59,8 @@ def find_pattern_fault(pattern: str) -> tuple[str, str]:
         return "empty-level", "has an empty level"
     if any("*" in level[:-1] for level in levels):
         return "wildcard", "`*` stands alone or at the end of a level"
-    if levels[0] == "#P2P":
-        return "p2p", "belongs to one client or queue"
+    if levels[0] == _INBOXES:
+        return _NOT_OURS
     return "", ""
 
 

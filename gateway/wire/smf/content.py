@@ -70,6 +70,9 @@ def lost_before(frame: bytes) -> bool:
 
 
 def body_start(frame: bytes) -> int:
+    """Raises: WireError: these are too few bytes for a message."""
+    if len(frame) < HEADER_SIZE:
+        raise WireError(f"smf: a message of {len(frame)} bytes, its header alone has {HEADER_SIZE}")
     start: int = _U32.unpack_from(frame, 4)[0]
     return start
 
@@ -109,6 +112,7 @@ def decode_heading(parameters: bytes) -> Heading:
 
 
 def parameters_of(frame: bytes) -> bytes:
+    """Raises: WireError: as `body_start`."""
     return frame[HEADER_SIZE : body_start(frame)]
 
 

@@ -20,6 +20,8 @@ DEEPEST: Final = 32  # containers within each other
 
 _F32, _F64 = Struct(">f"), Struct(">d")
 _I64_MAX: Final = 2**63 - 1
+_CHARACTERS: Final = range(0x110000)
+_SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def decode_value(data: bytes) -> Value:
@@ -126,8 +128,14 @@ def _scalar(kind: int, value: bytes) -> Value:  # noqa: PLR0911  # one return fo
             unpacked: float = (_F32 if len(value) == _F32.size else _F64).unpack(value)[0]
             return unpacked
         case 5:  # CHARACTER
-            return chr(int.from_bytes(value, "big"))
+            return _character(int.from_bytes(value, "big"))
         case 8:  # DESTINATION: a type byte, the name and its NUL
             return value[1:].partition(b"\0")[0].decode()
         case _:
             raise WireError(f"smf: structured data of type {kind} is not known")
+
+
+def _character(code: int) -> str:
+    if code in _CHARACTERS and code not in _SURROGATES:
+        return chr(code)
+    raise WireError(f"smf: {code:#x} is no character")
