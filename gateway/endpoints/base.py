@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
@@ -75,3 +75,14 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Wait for nothing, release everything. Never raises; safe to call twice."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A source or sink that tells more of its work: by word, how often it happened so far.
+
+    The words stay the same as long as it lives; any thread may read them.
+    """
+
+    @property
+    def counts(self) -> Mapping[str, int]: ...

@@ -253,6 +253,84 @@ def test_what_was_not_answered_goes_out_again_unchanged(system: Restartable) -> 
         assert [m.payload for m in collect(source, 100)] == [b"%d" % i for i in range(100)]
 
 
+def test_unanswered_messages_keep_their_topics_and_payloads(system: Restartable) -> None:
+    """The same prepared message has been given other ones since."""
+    system.broker.faults.mute_acks = True
+    sent = [
+        say(f"a/{n % 7}/{'x' * (n % 90)}", b"%d" % n * (1 if n % 3 else 500)) for n in range(120)
+    ] + [Message(f"a/text/{n}", f"é{n}", GUARANTEED) for n in range(60)]
+    source = system.source("a/>")
+    with opened(source):
+        pass
+    answer = Answer()
+    with opened(sink := system.sink(reconnect_attempts=30, reconnect_wait=0.1)):
+        sink.send(sent, answer)
+        system.stop()
+        system.broker.faults.mute_acks = False
+        system.broker.state.vpns["default"].publishers.clear()  # the names of flows are forgotten
+        queue = system.broker.state.vpns["default"].queues[system.queue.encode()]
+        queue.remove([number for number, _ in queue.contents()])  # and so is what has come
+        system.start()
+
+        assert answer.wait() == [ACCEPTED] * len(sent)
+    with opened(source):
+        got = collect(source, len(sent))
+    assert [(m.address, m.payload) for m in got] == [(m.address, m.payload) for m in sent]
+
+
+def test_a_message_past_the_brokers_own_limit_ends_no_other() -> None:
+    """The library refuses it without a receipt; it would refuse it for ever."""
+    with restartable(BrokerOptions(max_message=100_000)) as system:
+        source, sink = system.source("a/>"), system.sink()
+        with opened(source, sink):
+            before, wrong, after = send(sink, say("a/1"), say("a/2", b"x" * 200_000), say("a/3"))
+            got = collect(source, 2)
+
+    assert (before, after) == (ACCEPTED, ACCEPTED)
+    assert (wrong.outcome, wrong.rule) == (Outcome.REJECTED, "message-bytes")
+    assert [message.address for message in got] == ["a/1", "a/3"]
+
+
+def test_the_next_host_of_the_list_takes_over() -> None:
+    """Queues are not replicated here: this is about who is asked, and in which order."""
+    with restartable() as first, restartable() as second:
+        url = f"{first.broker.url},{second.broker.url}"
+        source, sink = second.source("a/>", url=url), second.sink(url=url)
+        with opened(source, sink):
+            assert len(first.broker.clients()) == 2
+            first.stop()
+            wait_for_loss(source)
+            reopen(source)
+            reopen(sink)
+            assert len(second.broker.clients()) == 2
+            assert send(sink, say("a/x", b"1")) == [ACCEPTED]
+            assert [message.payload for message in collect(source, 1)] == [b"1"]
+
+
+def test_a_first_host_that_is_away_is_passed_over(system: Restartable) -> None:
+    with restartable() as away:
+        url = f"{away.broker.url},{system.broker.url}"
+    source, sink = system.source("a/>", url=url), system.sink(url=url)
+    with opened(source, sink):
+        assert send(sink, say("a/x")) == [ACCEPTED]
+        assert len(collect(source, 1)) == 1
+
+
+def test_readers_of_a_shared_direct_subscription_lose_nothing_when_one_leaves(
+    system: Restartable,
+) -> None:
+    settings: dict[str, Any] = {"guaranteed": False, "share": "group"}
+    stays, leaves = (system.source("a/>", **settings) for _ in range(2))
+    with opened(stays, sink := system.sink()):
+        with opened(leaves):
+            send(sink, *(Message("a/x", b"%d" % i) for i in range(10)))
+            assert len(collect(leaves, 5)) == len(collect(stays, 5)) == 5
+        wait_for(lambda: len(system.broker.clients()) == 2, "one has gone")
+        send(sink, *(Message("a/x", b"%d" % i) for i in range(10)))
+
+        assert len(collect(stays, 10)) == 10
+
+
 def test_the_library_can_reconnect_by_itself(system: Restartable) -> None:
     settings: dict[str, Any] = {"reconnect_attempts": 50, "reconnect_wait": 0.1}
     source, sink = system.source("a/>", **settings), system.sink(**settings)

@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 from gateway.endpoints.base import Sink, Source
 from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
+from gateway.wire.smf.frames import Protocol, encode_frame
+from gateway.wire.smf.parameters import SUMMARY, TOPIC, encode_parameter
+from gateway.wire.smf.sdt import encode_value
 from tests.endpoints.exchange import collect, opened, send
 from tests.endpoints.solace_system import GUARANTEED, Restartable, restartable
+from tests.wire.smf_dumps import dump
 
 from gateway.endpoints.solace.inbound import Reader  # isort: skip  # needs the library
 from gateway.endpoints.solace.fields import UNDECODED  # isort: skip
@@ -148,7 +152,88 @@ def test_bytes_that_are_no_message_come_whole() -> None:
     got = Reader().read(b"\x0b\x8d\0\xff\0\0\0\x0c\0\0\0\x0c", NOW)
 
     assert got.payload == b"\x0b\x8d\0\xff\0\0\0\x0c\0\0\0\x0c"
-    assert got.headers.properties == {UNDECODED: True}
+    assert got.address == ""
+    assert got.headers.properties == {UNDECODED: "smf: a message without a topic"}
+
+
+MAP_WITH_ALL = dump(18)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(st.integers(12, len(MAP_WITH_ALL) - 1), st.integers(0, 255)), max_size=6),
+    st.integers(0, len(MAP_WITH_ALL)),
+)
+def test_no_bytes_end_the_reader(changes: list[tuple[int, int]], size: int) -> None:
+    frame = bytearray(MAP_WITH_ALL)
+    for place, value in changes:
+        frame[place] = value
+    for data in (bytes(frame), bytes(frame[:size])):
+        got = Reader().read(data, NOW)
+
+        assert got.address or got.payload == data
+        assert (UNDECODED in got.headers.properties) is not bool(got.address)
+
+
+def described(header: Mapping[str, Value], properties: Mapping[str, Value]) -> bytes:
+    """A message to `a/b` with this header map and these properties."""
+    stream = encode_value([b"\x80\0", {"h": header, "p": properties}])
+    metadata = b"\1" + len(stream).to_bytes(4, "big") + stream
+    summary = bytes((0x22, 2, 0x43)) + len(metadata).to_bytes(2, "big")
+    parameters = encode_parameter(TOPIC, b"a/b\0") + encode_parameter(SUMMARY, summary)
+    return encode_frame(Protocol.MESSAGE, parameters, b"ok" + metadata)
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**64 - 1, "soon", True, 0, 1.5])
+def test_a_time_that_has_no_place_is_left_out(value: Value) -> None:
+    """It would be no number of microseconds in 64 bits, which is what an archive takes."""
+    own: dict[str, Value] = {"gateway-time": value if value in {0, 1.5, "soon", True} else 2**63}
+    got = Reader().read(described({"ts": value, "ex": value}, own), NOW)
+
+    assert got.address == "a/b"
+    assert (got.headers.time, got.headers.expiry) == (None, None)
+
+
+def test_headers_that_say_the_same_share_a_prepared_message(
+    pair: tuple[Source, Sink],
+) -> None:
+    """Routes give each name headers of its own, which are equal for the most part."""
+    messages = [
+        Message(f"a/{n}", b"%d" % n, replace(GUARANTEED, origin=("g/r",), properties={"n": n % 3}))
+        for n in range(1_000)
+    ]
+
+    assert crossed(pair, *messages) == messages
+
+
+def test_a_shared_prepared_message_says_what_is_its_own(pair: tuple[Source, Sink]) -> None:
+    """Ids and times are exchanged like payloads; a refusal in between leaves nothing behind."""
+    source, sink = pair
+    times = [None, 0, 1, 1_000, 1_001, 2_000, -1]
+    own = [
+        replace(GUARANTEED, correlation_id=f"c{n}" if n % 3 else None, time=times[n % 7])
+        for n in range(21)
+    ]
+    named = [replace(each, source_id=f"id{n}") for n, each in enumerate(own)]
+    messages = [
+        Message("a/x", payload, headers)
+        for headers in (*own, *named, *own)
+        for payload in (b"x", "x", b"y")
+    ]
+    wrong = [
+        Message("a/x", b"", replace(headers, correlation_id="wrong", source_id="\0"))
+        for headers in own
+    ]
+    mixed = [each for two in zip(messages, wrong * 9, strict=True) for each in two]
+    answers = send(sink, *mixed)
+    got = collect(source, len(messages))
+
+    assert answers[::2] == [ACCEPTED] * len(messages)
+    assert {answer.rule for answer in answers[1::2]} == {"nul"}
+    assert [replace(m, headers=replace(m.headers, time=None)) for m in got] == [
+        replace(m, headers=replace(m.headers, time=None)) for m in messages
+    ]
+    assert [m.headers.time or 0 for m in got] == [m.headers.time or 0 for m in messages]
 
 
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)

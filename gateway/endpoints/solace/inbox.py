@@ -13,19 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from gateway.errors import GatewayError
 
-OVERHEAD: Final = 1_024  # bytes a message takes beside its own, the library's share included
+OVERHEAD: Final = 1_024  # bytes a message takes beside its own, once it has become values too
 
 
 @dataclass(slots=True, eq=False)
 class Arrival:
-    """One message: its bytes, and what the library wants back when it is settled."""
+    """One message: its bytes, and what the library wants to hear when it is settled."""
 
     frame: bytes
-    native: Any  # the driver's message; None for direct ones, which nobody acknowledges
+    message_id: int  # 0 for direct ones, which nobody acknowledges
     at: int  # microseconds
     number: int = 0
     again: bool = False

@@ -1,89 +1,156 @@
 """Canonical messages to the library's; one prepared message is sent again and again.
 
 Building a message costs as much as sending three. So a prepared one is kept for each value of
-headers, and only its payload is exchanged; that is safe because the library copies it in `publish`.
+headers, and only its payload is exchanged; that is safe because the library keeps what it still
+needs of a message when it sends it.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from solace.messaging.config.solace_properties import message_properties as keys
 from solace.messaging.errors.pubsubplus_client_error import PubSubPlusClientError
 
 from gateway.endpoints.solace import fields
-from gateway.endpoints.solace.names import find_fault
-from gateway.endpoints.solace.native import Native
+from gateway.endpoints.solace.native import Mode, Native, Pointer, pointer_of
+from gateway.endpoints.solace.properties import Now, encoded, meaning, plain, properties_of, said
 from gateway.endpoints.solace.refusals import explain
 from gateway.errors import TranslationError
-from gateway.model.message import DeliveryMode, Headers, Message, Value
+from gateway.model.message import DeliveryMode, Headers, Message, Payload
 
 _MOST_KEPT: Final = 256
-_INTEGERS: Final = range(-(2**63), 2**64)
-_LONGEST_LIFE: Final = 315_360_000_000  # milliseconds; past it no limit is set
-_SETTINGS: Final = "solace."  # the library takes names below it for its own settings
+_MOST_KNOWN: Final = 16_384
+_LARGE: Final = 65_536  # bytes of a payload that a prepared message does not keep
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-
-Now = Callable[[], int]
 
 
 class Writer:
     """Mutable: it keeps prepared messages. Only one thread may use it at a time."""
 
-    def __init__(self, builder: Any, native: Native, now: Now, partition_level: int) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        builder: Any,  # noqa: ANN401  # the driver's
+        native: Native,
+        now: Now,
+        *,
+        partition_level: int,
+        guaranteed: bool,
+    ) -> None:
         self._builder, self._native, self._now = builder, native, now
-        self._partition_level = partition_level
-        self._prepared: dict[tuple[int, str, bool], tuple[Headers, Any]] = {}
+        self._partition_level, self._guaranteed = partition_level, guaranteed
+        self._prepared: dict[tuple[Hashable, str, bool], Any] = {}  # by what the headers say
+        self._known: dict[tuple[int, str, bool], tuple[Headers, Pointer]] = {}  # and by identity
         self._latest: Headers | None = None  # of the latest payload of bytes, without a key
-        self._latest_prepared: Any = None
-        self._latest_pointer: Any = None
+        self._latest_pointer = Pointer()
+        self._spent: Any = None  # the latest message that is not kept
+        self._large: Pointer | None = None  # the latest kept one, when its payload takes room
 
-    def write(self, message: Message) -> Any:  # noqa: ANN401  # the driver's message
-        """A message to publish before the next call.
+    def write(self, message: Message) -> Pointer:
+        """A message to send before the next call, which takes its payload away.
 
         Raises:
             TranslationError: a field or the payload cannot be said in SMF.
         """
         payload, headers = message.payload, message.headers
+        if self._spent is not None or self._large is not None:
+            self._tidy()
+        if payload.__class__ is bytes and len(payload) > _LARGE:
+            return self._written(message)
         if headers is self._latest and payload.__class__ is bytes:
             self._native.set_bytes(self._latest_pointer, payload)
-            return self._latest_prepared
-        key = self._key(message)
+            return self._latest_pointer
+        return self._written(message)
+
+    def _written(self, message: Message) -> Pointer:
+        payload, headers, key = message.payload, message.headers, self._key(message)
+        self._latest = None  # a refusal may come when its message has changed a little
+        pointer = self._filled(payload, headers, key)
+        self._tell_apart(pointer, headers)
+        if len(payload) > _LARGE and self._spent is None:
+            self._large = pointer
+        if payload.__class__ is bytes and not self._partition_level and self._spent is None:
+            self._latest, self._latest_pointer = headers, pointer
+        return pointer
+
+    def _filled(self, payload: Payload, headers: Headers, key: str) -> Pointer:
+        """A message with these headers, but for what `_tell_apart` adds, and the payload."""
         match payload:
             case bytes():
-                prepared = self._prepare(headers, key, is_text=False)
-                pointer = self._native.pointer(prepared)
+                pointer = self._prepare(headers, key, is_text=False)
                 self._native.set_bytes(pointer, payload)
-                if not self._partition_level and headers.expiry is None:
-                    self._latest = headers
-                    self._latest_prepared, self._latest_pointer = prepared, pointer
-                return prepared
             case str() if "\0" not in payload:
-                prepared = self._prepare(headers, key, is_text=True)
-                self._native.set_text(prepared, _said(payload, "payload"))
-                return prepared
+                pointer = self._prepare(headers, key, is_text=True)
+                self._native.set_text(pointer, said(payload, "payload"))
             case str():
-                content = bytearray(_encoded(payload, "payload"))
-                return self._build(content, headers, key, {fields.PAYLOAD: "text"})
+                content = bytearray(encoded(payload, "payload"))
+                pointer = self._once(content, headers, key, {fields.PAYLOAD: "text"})
             case _:
-                return self._build(_plain(payload, "payload"), headers, key)
+                pointer = self._once(plain(payload, "payload"), headers, key)
+        return pointer
 
-    def _prepare(self, headers: Headers, key: str, *, is_text: bool) -> Any:  # noqa: ANN401
+    def _tell_apart(self, pointer: Pointer, headers: Headers) -> None:
+        """The fields that every message of some systems has a value of its own for."""
+        if isinstance(headers.correlation_id, str):
+            self._native.set_correlation(pointer, said(headers.correlation_id, "correlation id"))
+        if headers.source_id is not None:
+            self._native.set_message_id(pointer, said(headers.source_id, "message id"))
+        if headers.time is not None:
+            self._native.set_time(pointer, headers.time // fields.MILLI)
+
+    def _tidy(self) -> None:
+        """Give back what the latest message needed, which has been sent by now."""
+        spent, self._spent = self._spent, None
+        if spent is not None:
+            self._native.release(spent)
+        large, self._large = self._large, None
+        if large is not None:
+            self._native.set_bytes(large, b"")
+
+    def _prepare(self, headers: Headers, key: str, *, is_text: bool) -> Pointer:
         """A message with these headers, made now or before; its payload is to be exchanged."""
+        if headers.expiry is not None:  # what is left of a life is another every time
+            return self._once(_placeholder(is_text), headers, key)
         place = (id(headers), key, is_text)
-        known = self._prepared.get(place)
+        known = self._known.get(place)
         if known is not None and known[0] is headers:
             return known[1]
-        prepared = self._build("" if is_text else bytearray(b"-"), headers, key)
-        if headers.expiry is None:  # what is left of a life is another every time
+        pointer = pointer_of(self._prepared_for(headers, key, is_text=is_text))
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[place] = headers, pointer
+        return pointer
+
+    def _prepared_for(self, headers: Headers, key: str, *, is_text: bool) -> Any:  # noqa: ANN401
+        """Routes give each name headers of its own, and most of those say the same."""
+        place = (meaning(headers), key, is_text)
+        prepared = self._prepared.get(place)
+        if prepared is None:
             if len(self._prepared) >= _MOST_KEPT:
-                self._prepared.clear()
-            self._prepared[place] = headers, prepared
+                self._forget()
+            prepared = self._build(_placeholder(is_text), headers, key)
+            self._prepared[place] = prepared
         return prepared
+
+    def _forget(self) -> None:
+        for prepared in self._prepared.values():
+            self._native.release(prepared)
+        self._prepared.clear()
+        self._known.clear()
+        self._latest = None
+
+    def _once(
+        self,
+        payload: str | bytearray | dict[str, Any],
+        headers: Headers,
+        key: str,
+        more: Mapping[str, str] = NOTHING,
+    ) -> Pointer:
+        self._spent = self._build(payload, headers, key, more)
+        return pointer_of(self._spent)
 
     def _build(
         self,
@@ -92,16 +159,17 @@ class Writer:
         key: str,
         more: Mapping[str, str] = NOTHING,
     ) -> Any:  # noqa: ANN401
-        properties = self._properties(headers, key)
+        properties = properties_of(headers, key, self._now)
         properties.update(more)
         try:
             built = self._builder.build(payload, properties)
         except (PubSubPlusClientError, ValueError, ctypes.ArgumentError) as error:
             raise TranslationError("solace", "message", "library", explain(error)) from error
+        pointer = pointer_of(built)
         if headers.reply_to and fields.REPLY_TO not in properties:
-            self._native.set_reply_to(built, headers.reply_to)
-        if headers.time is not None:
-            self._native.set_time(built, headers.time // fields.MILLI)
+            self._native.set_reply_to(pointer, headers.reply_to)
+        is_direct = headers.mode is DeliveryMode.AT_MOST_ONCE or not self._guaranteed
+        self._native.set_mode(pointer, Mode.DIRECT if is_direct else Mode.PERSISTENT)
         return built
 
     def _key(self, message: Message) -> str:
@@ -111,106 +179,6 @@ class Writer:
         levels = message.address.split("/")
         return levels[self._partition_level - 1] if len(levels) >= self._partition_level else ""
 
-    def _properties(self, headers: Headers, key: str) -> dict[str, Any]:
-        """The library's settings and the user's properties, in the one mapping it wants."""
-        found = _own(headers)
-        plain = {
-            _said(name, "name in properties"): _convert(value, "properties")
-            for name, value in headers.properties.items()
-        }
-        hidden = {name: value for name, value in plain.items() if _is_misread(name)}
-        found.update((name, value) for name, value in plain.items() if name not in hidden)
-        if hidden:
-            found[fields.PROPERTIES] = [[name, value] for name, value in hidden.items()]
-        if key:
-            found[fields.PARTITION_KEY] = key
-        if headers.priority is not None:
-            found[keys.PRIORITY] = headers.priority
-        if headers.content_type is not None:
-            found[keys.HTTP_CONTENT_TYPE] = _said(headers.content_type, "content type")
-        if isinstance(headers.correlation_id, str):
-            found[keys.CORRELATION_ID] = _said(headers.correlation_id, "correlation id")
-        if headers.source_id is not None:
-            found[keys.APPLICATION_MESSAGE_ID] = _said(headers.source_id, "message id")
-        if headers.expiry is not None:
-            self._limit_life(found, headers.expiry, headers.mode)
-        return found
 
-    def _limit_life(self, found: dict[str, Any], expiry: int, mode: DeliveryMode) -> None:
-        left = (expiry - self._now()) // fields.MILLI
-        if left <= 0:
-            raise TranslationError("solace", "expiry", "expired", "the message has expired")
-        found[keys.PERSISTENT_EXPIRATION] = expiry // fields.MILLI
-        if expiry % fields.MILLI:
-            found[fields.EXPIRY] = expiry
-        if mode is not DeliveryMode.AT_MOST_ONCE and left <= _LONGEST_LIFE:
-            found[keys.PERSISTENT_TIME_TO_LIVE] = left
-
-
-def _own(headers: Headers) -> dict[str, Any]:
-    """The properties for what SMF has no field for."""
-    found: dict[str, Any] = {}
-    if headers.mode is DeliveryMode.EXACTLY_ONCE:
-        found[fields.MODE] = int(headers.mode)
-    if headers.retained:
-        found[fields.RETAINED] = True
-    if headers.priority == fields.DEFAULT_PRIORITY:
-        found[fields.PRIORITY] = headers.priority
-    if headers.time is not None and (headers.time <= 0 or headers.time % fields.MILLI):
-        found[fields.TIME] = headers.time
-    if isinstance(headers.correlation_id, bytes):
-        found[fields.CORRELATION] = bytearray(headers.correlation_id)
-    if headers.origin:
-        found[fields.ORIGIN] = [_said(each, "origin") for each in headers.origin]
-    if headers.reply_to and find_fault(headers.reply_to)[0]:
-        found[fields.REPLY_TO] = _said(headers.reply_to, "reply-to")
-    return found
-
-
-def _is_misread(name: str) -> bool:
-    return not name or name.startswith(_SETTINGS) or name in fields.OWN
-
-
-def _said(text: str, what: str) -> str:
-    """`text`, when a C string in UTF-8 can hold it."""
-    if "\0" in text:
-        raise TranslationError("solace", text, "nul", f"the {what} would be cut at its NUL")
-    _encoded(text, what)
-    return text
-
-
-def _encoded(text: str, what: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise TranslationError("solace", text, "not-utf-8", f"the {what} is no UTF-8") from error
-
-
-def _plain(values: Mapping[str, Value], what: str) -> dict[str, Any]:
-    """`values` of the payload, or a map inside it."""
-    return {_named(name, what): _convert(value, what) for name, value in values.items()}
-
-
-def _named(name: str, what: str) -> str:
-    if not name:
-        raise TranslationError("solace", name, "empty-name", f"a name in {what} is empty")
-    return _said(name, f"name in {what}")
-
-
-def _convert(value: Value, what: str) -> Any:  # noqa: ANN401  # what the driver takes
-    match value:
-        case str():
-            return _said(value, f"text in {what}")
-        case bytes():
-            return bytearray(value)
-        case bool() | float() | None:
-            return value
-        case int():
-            if value not in _INTEGERS:
-                reason = f"a number in {what} does not fit into 64 bits"
-                raise TranslationError("solace", str(value), "integer-range", reason)
-            return value
-        case Mapping():
-            return _plain(value, what)
-        case list() | tuple():
-            return [_convert(each, what) for each in value]
+def _placeholder(is_text: bool) -> str | bytearray:
+    return "" if is_text else bytearray(b"-")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from solace.messaging.errors.pubsubplus_client_error import AuthenticationError
+from solace.messaging.errors.pubsubplus_client_error import (
+    AuthenticationError,
+    PubSubPlusClientError,
+)
 
 from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.errors import EndpointError, NotConnectedError
@@ -44,9 +47,13 @@ _REJECTED: Final = {  # refusals of one message
     "TOPIC_TOO_LARGE": "topic-bytes",
     "QUEUE_NOT_FOUND": "queue",
     "UNKNOWN_QUEUE_NAME": "queue",
+    "PARAM_OUT_OF_RANGE": "library",  # and those that the library refuses before it sends them
+    "PARAM_CONFLICT": "library",
+    "PARAM_NULL_PTR": "library",
+    "INSUFFICIENT_SPACE": "library",
 }
 _NO_ANSWER: Final = frozenset(  # it is not the broker who speaks
-    {"", "COMMUNICATION_ERROR", "KEEP_ALIVE_FAILURE", "PROTOCOL_ERROR", "TIMEOUT"}
+    {"", "OK", "COMMUNICATION_ERROR", "KEEP_ALIVE_FAILURE", "PROTOCOL_ERROR", "TIMEOUT"}
 )
 _WORDS: Final = (
     "Untrusted certificate",
@@ -75,6 +82,15 @@ def publish_refusal(error: Exception) -> Settlement:
     if code in _REJECTED:
         return rejected(_REJECTED[code], reason)
     return Settlement(Outcome.RETRY, code.lower().replace("_", "-"), reason)
+
+
+def local_refusal(said: str) -> Settlement | None:
+    """What ends a message that the library itself refuses, saying `said`.
+
+    None when it is the connection that is at fault.
+    """
+    rule = _REJECTED.get(subcode(PubSubPlusClientError(said)))
+    return rejected(rule, f"solace: the library refuses the message: {said}") if rule else None
 
 
 def subcode(error: Exception) -> str:

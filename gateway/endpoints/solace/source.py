@@ -7,12 +7,13 @@ raises; ours only copies the bytes and ends the connection when even that fails.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from threading import Lock
 from time import time_ns
 from typing import Any, Final
 
-from solace.messaging.config.message_acknowledgement_configuration import Outcome as Answer
+from solace.messaging.config.message_acknowledgement_configuration import Outcome as Required
 from solace.messaging.config.missing_resources_creation_configuration import (
     MissingResourcesCreationStrategy as Creation,
 )
@@ -24,12 +25,12 @@ from solace.messaging.resources.topic_subscription import TopicSubscription
 from solace.messaging.utils.life_cycle_control import TerminationNotificationListener
 
 from gateway.endpoints.base import Batch, Subscription
-from gateway.endpoints.solace.inbound import Reader, mark_redelivered
+from gateway.endpoints.solace.inbound import Reader, mark_redelivered, undecoded
 from gateway.endpoints.solace.inbox import Arrival, Inbox
 from gateway.endpoints.solace.link import Link
 from gateway.endpoints.solace.names import find_pattern_fault, find_queue_fault
-from gateway.endpoints.solace.native import Native
-from gateway.endpoints.solace.refusals import connect_error, explain
+from gateway.endpoints.solace.native import Answer, Native
+from gateway.endpoints.solace.refusals import connect_error
 from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.outcome import Outcome, Settlement
@@ -38,10 +39,18 @@ from gateway.wire.smf.content import lost_before
 log = logging.getLogger(__name__)
 
 BATCH: Final = 1_000  # messages a receive returns at most
+_ANSWERS: Final = {
+    Outcome.ACCEPTED: Answer.ACCEPTED,
+    Outcome.RETRY: Answer.FAILED,
+    Outcome.REJECTED: Answer.REJECTED,
+}
 
 
 class SolaceSource:
-    """Mutable: it is open or closed. `lost` counts places where direct messages were dropped."""
+    """Mutable: it is open or closed, and counts what went wrong since it was made.
+
+    `lost` counts places where direct messages were dropped, `undecoded` malformed messages.
+    """
 
     def __init__(
         self, settings: SolaceSettings, subscriptions: Sequence[Subscription], instance: str
@@ -58,9 +67,14 @@ class SolaceSource:
         self._reader = Reader()
         self._link: Link | None = None
         self._receiver: Any = None
+        self._settling = Lock()
         self._inbox = Inbox(settings.queue_bytes)
         self._inbox.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
-        self.lost = 0
+        self.lost = self.undecoded = 0
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {"lost": self.lost, "undecoded": self.undecoded}
 
     def open(self) -> None:
         self.close()
@@ -83,6 +97,10 @@ class SolaceSource:
         for place, arrival in enumerate(arrivals):
             if arrival.again:
                 messages[place] = mark_redelivered(messages[place])
+            elif not messages[place].address:
+                self.undecoded += 1
+                fault = undecoded(messages[place])
+                log.warning("%s: a message cannot be read: %s", self._settings.name, fault)
         return Batch(messages, _Once(partial(self._settle, inbox, self._receiver, arrivals)))
 
     def close(self) -> None:
@@ -91,7 +109,8 @@ class SolaceSource:
         self._inbox.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
         if receiver is not None:
             try:
-                receiver.terminate(grace_period=0)
+                with self._settling:
+                    receiver.terminate(grace_period=0)
             except PubSubPlusClientError as error:  # it counts what it has not delivered
                 log.debug("%s: %s", self._settings.name, error)
         if link is not None:
@@ -114,7 +133,7 @@ class SolaceSource:
     def _bind(self, link: Link) -> Any:  # noqa: ANN401
         settings = self._settings
         builder = link.service.create_persistent_message_receiver_builder()
-        builder = builder.with_required_message_outcome_support(Answer.FAILED, Answer.REJECTED)
+        builder = builder.with_required_message_outcome_support(Required.FAILED, Required.REJECTED)
         if settings.create_queue:
             builder = builder.with_missing_resources_creation_strategy(Creation.CREATE_ON_START)
         if settings.subscribe_queue:
@@ -132,16 +151,20 @@ class SolaceSource:
         return builder.build().start()
 
     def _take_guaranteed(self, inbox: Inbox, message: Any) -> None:  # noqa: ANN401
-        inbox.put(Arrival(self._native.read(message), message, time_ns() // 1_000))
+        native = self._native
+        arrival = Arrival(native.read(message), native.read_id(message), time_ns() // 1_000)
+        native.release(message)
+        inbox.put(arrival)
 
     def _take_direct(self, inbox: Inbox, message: Any) -> None:  # noqa: ANN401
         frame = self._native.read(message)
         dropped = message.get_message_discard_notification().has_internal_discard_indication()
+        self._native.release(message)
         if dropped or lost_before(frame):
             self.lost += 1
             where = "here; raise direct_buffer" if dropped else "by the broker"
             log.warning("%s: direct messages were dropped %s", self._settings.name, where)
-        inbox.put(Arrival(frame, None, time_ns() // 1_000))
+        inbox.put(Arrival(frame, 0, time_ns() // 1_000))
 
     def _settle(
         self,
@@ -151,24 +174,33 @@ class SolaceSource:
         settlements: Sequence[Settlement],
     ) -> None:
         """Tell the broker; what is to be tried again stays here unless it is told, too."""
-        if inbox.failure is not None:
-            return
         again: list[Arrival] = []
         done: list[Arrival] = []
-        try:
-            for arrival, settlement in zip(arrivals, settlements, strict=True):
-                stays = settlement.outcome is Outcome.RETRY and not (
-                    self._settings.retry_at_broker and arrival.native is not None
-                )
-                (again if stays else done).append(arrival)
-                if arrival.native is not None and not stays:
-                    _answer(receiver, arrival.native, settlement.outcome)
-        except PubSubPlusClientError as error:
-            # The connection went meanwhile: the broker delivers again what it must.
-            log.debug("%s: settling: %s", self._settings.name, explain(error))
-            return
-        inbox.release(done)
-        inbox.give_back(again)
+        told: list[tuple[int, Answer]] = []
+        for arrival, settlement in zip(arrivals, settlements, strict=True):
+            if settlement.outcome is Outcome.RETRY and not (
+                self._settings.retry_at_broker and arrival.message_id
+            ):
+                again.append(arrival)
+                continue
+            done.append(arrival)
+            if arrival.message_id:
+                told.append((arrival.message_id, _ANSWERS[settlement.outcome]))
+        if self._tell(inbox, receiver, told):
+            inbox.release(done)
+            inbox.give_back(again)
+
+    def _tell(self, inbox: Inbox, receiver: Any, told: Sequence[tuple[int, Answer]]) -> bool:  # noqa: ANN401
+        """False when the connection went meanwhile: the broker delivers again what it must."""
+        settle = self._native.settle
+        with self._settling:  # `close` takes the flow away, or waits
+            if inbox.failure is not None:
+                return False
+            for message_id, answer in told:
+                if not settle(receiver.flow_p, message_id, answer):
+                    log.debug("%s: settling: %s", self._settings.name, self._native.last_error())
+                    return False
+        return True
 
 
 class _Once:
@@ -204,16 +236,6 @@ class _Ended(TerminationNotificationListener):  # type: ignore[misc]  # the driv
     def on_termination(self, termination_notification_event: Any) -> None:  # noqa: ANN401
         cause = termination_notification_event.cause
         self._link.end(NotConnectedError(f"{self._name}: the broker ended the flow: {cause}"))
-
-
-def _answer(receiver: Any, message: Any, outcome: Outcome) -> None:  # noqa: ANN401
-    match outcome:
-        case Outcome.ACCEPTED:
-            receiver.ack(message)
-        case Outcome.RETRY:
-            receiver.settle(message, Answer.FAILED)
-        case Outcome.REJECTED:
-            receiver.settle(message, Answer.REJECTED)
 
 
 def _topics(patterns: Sequence[str]) -> list[Any]:
