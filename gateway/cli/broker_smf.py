@@ -1,4 +1,4 @@
-"""`gateway broker smf`: a small Solace-like broker for trials; it keeps nothing on disk."""
+"""`gateway broker smf`: a small Solace-like broker for trials."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import signal
 import ssl
 import sys
+from pathlib import Path
 
 from gateway.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 from gateway.cli.parsers import Commands
@@ -34,6 +35,12 @@ def add_parser(systems: Commands) -> None:
         metavar="NAME[=TOPIC,TOPIC]",
         help="a durable queue that exists from the start, with its topic subscriptions",
     )
+    smf.add_argument(
+        "--store",
+        type=Path,
+        metavar="FOLDER",
+        help="keep queues and guaranteed messages here over restarts; memory only without it",
+    )
     smf.add_argument("--cert", metavar="FILE", help="certificate (PEM); makes it serve TLS")
     smf.add_argument("--key", metavar="FILE", help="its key; in --cert when absent")
     smf.add_argument("--client-ca", metavar="FILE", help="demand client certificates from these")
@@ -53,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         queues=tuple(args.queue),
         reject_unmatched=args.reject_unmatched,
     )
-    broker = SmfBroker(args.port, options, host=args.host, tls=_tls(args))
+    broker = SmfBroker(args.port, options, host=args.host, store=args.store, tls=_tls(args))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: broker.stop())
     sys.stdout.write(f"listening on {broker.url}\n")  # scripts read the port here

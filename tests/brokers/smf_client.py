@@ -74,7 +74,7 @@ class SmfClient:
             self.connection = tls.wrap_socket(self.connection)
         self._decoder = FrameDecoder()
         self._frames: list[bytes] = []
-        self._published = 0
+        self.published = 0
         if name:
             assert self.log_in(name) == Response(200, "OK")
 
@@ -148,12 +148,12 @@ class SmfClient:
 
     def publish(self, flow: int, topic: str, payload: bytes = b"x", number: int = 0) -> None:
         """A guaranteed message with the next id of the flow, or with `number`."""
-        self._published = number or self._published + 1
+        self.published = number or self.published + 1
         parameters = (
             encode_parameter(TOPIC, topic.encode() + b"\0", handling=2)
             + encode_parameter(FLOW_ID, flow.to_bytes(4, "big"), handling=2)
-            + encode_parameter(PREVIOUS_ID, (self._published - 1).to_bytes(8, "big"), handling=2)
-            + encode_parameter(MESSAGE_ID, self._published.to_bytes(8, "big"), handling=2)
+            + encode_parameter(PREVIOUS_ID, (self.published - 1).to_bytes(8, "big"), handling=2)
+            + encode_parameter(MESSAGE_ID, self.published.to_bytes(8, "big"), handling=2)
         )
         self.send(
             encode_frame(

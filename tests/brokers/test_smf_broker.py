@@ -203,14 +203,16 @@ def test_refusals_on_demand_and_by_quota(broker: SmfBroker, client: SmfClient) -
     client.publish(flow, "q/denied/x")
     client.publish(flow, "q/x", b"x" * 60_000)
     client.publish(flow, "x" * 251)
+    client.publish(flow, "q/x", b"x" * 100_001)
     client.publish(flow, "#P2P/QUE/none")
     client.publish(flow, "#P2P/QUE/q")
-    answers = [client.next_control().response for _ in range(5)]
+    answers = [client.next_control().response for _ in range(6)]
 
     assert answers == [
         PUBLISH_DENIED,
         OVER_QUOTA,
         Response(400, "Topic Parse Error"),
+        Response(400, "Message Too Long"),
         Response(400, "Queue Not Found"),
         OK,
     ]

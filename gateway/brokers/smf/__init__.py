@@ -1,4 +1,4 @@
-"""A small broker that speaks SMF, for trials and tests; it keeps nothing on disk."""
+"""A small broker that speaks SMF, for trials and tests; on disk it keeps what it is told to."""
 
 from gateway.brokers.smf.options import BrokerOptions, Faults, QueueOptions
 from gateway.brokers.smf.server import SmfBroker

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from itertools import count
 
@@ -14,6 +15,7 @@ from gateway.brokers.smf.consuming import (
     release,
     unbind,
 )
+from gateway.brokers.smf.journal import Journal
 from gateway.brokers.smf.login import log_in
 from gateway.brokers.smf.outbox import Memory, Outbox
 from gateway.brokers.smf.publishing import (
@@ -24,12 +26,15 @@ from gateway.brokers.smf.publishing import (
 )
 from gateway.brokers.smf.queues import Queue
 from gateway.brokers.smf.session import Session
+from gateway.brokers.smf.store import tidy
 from gateway.brokers.smf.subscribing import change_subscription, find_fault, remove_all
 from gateway.brokers.smf.vpn import State, Vpn
 from gateway.errors import WireError
 from gateway.wire.smf.assured import Control, Kind, decode_control
 from gateway.wire.smf.frames import GUARANTEED, MAX_HEADER, Protocol, encode_frame, protocol_of
 from gateway.wire.smf.messages import read_topic
+
+log = logging.getLogger(__name__)
 
 _KEEPALIVE = encode_frame(Protocol.KEEPALIVE, b"")
 _ACTIONS: Mapping[int, Callable[[Session, Vpn, Control], None]] = {
@@ -45,8 +50,10 @@ _MISSED = 3  # keepalives a client may miss
 class Core:
     """Mutable: the connections, and through `state` all that outlives them."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, journal: Journal | None, stop: Callable[[], None]) -> None:
+        """`stop` ends the broker; it is called when `journal` cannot be written."""
         self.options, self.state = state.options, state
+        self.journal, self.stop = journal, stop
         self.sessions: dict[Session, None] = {}
         self.memory = Memory(self.options.total_bytes)
         self.dirty: list[Outbox] = []
@@ -85,10 +92,37 @@ class Core:
                 acknowledge_all(session, session.vpn)
 
     def flush(self) -> None:
-        """Write what the last messages caused."""
+        """Write what the last messages caused: into the store, and then to the clients."""
+        if self.journal is not None and not self._is_stored(self.journal):
+            return
         for outbox in self.dirty:
             outbox.flush()
         self.dirty.clear()
+
+    def tidy(self) -> None:
+        """Keep the store small."""
+        if self.journal is not None:
+            try:
+                tidy(self.journal, self.state.vpns)
+            except OSError as error:
+                self._give_up(error)
+
+    def _is_stored(self, journal: Journal) -> bool:
+        try:
+            journal.commit()
+        except OSError as error:
+            self._give_up(error)
+            return False
+        return True
+
+    def _give_up(self, error: OSError) -> None:
+        """Nobody may be told that a message is safe when it is not: end without a word."""
+        log.error("smf broker: it stops: the store cannot be written: %s", error)
+        self.dirty.clear()
+        for session in list(self.sessions):
+            session.is_over = True
+            session.transport.abort()
+        self.stop()
 
     def drop(self, session: Session) -> None:
         """Forget a connection; its queues and publisher names stay."""

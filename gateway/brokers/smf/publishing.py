@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.brokers.smf.journal import Step
 from gateway.brokers.smf.options import UNKNOWN_FLOW
 from gateway.brokers.smf.session import Session
 from gateway.brokers.smf.subscribing import find_fault
@@ -52,6 +53,7 @@ def take_message(session: Session, vpn: Vpn, frame: bytes) -> None:
         publisher.last_id = message.message_id
         if response != OK:
             session.acks.pop(message.flow_id, None)  # a refusal acknowledges all before it
+            vpn.note(Step.PUBLISHER, publisher.name, publisher.last_id)
             _acknowledge(session, message.flow_id, publisher, response)
             return
     session.acks[message.flow_id] = publisher
@@ -59,8 +61,9 @@ def take_message(session: Session, vpn: Vpn, frame: bytes) -> None:
 
 def acknowledge_all(session: Session, vpn: Vpn) -> None:
     """Answer for everything taken since the last call."""
-    if not vpn.faults.mute_acks:
-        for flow_id, publisher in session.acks.items():
+    for flow_id, publisher in session.acks.items():
+        vpn.note(Step.PUBLISHER, publisher.name, publisher.last_id)
+        if not vpn.faults.mute_acks:
             _acknowledge(session, flow_id, publisher, OK)
     session.acks.clear()
 

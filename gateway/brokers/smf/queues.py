@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, takewhile
+from itertools import takewhile
+from typing import TypeAlias
 
+from gateway.brokers.smf.journal import Step
 from gateway.brokers.smf.outbox import Outbox
 from gateway.wire.smf.assured import AppOutcome
 from gateway.wire.smf.messages import Published, encode_delivery
+
+Note: TypeAlias = Callable[..., None]  # a step of the journal and what it takes
+
+
+def note_nothing(step: Step, *facts: object) -> None:
+    """What a broker without a store writes down."""
+    del step, facts
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +54,7 @@ class Flow:
     def deliver(self, entry: Entry, message_id: int) -> None:
         """The first message of a flow has the previous id 0, or the client discards it."""
         entry.message_id, entry.holder = message_id, self.client
+        self.queue.hands_out(entry.number)
         self.unacked[message_id] = entry
         self._in_transit.append(message_id)
         self.outbox.post(
@@ -92,9 +102,12 @@ class Queue:
         durable: bool = True,
         quota: int,
         max_unacked: int,
+        note: Note = note_nothing,
     ) -> None:
         self.name, self.exclusive, self.durable = name, exclusive, durable
         self.quota, self.max_unacked = quota, max_unacked
+        self.note = note
+        self.handed_out = 0  # the highest number that a consumer was sent
         self.flows: list[Flow] = []
         self.topics: dict[bytes, None] = {}
         self.size = 0  # bytes of all messages, held ones included
@@ -102,13 +115,58 @@ class Queue:
         self.is_shut = False
         self._waiting: deque[Entry] = deque()
         self._ids = ids
-        self._numbers = count(1)
+        self._last = 0  # the number of the latest message
 
     def has_room(self, size: int) -> bool:
         return self.size + size <= self.quota
 
     def put(self, message: Published) -> None:
-        self._waiting.append(Entry(next(self._numbers), message))
+        self._last += 1
+        self._add(self._last, message)
+        self.note(
+            Step.MESSAGE,
+            self.name,
+            self._last,
+            message.topic,
+            message.flags,
+            message.kept,
+            message.body,
+        )
+
+    def contents(self) -> Iterator[tuple[int, Published]]:
+        """Every message with its number, in order; those that consumers hold are among them."""
+        held = (entry for flow in self.flows for entry in flow.unacked.values())
+        entries = sorted((*held, *self._waiting), key=lambda entry: entry.number)
+        return ((entry.number, entry.message) for entry in entries)
+
+    def restore(self, number: int, message: Published) -> None:
+        """Put back what was stored; to be done before anybody binds, as all that follows."""
+        self._last = max(self._last, number)
+        self._add(number, message)
+
+    def remove(self, numbers: Collection[int]) -> None:
+        """Take out messages that were stored and then settled; most of them stand in front."""
+        gone, kept, settled = set(numbers), deque[Entry](), list[Entry]()
+        while gone and self._waiting:
+            entry = self._waiting.popleft()
+            (settled if entry.number in gone else kept).append(entry)
+            gone.discard(entry.number)
+        self._waiting.extendleft(reversed(kept))
+        self.forget(settled)
+
+    def mark_redelivered(self, handed_out: int) -> None:
+        """A consumer has seen what is stored up to that number; it is told when it comes again."""
+        self.handed_out = handed_out
+        for entry in takewhile(lambda each: each.number <= handed_out, self._waiting):
+            entry.redelivered = True
+
+    def hands_out(self, number: int) -> None:
+        if number > self.handed_out:
+            self.handed_out = number
+            self.note(Step.HANDED_OUT, self.name, number)
+
+    def _add(self, number: int, message: Published) -> None:
+        self._waiting.append(Entry(number, message))
         self.size += message.size
         self.depth += 1
 
@@ -162,6 +220,10 @@ class Queue:
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """These are settled for good."""
+        numbers: list[int] = []
         for entry in entries:
             self.size -= entry.message.size
             self.depth -= 1
+            numbers.append(entry.number)
+        if numbers:
+            self.note(Step.SETTLED, self.name, numbers)

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from threading import Thread
 from types import TracebackType
 from typing import Self, TypeVar
@@ -15,6 +16,7 @@ from gateway.brokers.smf.consuming import shut_queue
 from gateway.brokers.smf.core import Core
 from gateway.brokers.smf.options import DEFAULT_OPTIONS, BrokerOptions
 from gateway.brokers.smf.session import Session
+from gateway.brokers.smf.store import open_store
 from gateway.brokers.smf.vpn import State
 from gateway.errors import EndpointError
 
@@ -29,22 +31,23 @@ class SmfBroker:
 
     `url` says where; port 0 takes a free one. `state` holds the queues: give it to a new broker
     and clients find what they left, as after the restart of a real one; its options are kept
-    too. With `tls` it serves
-    TLS only.
+    too. With `store`, a folder, guaranteed messages are on disk before they are acknowledged, and
+    are there for the next broker with that folder. With `tls` it serves TLS only.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all but the first two by name
         self,
         port: int = 0,
         options: BrokerOptions = DEFAULT_OPTIONS,
         *,
         host: str = "127.0.0.1",
         state: State | None = None,
+        store: Path | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        """Raises: EndpointError: the port or the store cannot be used."""
         self.state = state or State(options)
         self.faults = self.state.faults
-        self._core = Core(self.state)
         self._tls = tls
         try:
             self._listener = socket.create_server((host, port), backlog=_BACKLOG)
@@ -52,9 +55,15 @@ class SmfBroker:
             raise EndpointError(f"smf broker: cannot listen at {host}:{port}: {error}") from error
         self.host, self.port = host, int(self._listener.getsockname()[1])
         self.url = f"{'tcps' if tls else 'tcp'}://{host}:{self.port}"
+        try:
+            self.journal = open_store(store, self.state.vpns) if store else None
+        except EndpointError:
+            self._listener.close()
+            raise
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_ignore)
         self._stopping = asyncio.Event()
+        self._core = Core(self.state, self.journal, self._stopping.set)
         self._thread: Thread | None = None
 
     def __enter__(self) -> Self:
@@ -78,6 +87,8 @@ class SmfBroker:
             self._loop.run_until_complete(self._serve())
         finally:
             self._loop.close()
+            if self.journal is not None:
+                self.journal.close()
 
     def stop(self) -> None:
         """Make `run` return; any thread, a signal handler, twice is fine."""
@@ -105,6 +116,15 @@ class SmfBroker:
         def look() -> int:
             found = self.state.vpns[vpn].queues.get(queue.encode())
             return found.depth if found else 0
+
+        return self._ask(look)
+
+    def held(self, queue: str, vpn: str = "default") -> int:
+        """Messages of a queue that consumers have and have not settled."""
+
+        def look() -> int:
+            found = self.state.vpns[vpn].queues.get(queue.encode())
+            return sum(len(flow.unacked) for flow in found.flows) if found else 0
 
         return self._ask(look)
 
@@ -138,6 +158,7 @@ class SmfBroker:
                 await asyncio.wait_for(self._stopping.wait(), _LOOK)
             except TimeoutError:
                 self._core.drop_silent()
+                self._core.tidy()
         server.close()
         for session in list(self._core.sessions):
             session.transport.abort()

@@ -80,6 +80,7 @@ class Session(asyncio.Protocol):
             self._book(self._decoder.held - before)
             self._broker.receive(self, frames)
         except WireError as error:
+            self._broker.flush()  # what is acknowledged must be stored before `end` writes it
             self.end(str(error))
         self._broker.flush()
 

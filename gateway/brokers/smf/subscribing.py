@@ -92,8 +92,7 @@ def _change_queue(vpn: Vpn, request: SubscriptionRequest) -> Response:
     if request.change is Change.REMOVE_FROM_QUEUE:
         if topic not in queue.topics:
             return SUBSCRIPTION_NOT_FOUND
-        del queue.topics[topic]
-        vpn.table.remove(topic, queue)
+        vpn.unsubscribe_queue(queue, topic)
         return OK
     if topic in queue.topics:
         return SUBSCRIPTION_EXISTS

@@ -12,18 +12,20 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final, TypeAlias
 
+from gateway.brokers.smf.journal import Step
 from gateway.brokers.smf.matching import SubscriptionTable, is_topic
 from gateway.brokers.smf.options import (
     NO_MATCH,
     OVER_QUOTA,
     QUEUE_NOT_FOUND,
     QUEUE_SHUTDOWN,
+    TOO_LONG,
     TOPIC_PARSE_ERROR,
     BrokerOptions,
     Faults,
 )
 from gateway.brokers.smf.outbox import Outbox
-from gateway.brokers.smf.queues import Queue
+from gateway.brokers.smf.queues import Note, Queue, note_nothing
 from gateway.wire.smf.frames import GUARANTEED
 from gateway.wire.smf.messages import Published, decode_relayed, encode_direct, read_topic
 from gateway.wire.smf.parameters import OK, Response
@@ -68,6 +70,7 @@ class Vpn:
     groups: dict[tuple[bytes, bytes], Group] = field(default_factory=dict)
     clients: dict[str, object] = field(default_factory=dict)  # by name, while connected
     names: Iterator[int] = field(default_factory=lambda: count(1))
+    note: Note = note_nothing  # what has to survive is told to it
 
     def relay(self, frame: bytes) -> None:
         """Pass a direct message on as it is; nobody is told when nobody wants it."""
@@ -84,6 +87,8 @@ class Vpn:
         """Spool a guaranteed message for every queue that wants it, or for none of them."""
         if not is_topic(message.topic):
             return TOPIC_PARSE_ERROR
+        if len(message.body) > self.options.max_message:
+            return TOO_LONG
         targets = self.table.find(message.topic)
         queues = [target for target in targets if isinstance(target, Queue)]
         if message.topic.startswith(_TO_QUEUE):
@@ -92,10 +97,8 @@ class Vpn:
                 return QUEUE_NOT_FOUND
             queues.append(named)
         for queue in queues:
-            if queue.is_shut:
-                return QUEUE_SHUTDOWN
-            if not self._has_room(queue, message.size):
-                return OVER_QUOTA
+            if (refusal := self._refuse(queue, message.size)) is not None:
+                return refusal
         for queue in queues:
             queue.put(message)
             queue.pump()
@@ -112,27 +115,40 @@ class Vpn:
             durable=durable,
             quota=self.options.queue_bytes,
             max_unacked=self.options.max_unacked,
+            note=self.note if durable else note_nothing,
         )
+        queue.note(Step.QUEUE, name, exclusive)
         return queue
 
     def remove_queue(self, queue: Queue) -> None:
         for topic in queue.topics:
             self.table.remove(topic, queue)
-        self.queues.pop(queue.name, None)
+        if self.queues.pop(queue.name, None) is not None:
+            queue.note(Step.QUEUE_GONE, queue.name)
 
     def subscribe_queue(self, queue: Queue, topic: bytes) -> None:
         queue.topics[topic] = None
         self.table.add(topic, queue)
+        queue.note(Step.TOPIC, queue.name, topic)
+
+    def unsubscribe_queue(self, queue: Queue, topic: bytes) -> None:
+        queue.topics.pop(topic, None)
+        self.table.remove(topic, queue)
+        queue.note(Step.TOPIC_GONE, queue.name, topic)
 
     def open_publisher(self, name: bytes) -> Publisher | None:
         """A new one for an empty name; None when the name is not known here."""
         if name:
             return self.publishers.get(name)
         publisher = Publisher(b"flow-%d-%d" % (self.ids(), next(self.names)))
+        self.remember(publisher)
+        return publisher
+
+    def remember(self, publisher: Publisher) -> None:
+        """Know a publisher under its name, for as long as there is room."""
         self.publishers[publisher.name] = publisher
         if len(self.publishers) > self.options.max_publishers:
             self.publishers.popitem(last=False)
-        return publisher
 
     def set_aside(self, message: Published) -> None:
         """Keep a rejected message when there is a queue for it."""
@@ -158,6 +174,11 @@ class Vpn:
             frame = encode_direct(message)
             for outbox in outboxes:
                 outbox.relay(frame)
+
+    def _refuse(self, queue: Queue, size: int) -> Response | None:
+        if queue.is_shut:
+            return QUEUE_SHUTDOWN
+        return None if self._has_room(queue, size) else OVER_QUOTA
 
     def _has_room(self, queue: Queue, size: int) -> bool:
         held = sum(each.size for each in self.queues.values())
