@@ -1,0 +1,293 @@
+"""MQTT and Solace guaranteed, with an archive, while brokers die and connections are cut."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.reader import Row, read_rows
+from gateway.brokers.smf import SmfBroker
+from gateway.endpoints.base import Sink
+from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.solace_settings import SolaceSettings
+from gateway.errors import NotConnectedError
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, RETRY, Settlement
+from gateway.wire.smf.assured import Field, Kind, field
+from gateway.wire.smf.frames import Protocol, encode_frame
+from gateway.wire.smf.parameters import encode_parameter
+from gateway.wire.smf.subscriptions import Change
+from tests.brokers.mosquitto import Mosquitto, StartMosquitto
+from tests.brokers.smf_client import SmfClient, direct
+from tests.brokers.solace_bridge import (
+    QUICK,
+    StoredBroker,
+    Wire,
+    gateway,
+    listening,
+    speaking,
+    take,
+)
+from tests.brokers.test_run import Process
+from tests.endpoints.exchange import Answer, reopen, wait_for
+
+pytestmark = pytest.mark.broker
+
+PERSISTENT = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+TOTAL = 3_000
+ROUTES = """\
+  there:
+    from: {endpoint: plant, pattern: "src/{rest...}"}
+    to: {endpoint: office, template: "X/{rest...}"}
+  back:
+    from: {endpoint: office, pattern: "Y/{rest...}"}
+    to: {endpoint: plant, template: "dst/{rest...}"}
+"""
+SIDES = [(name, side) for name in ("plant", "office") for side in ("source", "sink")]
+
+
+def endpoints(mosquitto: Mosquitto, port: int, more: str = "") -> str:
+    return (
+        f"  plant: {{kind: mqtt, host: 127.0.0.1, port: {mosquitto.port}, {QUICK}}}\n"
+        f"  office: {{kind: solace, url: 'tcp://127.0.0.1:{port}', {QUICK}{more}}}\n"
+    )
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[StoredBroker]:
+    broker = StoredBroker(tmp_path / "spool")
+    yield broker
+    broker.kill()
+
+
+class Speaker(threading.Thread):
+    """Sends `TOTAL` messages, each until it is accepted. Mutable: it counts what was."""
+
+    def __init__(self, sink: Sink, prefix: str) -> None:
+        super().__init__(daemon=True)
+        self._sink, self._prefix = sink, prefix
+        self.accepted = 0
+
+    def run(self) -> None:
+        for start in range(0, TOTAL, 50):
+            left = [
+                Message(f"{self._prefix}/{n}", b"%d" % n, PERSISTENT)
+                for n in range(start, start + 50)
+            ]
+            while left:
+                answers = self._send(left)
+                left = [
+                    m for m, answer in zip(left, answers, strict=True) if answer is not ACCEPTED
+                ]
+            self.accepted = start + 50
+
+    def _send(self, messages: list[Message]) -> list[Settlement]:
+        answer = Answer()
+        try:
+            self._sink.send(messages, answer)
+            answers = answer.wait()
+        except NotConnectedError:
+            answers = [RETRY] * len(messages)
+        if RETRY in answers:
+            reopen(self._sink)
+        return answers
+
+
+def cross(
+    folder: Path,
+    stored: StoredBroker,
+    mosquitto: Mosquitto,
+    via: int,
+    hurt: Callable[[Process], None],
+) -> tuple[list[Message], list[Message]]:
+    """What arrives at Solace and at MQTT when `hurt` is called twice on the way."""
+    plant = MqttSettings(name="test", host="127.0.0.1", port=mosquitto.port)
+    office = stored.settings()
+    wanted = [{f"{prefix}/{n}" for n in range(TOTAL)} for prefix in ("X", "dst")]
+    with listening(office, "X/>"):
+        pass  # its queue is there from now on
+    with (
+        listening(plant, "dst/#") as at_plant,
+        gateway(folder, endpoints(mosquitto, via), ROUTES, SIDES) as process,
+        speaking(plant) as from_plant,
+        speaking(office) as from_office,
+    ):
+        speakers = [Speaker(from_plant, "src"), Speaker(from_office, "Y")]
+        for speaker in speakers:
+            speaker.start()
+        for part in (1, 2):
+            wait_for(
+                lambda part=part: min(s.accepted for s in speakers) >= part * TOTAL // 4,  # type: ignore[misc]  # a default binds it now
+                "a part is on its way",
+            )
+            hurt(process)
+        back = take(at_plant, wanted[1])
+        for speaker in speakers:
+            speaker.join()
+        with listening(office, "X/>") as at_office:
+            there = take(at_office, wanted[0])
+        assert process.end() == 0
+    return there, back
+
+
+def rows_of(folder: Path) -> list[Row]:
+    return list(read_rows(folder / "archive", datetime.now(tz=UTC).date()))
+
+
+def check(folder: Path, there: list[Message], back: list[Message]) -> None:
+    """Nothing is lost, what came twice is marked, and every row has its counterpart."""
+    rows = rows_of(folder)
+    for route, arrived in (("there", there), ("back", back)):
+        own = [row for row in rows if row["route"] == route]
+        ids = {
+            leg: {row["id"] for row in own if row["leg"] == leg}
+            for leg in ("received", "delivered")
+        }
+        assert ids["received"] == ids["delivered"]
+        marked = {row["id"] for row in own if row["redelivered"] or (row["attempt"] or 0) > 1}
+        names = {row["name"] for row in own if row["leg"] == "delivered" and row["id"] in marked}
+        copies = Counter(message.address for message in arrived)
+        seen = {message.address for message in arrived if message.headers.redelivered}
+        assert {name for name, times in copies.items() if times > 1} <= names | seen
+
+
+def test_nothing_is_lost_when_the_solace_broker_is_killed(
+    tmp_path: Path, stored: StoredBroker, start_mosquitto: StartMosquitto
+) -> None:
+    def kill(process: Process) -> None:
+        before = len(process.lines)
+        stored.kill()
+        stored.start()
+        for side in ("source", "sink"):
+            wait_for(lambda side=side: _is_back(process, before, side), "it is connected again")  # type: ignore[misc]  # a default binds it now
+
+    there, back = cross(tmp_path, stored, start_mosquitto(), stored.port, kill)
+
+    check(tmp_path, there, back)
+
+
+def test_nothing_is_lost_when_connections_are_cut(
+    tmp_path: Path, stored: StoredBroker, start_mosquitto: StartMosquitto
+) -> None:
+    with closing(Wire(stored.port)) as wire:
+
+        def cut(process: Process) -> None:
+            before = len(process.lines)
+            assert wire.cut()
+            for side in ("source", "sink"):
+                wait_for(lambda side=side: _is_back(process, before, side), "it is connected again")  # type: ignore[misc]  # a default binds it now
+
+        there, back = cross(tmp_path, stored, start_mosquitto(), wire.port, cut)
+
+    check(tmp_path, there, back)
+
+
+def _is_back(process: Process, before: int, side: str) -> bool:
+    return any(
+        str(line["message"]).startswith("connected")
+        and (line.get("endpoint"), line.get("side")) == ("office", side)
+        for line in process.lines[before:]
+    )
+
+
+def test_a_target_that_is_away_leaves_the_messages_in_the_queue(
+    tmp_path: Path, start_mosquitto: StartMosquitto
+) -> None:
+    """Memory is bounded by the inbox and the window, however deep the queue is."""
+    mosquitto, payload, total = start_mosquitto(), b"x" * 10_000, 6_000
+    away = '  back: {from: {endpoint: office, pattern: "Y/{rest...}"}, to: {endpoint: plant}}\n'
+    plant = MqttSettings(name="test", host="127.0.0.1", port=mosquitto.port)
+    with SmfBroker() as broker:
+        office = SolaceSettings(url=broker.url)
+        queue = "gateway/office/back"
+        with SmfClient(broker.port, "maker") as client:
+            _make_queue(client, queue, "Y/>")
+        with speaking(office) as sink, listening(plant, "Y/#"):
+            answers = [Answer() for _ in range(total // 200)]
+            for part, answer in enumerate(answers):
+                names = (f"Y/{n}" for n in range(part * 200, part * 200 + 200))
+                sink.send([Message(name, payload, PERSISTENT) for name in names], answer)
+            assert all(answer.wait() for answer in answers)
+        mosquitto.freeze()
+        more = ", queue: gateway/office/back, queue_bytes: 1000000"
+        yaml = endpoints(mosquitto, broker.port, more)
+        with gateway(tmp_path, yaml, away, [("office", "source")]) as process:
+            held = _settled_at(broker, queue)
+            memory = _resident(process.process.pid)
+            assert (
+                50 <= held <= 1_000_000 // 10_000 + 400
+            )  # the inbox; the library's buffer and window
+            assert broker.depth(queue) == total
+            mosquitto.thaw()
+            with listening(plant, "Y/#") as at_plant:
+                got = take(at_plant, {f"Y/{n}" for n in range(total)})
+            assert process.end() == 0
+
+    assert [message.address for message in got] == [f"Y/{n}" for n in range(total)]
+    assert memory < 200 << 20  # and not the 60 MB of the queue on top
+
+
+def _settled_at(broker: SmfBroker, queue: str) -> int:
+    """The number of messages a consumer holds, when it does not grow any more."""
+    seen: list[int] = []
+
+    def is_still() -> bool:
+        seen.append(broker.held(queue))
+        return len(seen) > 100 and seen[-1] > 0 and len(set(seen[-100:])) == 1
+
+    wait_for(is_still, "the flow is paused")
+    return seen[-1]
+
+
+def _resident(pid: int) -> int:
+    """Bytes of memory that a process has now."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError("no such process")
+
+
+def _make_queue(client: SmfClient, queue: str, topic: str) -> None:
+    client.control(Kind.CREATE, field(Field.QUEUE, queue.encode()))
+    client.subscribe(topic, Change.ADD_TO_QUEUE, queue)
+
+
+def test_a_message_that_cannot_be_read_is_a_dead_letter_with_its_bytes(
+    tmp_path: Path, start_mosquitto: StartMosquitto
+) -> None:
+    """It says that it is a map and is none; those behind it pass."""
+    mosquitto = start_mosquitto()
+    plant = MqttSettings(name="test", host="127.0.0.1", port=mosquitto.port)
+    metadata = b"\1\0\0\0\x0e\x2f\0\0\0\x0e\x18\4\x0a\0\x2b\0\0\0\5"
+    summary = bytes((0x22, 4, 0x42, len(metadata)))
+    frame = encode_frame(
+        Protocol.MESSAGE | 0x80,
+        encode_parameter(0x18, b"Y/bad\0", handling=2)
+        + encode_parameter(0x16, summary, handling=2),
+        b"junk" + metadata,
+        time_to_live=255,
+    )
+    with (
+        SmfBroker() as broker,
+        listening(plant, "dst/#") as at_plant,
+        gateway(tmp_path, endpoints(mosquitto, broker.port), ROUTES, SIDES) as process,
+        SmfClient(broker.port, "hostile") as client,
+    ):
+        client.send(frame + direct("Y/good"))
+        take(at_plant, {"dst/good"})
+        wait_for(lambda: broker.depth("gateway/office/back") == 0, "both are settled")
+        assert process.end() == 0
+
+    (dead,) = [row for row in rows_of(tmp_path) if row["leg"] == "dead"]
+    assert dead["rule"] == "empty-name"
+    assert bytes(dead["payload"]).endswith(b"junk" + metadata)
+    said = dict(dead["headers"])
+    assert said["property.solace.topic"] == "Y/bad"
+    assert said["property.solace.undecoded"].startswith("smf: ")
+    assert any("cannot be read" in str(line["message"]) for line in process.lines)

@@ -1,0 +1,267 @@
+"""Routes between Solace and every other system, with the vendor's library on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.brokers.smf import SmfBroker
+from gateway.brokers.yami4 import Yami4Broker
+from gateway.endpoints.settings import EndpointSettings, MqttSettings
+from gateway.endpoints.solace_settings import SolaceSettings
+from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.model.message import DeliveryMode, Headers, Message, Payload
+from gateway.model.outcome import ACCEPTED
+from tests.brokers.mosquitto import StartMosquitto
+from tests.brokers.solace_bridge import QUICK, gateway, listening, speaking, take
+from tests.brokers.test_run import archived
+from tests.endpoints.exchange import send
+
+pytestmark = pytest.mark.broker
+
+PERSISTENT = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+LEVELS = ["a", "größe", "v1.2", "with blank", "$x", "100%"]
+
+
+@dataclass(frozen=True)
+class Far:
+    """The system at the other end: how it is configured, spelled, and what its payloads may be.
+
+    `spelled` is how its names write what is in `LEVELS`.
+    """
+
+    settings: EndpointSettings
+    yaml: str
+    separator: str
+    rest: str
+    payloads: Sequence[Payload]
+    spelled: Sequence[str]
+
+    def name(self, *levels: str) -> str:
+        return self.separator.join(levels)
+
+
+BYTES: list[Payload] = [b"", bytes(range(256))]
+TEXTS: list[Payload] = ["", "größe"]
+MAPS: list[Payload] = [{"a": 1, "b": "x"}]
+DOTTED = ["a", "größe", "v1%2E2", "with blank", "$x", "100%"]
+
+
+def _mqtt(request: pytest.FixtureRequest, stack: ExitStack) -> Far:
+    del stack
+    start: StartMosquitto = request.getfixturevalue("start_mosquitto")
+    broker = start()
+    return Far(
+        MqttSettings(name="far", host="127.0.0.1", port=broker.port),
+        f"{{kind: mqtt, host: 127.0.0.1, port: {broker.port}, {QUICK}}}",
+        "/",
+        "#",
+        [*BYTES, *TEXTS],
+        LEVELS,
+    )
+
+
+def _jms(request: pytest.FixtureRequest, stack: ExitStack) -> Far:
+    del stack
+    broker: ActiveMq = request.getfixturevalue("activemq")
+    facts = f"classpath: [{', '.join(client_jars())}], factory: {FACTORY}, urls: ['{broker.url}']"
+    return Far(
+        broker.settings(name="far"),
+        f"{{kind: jms, dialect: ems, {facts}, {QUICK}}}",
+        ".",
+        ">",
+        [*BYTES, *TEXTS, *MAPS],
+        DOTTED,
+    )
+
+
+def _yami4(request: pytest.FixtureRequest, stack: ExitStack) -> Far:
+    del request
+    broker = stack.enter_context(Yami4Broker("tcp://127.0.0.1:0"))
+    return Far(
+        Yami4Settings(name="far", url=broker.url),
+        f"{{kind: yami4, url: '{broker.url}', {QUICK}}}",
+        ".",
+        "*",
+        [*BYTES, *TEXTS, *MAPS],
+        DOTTED,
+    )
+
+
+SYSTEMS = {"mqtt": _mqtt, "jms": _jms, "yami4": _yami4}
+
+
+@pytest.fixture(params=list(SYSTEMS))
+def far(request: pytest.FixtureRequest) -> Iterator[Far]:
+    with ExitStack() as stack:
+        yield SYSTEMS[request.param](request, stack)
+
+
+@pytest.fixture
+def office() -> Iterator[SolaceSettings]:
+    with SmfBroker() as broker:
+        yield SolaceSettings(name="office", url=broker.url)
+
+
+def routes(far: Far) -> str:
+    there, back = far.name("in", "{rest...}"), far.name("out", "{region}", "{rest...}")
+    return (
+        f'  there: {{from: {{endpoint: far, pattern: "{there}"}},'
+        ' to: {endpoint: office, template: "X/{rest...}"}}\n'
+        '  back: {from: {endpoint: office, pattern: "Y/{region}/{rest...}"},'
+        f' to: {{endpoint: far, template: "{back}"}}}}\n'
+    )
+
+
+def test_messages_cross_both_ways(tmp_path: Path, far: Far, office: SolaceSettings) -> None:
+    """Names with what must be escaped, every kind of payload, and the headers both ends have."""
+    yaml = f"  far: {far.yaml}\n  office: {{kind: solace, url: '{office.url}', {QUICK}}}\n"
+    sides = [(name, side) for name in ("far", "office") for side in ("source", "sink")]
+    over = [(level, payload) for level in range(len(LEVELS)) for payload in far.payloads]
+    with (
+        gateway(tmp_path, yaml, routes(far), sides) as process,
+        listening(office, "X/>") as at_office,
+        listening(far.settings, far.name("out", far.rest)) as at_far,
+        speaking(far.settings) as from_far,
+        speaking(office) as from_office,
+    ):
+        out = [
+            Message(far.name("in", far.spelled[level], str(n)), payload, PERSISTENT)
+            for n, (level, payload) in enumerate(over)
+        ]
+        home = [
+            Message(f"Y/{LEVELS[level]}/{n}", payload, PERSISTENT)
+            for n, (level, payload) in enumerate(over)
+        ]
+        assert send(from_far, *out) == [ACCEPTED] * len(over)
+        assert send(from_office, *home) == [ACCEPTED] * len(over)
+        wanted = [f"X/{LEVELS[level]}/{n}" for n, (level, _) in enumerate(over)]
+        there = take(at_office, set(wanted))
+        wanted_far = [
+            far.name("out", far.spelled[level], str(n)) for n, (level, _) in enumerate(over)
+        ]
+        back = take(at_far, set(wanted_far))
+        assert process.end() == 0
+
+    assert [message.address for message in there] == wanted
+    assert [message.payload for message in there] == [message.payload for message in out]
+    assert sorted(message.address for message in back) == sorted(wanted_far)
+    sent = dict(zip(wanted_far, (message.payload for message in home), strict=True))
+    assert {message.address: message.payload for message in back} == sent
+    rows = archived(tmp_path)
+    for route in ("there", "back"):
+        legs = [row["leg"] for row in rows if row["route"] == route]
+        assert legs.count("received") == legs.count("delivered") == len(over)
+        assert not legs.count("dead")
+
+
+def test_fields_cross_to_solace_and_back_from_mqtt(
+    tmp_path: Path, start_mosquitto: StartMosquitto, office: SolaceSettings
+) -> None:
+    """Properties, correlation, a reply address, and a partition key from a capture."""
+    port = start_mosquitto().port
+    plant = MqttSettings(name="plant", host="127.0.0.1", port=port)
+    yaml = (
+        f"  plant: {{kind: mqtt, host: 127.0.0.1, port: {port}, {QUICK}}}\n"
+        f"  office: {{kind: solace, url: '{office.url}', {QUICK}}}\n"
+    )
+    rules = (
+        '  there:\n    from: {endpoint: plant, pattern: "in/{region}/{rest...}"}\n'
+        "    to:\n      endpoint: office\n"
+        '      template: "X/{region}/{rest...}"\n'
+        '      headers: {set: {JMSXGroupID: "{region}"}}\n'
+        '  back:\n    from: {endpoint: office, pattern: "X/{rest...}"}\n'
+        '    to: {endpoint: plant, template: "out/{rest...}"}\n'
+    )
+    headers = Headers(
+        mode=DeliveryMode.AT_LEAST_ONCE,
+        correlation_id=b"c-1",
+        reply_to="in/answers/here",
+        content_type="text/plain",
+        properties={"desk": "fx"},
+    )
+    sides = [(name, side) for name in ("plant", "office") for side in ("source", "sink")]
+    with (
+        gateway(tmp_path, yaml, rules, sides) as process,
+        listening(office, "X/>") as at_office,
+        listening(plant, "out/#") as at_plant,
+        speaking(plant) as from_plant,
+    ):
+        send(from_plant, Message("in/emea/1", b"x", headers))
+        (there,) = take(at_office, {"X/emea/1"})
+        (back,) = take(at_plant, {"out/emea/1"})
+        assert process.end() == 0
+
+    for got in (there, back):
+        assert got.payload == b"x"
+        assert got.headers.correlation_id == b"c-1"
+        assert got.headers.content_type == "text/plain"
+        assert got.headers.properties["desk"] == "fx"
+        assert got.headers.properties["JMSXGroupID"] == "emea"
+        assert got.headers.reply_to == "in/answers/here"
+
+
+def test_a_reply_address_is_spelled_for_its_reader(
+    tmp_path: Path, activemq: ActiveMq, office: SolaceSettings
+) -> None:
+    facts = f"classpath: [{', '.join(client_jars())}], factory: {FACTORY}, urls: ['{activemq.url}']"
+    yaml = (
+        f"  core: {{kind: jms, dialect: ems, {facts}, {QUICK}}}\n"
+        f"  office: {{kind: solace, url: '{office.url}', {QUICK}}}\n"
+    )
+    rules = (
+        '  there: {from: {endpoint: core, pattern: "ask.{rest...}"},'
+        ' to: {endpoint: office, template: "ask/{rest...}"}}\n'
+        '  back: {from: {endpoint: office, pattern: "tell/{rest...}"},'
+        ' to: {endpoint: core, template: "tell.{rest...}"}}\n'
+    )
+    core = activemq.settings(name="core")
+    sides = [(name, side) for name in ("core", "office") for side in ("source", "sink")]
+    with (
+        gateway(tmp_path, yaml, rules, sides) as process,
+        listening(office, "ask/>") as at_office,
+        listening(core, "tell.>") as at_core,
+        speaking(core) as from_core,
+        speaking(office) as from_office,
+    ):
+        asked = Headers(mode=DeliveryMode.AT_LEAST_ONCE, reply_to="tell.v1%2E2.me", priority=7)
+        send(from_core, Message("ask.price", {"id": 1, "deep": {"x": 2}}, asked))
+        (question,) = take(at_office, {"ask/price"})
+        assert question.headers.reply_to is not None
+        answer = Message(question.headers.reply_to, "42", question.headers)
+        send(from_office, answer)
+        (answered,) = take(at_core, {"tell.v1%2E2.me"})
+        assert process.end() == 0
+
+    assert question.headers.reply_to == "tell/v1.2/me"
+    assert question.payload == {"id": 1, "deep": {"x": 2}}
+    assert (question.headers.priority, answered.headers.priority) == (7, 7)
+    assert answered.payload == "42"
+
+
+def test_a_prefix_wildcard_takes_what_begins_so(
+    tmp_path: Path, start_mosquitto: StartMosquitto, office: SolaceSettings
+) -> None:
+    port = start_mosquitto().port
+    plant = MqttSettings(name="plant", host="127.0.0.1", port=port)
+    yaml = (
+        f"  plant: {{kind: mqtt, host: 127.0.0.1, port: {port}, {QUICK}}}\n"
+        f"  office: {{kind: solace, url: '{office.url}', {QUICK}}}\n"
+    )
+    rules = '  some: {from: {endpoint: office, pattern: "p/red*/*"}, to: {endpoint: plant}}\n'
+    names = ["p/red/1", "p/redder/2", "p/blue/3", "p/infrared/4", "p/red/5/6", "p/red7/8"]
+    with (
+        gateway(tmp_path, yaml, rules, [("office", "source"), ("plant", "sink")]) as process,
+        listening(plant, "p/#") as at_plant,
+        speaking(office) as from_office,
+    ):
+        send(from_office, *(Message(name, b"", PERSISTENT) for name in names))
+        got = take(at_plant, {"p/red7/8"})
+        assert process.end() == 0
+
+    assert [message.address for message in got] == ["p/red/1", "p/redder/2", "p/red7/8"]
