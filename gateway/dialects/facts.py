@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -34,7 +34,8 @@ class Dialect:
 
     `forbidden` characters and the `whole` texts never occur as (or in) a level of a name;
     `traded` holds two characters that change places on the way to the middle; a level in
-    `inboxes` belongs to one client. `shy` is in this system's own spelling.
+    `inboxes` belongs to one client. `shy` is in this system's own spelling. `also` are systems
+    to which the server passes names on: what is sent there has to be legal in all of them.
     """
 
     name: str
@@ -59,6 +60,11 @@ class Dialect:
     unused_first: tuple[str, ...] = ()  # first levels a subscription cannot ask for
     limits: tuple[Limit, ...] = ()
     advised: tuple[Limit, ...] = ()  # beyond these is legal, and worth a warning
+    also: tuple[Dialect, ...] = ()
+
+    def joined_with(self, others: Sequence[Dialect]) -> Dialect:
+        """This dialect for a server that imports from and exports to `others`."""
+        return replace(self, also=tuple(others)) if others else self
 
     def with_limits(self, **maxima: int) -> Dialect:
         """This dialect for an endpoint that takes less: `MQTT.with_limits(levels=8, bytes=256)`.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gateway.dialects.facts import Dialect
 from gateway.dialects.measure import over_limit
-from gateway.errors import LimitError, SubjectError, TranslationError
+from gateway.errors import LimitError, SubjectError, TranslationError, shown
 from gateway.model.subject import Subject
 
 WILDCARDS = "*>+#"
@@ -102,6 +102,8 @@ def spell(levels: Sequence[str], dialect: Dialect, *, replies: bool = False) -> 
     if over is not None:
         limit, actual, most = over
         raise LimitError(dialect.name, text, limit.rule, limit.unit.value, actual, most)
+    if dialect.also:
+        refuse_joined(levels, text, dialect, replies=replies)
     return text
 
 
@@ -192,3 +194,46 @@ def check_read(text: str, levels: Sequence[str], dialect: Dialect) -> None:
         limit, actual, most = over
         reason = f"is {actual} {limit.unit.value}, limit {most}"
         raise SubjectError(dialect.name, text, 0, limit.rule, reason)
+
+
+def restated(levels: Sequence[str], dialect: Dialect, other: Dialect) -> str:
+    """A name of `dialect` as its server spells it in `other`.
+
+    The separators change, and an ordinary character that separates there becomes ours
+    (EMS User's Guide, "Destination Name Syntax and Semantics" of chapters 15 and 16).
+    """
+    if other.separator == dialect.separator:
+        return other.leading + other.separator.join(levels)
+    trade = str.maketrans(other.separator, dialect.separator)
+    return other.leading + other.separator.join(level.translate(trade) for level in levels)
+
+
+def check_joined(levels: Sequence[str], text: str, dialect: Dialect) -> None:
+    """Raise SubjectError when a system that `dialect` is joined with has no such name."""
+    for other in dialect.also:
+        there = restated(levels, dialect, other)
+        try:
+            unescape(read_name(there, other), there, other)
+        except SubjectError as error:
+            raise SubjectError(dialect.name, text, 0, *_fault_there(there, other, error)) from error
+
+
+def refuse_joined(levels: Sequence[str], text: str, dialect: Dialect, *, replies: bool) -> None:
+    """Raise TranslationError when a joined system has no such name, or keeps it for itself."""
+    for other in dialect.also:
+        there = restated(levels, dialect, other)
+        try:
+            read = read_name(there, other)
+            unescape(read, there, other)
+            refuse_own(read, there, other, replies=replies)
+        except (SubjectError, TranslationError) as error:
+            fault = _fault_there(there, other, error)
+            raise TranslationError(dialect.name, text, *fault) from error
+
+
+def _fault_there(
+    there: str, other: Dialect, error: SubjectError | TranslationError
+) -> tuple[str, str]:
+    """The rule, with the name of the system that refuses, and the reason."""
+    reason = f"{other.name} does not take {shown(there)}: {error.reason}"
+    return f"{other.name}-{error.rule}", reason

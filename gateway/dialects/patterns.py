@@ -8,6 +8,7 @@ from gateway.dialects.facts import Dialect, Star
 from gateway.dialects.meaning import meanings
 from gateway.dialects.names import (
     check_first,
+    check_joined,
     check_read,
     empty_level,
     offset,
@@ -42,6 +43,9 @@ def read_pattern(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
     levels.append(_read_level(text_levels[-1], dialect, last=True))
     found = tuple(level for level in levels if not isinstance(level, str))
     if len(found) == len(levels):
+        if dialect.also:  # a wildcard stands for a level that is legal everywhere
+            wild = (dialect.any_one, dialect.any_many)
+            check_joined(["x" if part in wild else part for part in text_levels], text, dialect)
         return (Pattern(found, dialect.shy),)
     raise _fault(text, shared, text_levels, levels, dialect)
 

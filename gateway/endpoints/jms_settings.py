@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.endpoints.settings import ALL_FIELDS, TlsSettings, setting
 from gateway.model.message import DeliveryMode
@@ -10,6 +10,8 @@ from gateway.model.message import DeliveryMode
 EMS_FACTORY = "com.tibco.tibjms.TibjmsConnectionFactory"
 EMS_MESSAGE = 536_870_912  # bytes: 512 MB (EMS User's Guide, "Maximum Message Size")
 EMS_CORRELATION = 4_096  # bytes: 4 KB (EMS User's Guide, table 4, JMSCorrelationID)
+SYSTEMS = ("ems", "rv", "ibm", "smf")
+JOINED = ("rv", "smartsockets")  # what EMS imports from and exports to: User's Guide, 15 and 16
 JVM_OPTIONS = ("-Xmx64m", "-Xss256k", "-XX:+UseSerialGC", "-Xrs")
 
 ACKNOWLEDGE = ("auto", "client", "explicit", "explicit_lazy", "transacted")
@@ -21,8 +23,14 @@ class JmsSettings:
     """TIBCO EMS, or any other system that comes with a JMS client library."""
 
     name: str = setting("jms", "what the endpoint is called in the configuration")
-    dialect: str = setting(
-        "ems", "the naming rules the system follows", choices=("ems", "rv", "ibm", "smf")
+    dialects: tuple[str, ...] = field(
+        default=("ems",),
+        metadata={
+            "key": "dialect",
+            "doc": "the naming rules the system follows; behind `ems` also those of systems that"
+            " the server imports from and exports to: [ems, rv], [ems, smartsockets]",
+            "choices": (*SYSTEMS, "smartsockets"),
+        },
     )
     classpath: tuple[str, ...] = setting(
         (), "the client library: jars, or patterns such as /opt/tibco/ems/*/lib/*.jar"
@@ -76,7 +84,7 @@ class JmsSettings:
         choices=DELIVERY,
     )
     batch: int = setting(
-        500, "messages received or sent in one call at most", minimum=1, maximum=100_000
+        1_000, "messages received or sent in one call at most", minimum=1, maximum=100_000
     )
     window: int = setting(
         4_000, "messages under way: received and not settled, sent and not answered", minimum=1
@@ -127,10 +135,45 @@ class JmsSettings:
     backoff_min: float = setting(0.5, "seconds before the first new attempt", minimum=0.01)
     backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
 
+    def __post_init__(self) -> None:
+        """Refuse lists of dialects that no server joins.
+
+        Raises:
+            ValueError: the text says which lists there are.
+        """
+        alone = len(self.dialects) == 1 and self.dialects[0] in SYSTEMS
+        different = len(set(self.dialects)) == len(self.dialects)
+        if not (alone or (self.dialects[:1] == ("ems",) and different and self._are_joined)):
+            raise ValueError(
+                f"`dialect` is {list(self.dialects)}, and is one of {', '.join(SYSTEMS)}, or a list"
+                f" of ems and what it exports to: {', '.join(JOINED)}"
+            )
+
+    @property
+    def dialect(self) -> str:
+        """The dialect that spells the names."""
+        return self.dialects[0]
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """The systems that the server imports from and exports to, by their dialects."""
+        return self.dialects[1:]
+
+    @property
+    def _are_joined(self) -> bool:
+        return set(self.joined) <= set(JOINED)
+
+    @property
+    def is_ems(self) -> bool:
+        """Whether the rules of EMS hold, though the server may be laxer."""
+        return self.dialect == "ems"
+
     @property
     def broker_key(self) -> str:
         """What two endpoints of one broker have in common."""
-        return ",".join(self.urls)
+        if self.jndi_factory:
+            return f"{self.jndi_url or ','.join(self.urls)}#{self.lookup}"
+        return ",".join(sorted({url for each in self.urls for url in each.split(",")}))
 
     @property
     def carries(self) -> frozenset[str]:

@@ -19,7 +19,7 @@ from gateway.endpoints.inbox import Inbox
 from gateway.endpoints.settings import MemorySettings
 from gateway.errors import EndpointError, NotConnectedError, SubjectError
 from gateway.model.matching import matches
-from gateway.model.message import Message
+from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement, rejected
 from gateway.model.pattern import Pattern
 
@@ -220,6 +220,8 @@ class MemorySink:
         broker = self._broker
         if broker is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
+        if not self._settings.headers:
+            messages = [_bare(message) for message in messages]
         settlements, shares = broker.distribute(messages)
         for inbox, share in shares.items():
             while not inbox.wait_for_room(PATIENCE):
@@ -230,6 +232,12 @@ class MemorySink:
 
     def close(self) -> None:
         self._broker = None
+
+
+def _bare(message: Message) -> Message:
+    """The message with the few headers that a plain broker carries."""
+    headers = Headers(mode=message.headers.mode, retained=message.headers.retained)
+    return replace(message, headers=headers)
 
 
 _numbers = count(1)

@@ -162,6 +162,9 @@ class MemorySettings:
     durable: bool = setting(
         default=True, doc="the queue outlives a closed source and goes on collecting"
     )
+    headers: bool = setting(
+        default=True, doc="carry all headers; off: only what MQTT 3.1.1 has room for"
+    )
     backoff_min: float = setting(0.5, "seconds before the first new attempt", minimum=0.01)
     backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
 
@@ -172,8 +175,8 @@ class MemorySettings:
 
     @property
     def carries(self) -> frozenset[str]:
-        """The fields of `Headers` that survive: all, for nothing is encoded."""
-        return ALL_FIELDS
+        """The fields of `Headers` that survive: nothing is encoded, so all can."""
+        return ALL_FIELDS if self.headers else frozenset({"mode", "retained"})
 
     @property
     def mode(self) -> DeliveryMode:
@@ -204,3 +207,9 @@ class EndpointSettings(Protocol):
 
     @property
     def mode(self) -> DeliveryMode: ...
+
+
+def dialects_of(settings: EndpointSettings) -> tuple[str, ...]:
+    """Every system whose rules the endpoint's names keep to; the first one spells them."""
+    found: tuple[str, ...] = getattr(settings, "dialects", (settings.dialect,))
+    return found

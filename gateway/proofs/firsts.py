@@ -41,7 +41,7 @@ def firsts(flow: Flow) -> Iterator[Finding]:
 def _prefixes(dialect: Dialect) -> list[str]:
     """How names begin that the system treats in a way of its own, in the middle."""
     own = [*dialect.shy.first, *dialect.inboxes]
-    for rule in dialect.first:
+    for rule in (*dialect.first, *(each for other in dialect.also for each in other.first)):
         own += [rule.char, *rule.reserved, *rule.answered, *rule.local]
     return list(dict.fromkeys([*own, *(dialect.codec.decode([text])[0] for text in own)]))
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from gateway.dialects.base import Dialect, parse_subject
+from gateway.dialects.names import check_joined, split
 from gateway.errors import SubjectError, TranslationError, shown
 from gateway.model.subject import Subject
 from gateway.routing.captures import SourcePattern
@@ -124,7 +125,9 @@ def parse_template(
         plain += [text[position : hole.start], chr(_FIRST + number)]
         position = hole.stop
     try:
-        subject = parse_subject("".join((*plain, text[position:])), dialect)
+        whole = "".join((*plain, text[position:]))
+        subject = parse_subject(whole, dialect)
+        check_joined(split(_STAND_IN.sub("x", whole), dialect), text, dialect)
     except SubjectError as error:
         at = _as_written(error.offset, found)
         raise place.fault(error.rule, error.reason, at) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,8 @@ from gateway.endpoints.jms.names import (
 )
 from gateway.endpoints.jms.patterns import Screen, selects
 
+DOCUMENTED = (Path(__file__).parents[2] / "docs/ems.md").read_text(encoding="utf-8")
+
 SPELLED = [
     pytest.param("plain", "plain", id="identifier"),
     pytest.param("größe", "größe", id="letters-of-any-language"),
@@ -31,6 +35,7 @@ SPELLED = [
     pytest.param("", "_x_", id="empty"),
     pytest.param("JMSfoo", "_x4a_MSfoo", id="of-jms"),
     pytest.param("JMS_TIBCO_SS_SENDER", "_x4a_MS_TIBCO_SS_SENDER", id="smartsockets"),
+    pytest.param("gateway_id", "gateway_id", id="the-id-a-gateway-gave"),
     pytest.param("gateway_time", "_x67_ateway_time", id="of-the-gateway"),
     pytest.param("JMSXGroupID", "JMSXGroupID", id="for-clients-to-set"),
     pytest.param("🜚", "_x1f71a_", id="beyond-the-basic-plane"),
@@ -48,6 +53,41 @@ def test_a_property_name_is_spelled_for_jms_and_read_back(name: str, spelled: st
 )
 def test_what_is_said_of_one_hop_does_not_make_the_next(name: str) -> None:
     assert write_name(name) is None
+
+
+ESCAPED, LEFT_OUT = "escaped", "left out"
+OF_TIBCO = [  # EMS User's Guide, tables 5, 64 and 69; what becomes of them at the next server
+    ("JMS_TIBCO_CM_PUBLISHER", ESCAPED),
+    ("JMS_TIBCO_CM_SEQUENCE", ESCAPED),
+    ("JMS_TIBCO_COMPRESS", LEFT_OUT),
+    ("JMS_TIBCO_DISABLE_SENDER", LEFT_OUT),
+    ("JMS_TIBCO_IMPORTED", LEFT_OUT),
+    ("JMS_TIBCO_MSG_EXT", LEFT_OUT),
+    ("JMS_TIBCO_MSG_TRACE", LEFT_OUT),
+    ("JMS_TIBCO_PRESERVE_UNDELIVERED", LEFT_OUT),
+    ("JMS_TIBCO_SENDER", ESCAPED),
+    ("JMS_TIBCO_SS_CORRELATION_ID", ESCAPED),
+    ("JMS_TIBCO_SS_DELIVERY_MODE", ESCAPED),
+    ("JMS_TIBCO_SS_EXPIRATION", ESCAPED),
+    ("JMS_TIBCO_SS_LB_MODE", ESCAPED),
+    ("JMS_TIBCO_SS_MESSAGE_ID", ESCAPED),
+    ("JMS_TIBCO_SS_PRIORITY", ESCAPED),
+    ("JMS_TIBCO_SS_SENDER", ESCAPED),
+    ("JMS_TIBCO_SS_SENDER_TIMESTAMP", ESCAPED),
+    ("JMS_TIBCO_SS_SEQ_NUM", ESCAPED),
+    ("JMS_TIBCO_SS_TYPE_NUM", ESCAPED),
+    ("JMS_TIBCO_SS_USER_PROP", ESCAPED),
+]
+
+
+@pytest.mark.parametrize(("name", "becomes"), OF_TIBCO)
+def test_properties_of_ems_are_read_and_never_said_again(name: str, becomes: str) -> None:
+    spelled = write_name(name)
+
+    assert read_name(name) == name
+    assert spelled == (f"_x4a_{name[1:]}" if becomes == ESCAPED else None)
+    assert spelled is None or read_name(spelled) == name
+    assert name.removeprefix("JMS_TIBCO") in DOCUMENTED
 
 
 @given(st.text())
@@ -104,6 +144,26 @@ def test_what_ems_would_refuse_is_refused_here(name: str, rule: str) -> None:
 
     assert fault is not None
     assert fault[0] == rule
+
+
+@pytest.mark.parametrize(
+    ("name", "joined", "rule"),
+    [
+        pytest.param("_x.a", ("rv",), "rv-forbidden-first", id="underline"),
+        pytest.param("_RV.a", ("rv",), "rv-forbidden-first", id="advisories"),
+        pytest.param("a.///", ("smartsockets",), "smartsockets-wildcard-in-name", id="three-dots"),
+        pytest.param("_x.///", (), None, id="ems-alone"),
+        pytest.param("_INBOX.a", ("rv", "smartsockets"), None, id="inbox"),
+        pytest.param("a._x", ("rv", "smartsockets"), None, id="first-element-only"),
+    ],
+)
+def test_a_name_is_legal_where_ems_exports_it_to(
+    name: str, joined: tuple[str, ...], rule: str | None
+) -> None:
+    found = find_name_fault(name, ems=True, joined=joined)
+
+    assert (found and found[0]) == rule
+    assert find_name_fault(name, ems=False, joined=joined) is None
 
 
 def test_another_system_is_kept_from_what_breaks_connections_only() -> None:

@@ -73,6 +73,9 @@ def test_a_property_is_a_pair() -> None:
         pytest.param(["queue:a.*"], {}, "no wildcards in a queue", id="queue-wildcard"),
         pytest.param(["$a"], {}, "begin with", id="dollar"),
         pytest.param(["a..b"], {}, "empty elements", id="empty-element"),
+        pytest.param(
+            ["_x.>"], {"dialects": ("ems", "rv")}, "Rendezvous keeps", id="not-of-rendezvous"
+        ),
         pytest.param(["tempqueue:x"], {}, "nobody but its maker", id="temporary"),
         pytest.param(["a"], {"durable": "d"}, "needs `client_id`", id="durable-without-identity"),
         pytest.param(
@@ -81,9 +84,9 @@ def test_a_property_is_a_pair() -> None:
     ],
 )
 def test_a_subscription_that_cannot_be_is_refused(
-    patterns: list[str], changes: dict[str, str], text: str
+    patterns: list[str], changes: dict[str, object], text: str
 ) -> None:
-    settings = replace(EMS, **changes)  # type: ignore[arg-type]  # all of them are text
+    settings = replace(EMS, **changes)  # type: ignore[arg-type]  # of any setting's type
     with pytest.raises(EndpointError, match=text):
         open_source(settings, [Subscription(each) for each in patterns])
 
@@ -147,6 +150,26 @@ def test_the_promise_follows_the_delivery_mode() -> None:
     assert EMS.mode is DeliveryMode.AT_LEAST_ONCE
     assert replace(EMS, delivery="reliable").mode is DeliveryMode.AT_MOST_ONCE
     assert "s3cret" not in repr(replace(EMS, password="s3cret"))  # noqa: S106  # a sample
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        pytest.param(
+            {"urls": ("tcp://b:2,tcp://a:1", "tcp://a:1")}, "tcp://a:1,tcp://b:2", id="set"
+        ),
+        pytest.param({"urls": ("tcp://a:1", "tcp://b:2")}, "tcp://a:1,tcp://b:2", id="list"),
+        pytest.param(
+            {"jndi_factory": "x.Y", "jndi_url": "ldap://d", "lookup": "cf"},
+            "ldap://d#cf",
+            id="jndi",
+        ),
+    ],
+)
+def test_a_broker_is_known_however_its_servers_are_listed(
+    changes: dict[str, object], key: str
+) -> None:
+    assert replace(EMS, **changes).broker_key == key  # type: ignore[arg-type]  # of any type
 
 
 def test_the_settings_load_no_driver() -> None:

@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.endpoints.jms.names import TOPIC
+from gateway.endpoints.jms.names import KINDS, TOPIC, import_mark
 from gateway.endpoints.jms.values import UnsendableError
 from gateway.endpoints.jms.writer import MessageWriter
-from gateway.endpoints.jms_settings import JmsSettings
+from gateway.endpoints.jms_settings import EMS_MESSAGE, JmsSettings
 from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
 
 AT_LEAST_ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 
 
 def write(message: Message, **changes: object) -> tuple[bytes, bool]:
-    return MessageWriter(replace(JmsSettings(), **changes), TOPIC).write(message)  # type: ignore[arg-type]  # of any setting's type
+    settings = replace(JmsSettings(), **changes)  # type: ignore[arg-type]  # of any setting's type
+    return MessageWriter(settings, KINDS[settings.destination]).write(message)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,13 @@ def test_what_ems_has_no_room_for_is_refused(message: Message, rule: str) -> Non
     assert str(caught.value)
 
 
+def test_a_message_past_512_mb_is_refused_with_the_figures() -> None:
+    with pytest.raises(UnsendableError, match="536870913 bytes, limit 536870912") as caught:
+        MessageWriter(JmsSettings(), TOPIC).write(Message("a", bytes(EMS_MESSAGE + 1)))
+
+    assert caught.value.rule == "message-size"
+
+
 def test_what_ems_is_told_comes_from_the_settings_alone() -> None:
     foreign = Headers(properties={"JMS_TIBCO_COMPRESS": True, "JMS_TIBCO_IMPORTED": True})
     record, _ = write(Message("a", b"", foreign))
@@ -77,3 +85,32 @@ def test_equal_headers_are_packed_once() -> None:
     headers = Headers(content_type="text/plain")
 
     assert writer.write(Message("a", b"x", headers)) == writer.write(Message("a", b"x", headers))
+
+
+HERE = JmsSettings().broker_key
+IMPORTED = Headers(origin=(import_mark(HERE, "a.b"), "gateway/out"))
+
+
+@pytest.mark.parametrize(
+    ("address", "changes", "refused"),
+    [
+        pytest.param("a.b", {}, True, id="where-it-came-from"),
+        pytest.param("topic:a.b", {"destination": "queue"}, True, id="said-otherwise"),
+        pytest.param("a.b", {"urls": ("tcp://localhost:7222",) * 2}, True, id="the-server-twice"),
+        pytest.param("a.c", {}, False, id="another-topic"),
+        pytest.param("queue:a.b", {}, False, id="queues-do-not-export"),
+        pytest.param("a.b", {"urls": ("tcp://other:7222",)}, False, id="another-server"),
+    ],
+)
+def test_nothing_goes_back_to_the_topic_it_was_imported_to(
+    address: str, changes: dict[str, object], refused: bool
+) -> None:
+    message = Message(address, b"", IMPORTED)
+    if not refused:
+        assert write(message, **changes)
+        return
+    with pytest.raises(UnsendableError) as caught:
+        write(message, **changes)
+
+    assert caught.value.rule == "imported-loop"
+    assert "'a.b'" in str(caught.value)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.endpoints.jms.names import QUEUE
+from gateway.endpoints.jms.names import ADVISORY, QUEUE
 
 ANY, MANY = "*", ">"
-ADVISORY = "ActiveMQ.Advisory."  # what ActiveMQ publishes about itself, under every wildcard
 _MOST_KEPT = 16_384
 
 

@@ -13,7 +13,15 @@ from typing import Final, cast
 from gateway.endpoints.jms import names
 from gateway.endpoints.jms.patterns import Screen
 from gateway.endpoints.jms.values import PASS, ValueReader
-from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
+from gateway.model.message import (
+    GATEWAY_ID,
+    NO_PROPERTIES,
+    DeliveryMode,
+    Headers,
+    Message,
+    Payload,
+    Value,
+)
 
 TEXT, BYTES, MAP, STREAM, OBJECT, NONE, NULL_TEXT, UNREADABLE = range(8)  # as in Packer.java
 RECORD = Struct(">BBBBqqiiii")
@@ -42,15 +50,22 @@ class Drained:
     unwanted: list[int] = field(default_factory=list)
     dropped_replies: int = 0
     unreadable: int = 0
+    imported: int = 0
 
 
 class BatchReader:
-    """Reads batches; `default` is the kind of destination whose addresses have no prefix."""
+    """Reads batches; `default` is the kind of destination whose addresses have no prefix.
 
-    def __init__(self, screen: Screen, default: int, *, keep_temporary: bool) -> None:
+    A message that `broker` has imported to a topic says so in its origin path.
+    """
+
+    def __init__(
+        self, screen: Screen, default: int, *, keep_temporary: bool, broker: str = ""
+    ) -> None:
         self._screen = screen
         self._default = default
         self._keep_temporary = keep_temporary
+        self._broker = broker
         self._addresses: dict[tuple[int, int, bytes], str | None] = {}
 
     def read(self, data: bytes) -> Drained:
@@ -94,6 +109,8 @@ class BatchReader:
             )
             if more or kind > MAP:
                 headers = self._complete(headers, kind, data[end : end + more], drained)
+                if names.IMPORTED in headers.properties:
+                    headers = self._mark_imported(headers, key, drained)
                 if kind == UNREADABLE:
                     payload = b""
                     drained.unreadable += 1
@@ -132,13 +149,27 @@ class BatchReader:
             for _ in range(reader.number()):
                 name = reader.text()
                 value = reader.value()
-                if name.startswith(names.PREFIX):
+                if name.startswith(names.PREFIX) and name != GATEWAY_ID:
                     own[name] = value
                 else:
                     properties[names.read_name(name)] = value
+        if correlation is None:  # an import from SmartSockets sets no JMSCorrelationID
+            found = properties.get(names.SS_CORRELATION)
+            correlation = found if isinstance(found, str) else None
         if (mark := _MARKS.get(kind)) is not None:
             properties[names.BODY] = mark
         return _assemble(headers, correlation, reply_to, own, properties)
+
+    def _mark_imported(
+        self, headers: Headers, key: tuple[int, int, bytes], drained: Drained
+    ) -> Headers:
+        """Note the topic, as nothing may go back there: the server would export it again."""
+        _, kind, name = key
+        if kind != names.TOPIC or not headers.properties[names.IMPORTED]:
+            return headers
+        drained.imported += 1
+        mark = names.import_mark(self._broker, name.decode("utf-8", PASS))
+        return replace(headers, origin=(*headers.origin, mark))
 
     def _reply(self, kind: int, name: str, drained: Drained) -> str | None:
         if kind >= names.TEMPORARY_TOPIC and not self._keep_temporary:

@@ -29,6 +29,10 @@ from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
 log = logging.getLogger(__name__)
 
 TICK = 1.0  # seconds between looks at the connection while there is no room
+COUNTED = (
+    "calls",  # of Java; of persistent messages a transaction each
+    "sent",  # messages in them
+)
 
 
 class JavaSender(Protocol):
@@ -63,6 +67,7 @@ class JmsSink:
         self._size = 0
         self._sending: list[Parcel] = []
         self._since: float | None = None  # when the call of Java began that sends them
+        self.counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self._thread: Thread | None = None
 
     def open(self) -> None:
@@ -198,6 +203,8 @@ class JmsSink:
     ) -> tuple[Sequence[Settlement], bool]:
         """One settlement for each record; False when the connection is gone."""
         records = [record for parcel in parcels for record in parcel.records]
+        self.counts["calls"] += 1
+        self.counts["sent"] += len(records)
         try:
             data = jvm.byte_array(b"".join(records))
             faults = sender.send(data, len(records), parcels[0].persistent)

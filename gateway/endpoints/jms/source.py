@@ -11,7 +11,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Protocol
@@ -39,6 +38,13 @@ from gateway.model.outcome import Settlement
 log = logging.getLogger(__name__)
 
 TICK = 0.05  # seconds between looks at the connection while the window is full
+COUNTED = (
+    "unwanted",  # delivered by a server whose wildcards are wider, and not passed on
+    "dropped_replies",  # temporary reply addresses
+    "unreadable",  # bodies the library could not read
+    "imported",  # came from Rendezvous or SmartSockets by way of the server
+    "seen_before",  # received before the last break, and marked as redelivered
+)
 
 
 class JavaReceiver(Protocol):
@@ -49,15 +55,6 @@ class JavaReceiver(Protocol):
     def settled(self, total: int) -> None: ...
     def finish(self, millis: int) -> None: ...
     def acknowledged(self) -> int: ...
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a source has met since it was made; mutable, it counts."""
-
-    unwanted: int = 0  # delivered by a server whose wildcards are wider, and not passed on
-    dropped_replies: int = 0  # temporary reply addresses
-    unreadable: int = 0  # bodies the library could not read
 
 
 class Session:
@@ -116,11 +113,15 @@ class JmsSource:
         self._recent: deque[Sequence[Message]] = deque()
         self._kept = 0
         self._before: frozenset[str] = frozenset()  # ids from before the last break
-        self.counts = Counts()
+        self.counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
         pairs = [(each.kind, each.name) for each in self._wanted]
         screen = Screen(pairs, dotted=settings.dialect in ("ems", "rv"))
-        keep = settings.temporary_reply == "map"
-        self._reader = BatchReader(screen, self._default, keep_temporary=keep)
+        self._reader = BatchReader(
+            screen,
+            self._default,
+            keep_temporary=settings.temporary_reply == "map",
+            broker=settings.broker_key,
+        )
 
     def open(self) -> None:
         self.close()
@@ -223,10 +224,11 @@ class JmsSource:
 
     def _count(self, drained: Drained) -> None:
         counts = self.counts
-        counts.unwanted += len(drained.unwanted)
-        counts.dropped_replies += drained.dropped_replies
+        counts["unwanted"] += len(drained.unwanted)
+        counts["dropped_replies"] += drained.dropped_replies
+        counts["imported"] += drained.imported
         if drained.unreadable:
-            counts.unreadable += drained.unreadable
+            counts["unreadable"] += drained.unreadable
             log.warning(
                 "%s: %d bodies could not be read; the property jms.error says why",
                 self._settings.name,
@@ -248,4 +250,6 @@ class JmsSource:
         before = self._before
         if not before:
             return messages
-        return [again(m) if m.headers.source_id in before else m for m in messages]
+        seen = [m.headers.source_id in before for m in messages]
+        self.counts["seen_before"] += sum(seen)
+        return [again(m) if old else m for m, old in zip(messages, seen, strict=True)]

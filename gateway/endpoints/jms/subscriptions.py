@@ -64,8 +64,8 @@ def _read_one(settings: JmsSettings, kind: int, name: str) -> Wanted:
     where = f"{settings.name}: {shown(name)}"
     if kind not in (names.TOPIC, names.QUEUE):
         raise EndpointError(f"{where}: nobody but its maker receives from a temporary destination")
-    ems = settings.dialect == "ems"
-    if fault := names.find_name_fault(name, ems=ems, pattern=True):
+    fault = names.find_name_fault(name, ems=settings.is_ems, pattern=True, joined=settings.joined)
+    if fault is not None:
         raise EndpointError(f"{where}: {fault[1]}")
     if kind == names.QUEUE:
         if has_wildcard(name):

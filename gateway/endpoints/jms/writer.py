@@ -6,7 +6,7 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 from struct import Struct
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.endpoints.jms import names
 from gateway.endpoints.jms.reader import (
@@ -34,7 +34,8 @@ from gateway.model.message import PLAIN, DeliveryMode, Headers, Message, Payload
 PERSISTENT, NON_PERSISTENT, RELIABLE = 2, 1, 22  # RELIABLE is com.tibco.tibjms.Tibjms's
 _HEAD = Struct(">BBBBq")
 _SIZE = Struct(">i")
-_NO_EXTRA = b""
+Extra: TypeAlias = tuple[bytes, frozenset[str]]  # and the topics it must not go back to
+_NO_EXTRA: Extra = (b"", frozenset())
 _FORMS: Final = {"none": NONE, "null": NULL_TEXT}
 LONGEST_TYPE = 32_000  # bytes, as of a name
 
@@ -45,9 +46,8 @@ class MessageWriter:
     def __init__(self, settings: JmsSettings, default: int) -> None:
         self._settings = settings
         self._default = default
-        self._ems = settings.dialect == "ems"
         self._addresses: dict[str, tuple[int, bytes]] = {}
-        self._extras: dict[int, tuple[Headers, bytes]] = {}  # by identity, which the value keeps
+        self._extras: dict[int, tuple[Headers, Extra]] = {}  # by identity, which the value keeps
         self._low = RELIABLE if settings.delivery == "reliable" else NON_PERSISTENT
         self._high = PERSISTENT if settings.delivery == "persistent" else self._low
         self._set: list[tuple[str, Value]] = [
@@ -79,19 +79,33 @@ class MessageWriter:
             raise UnsendableError("priority", f"the priority {priority} is outside 0..9")
         expiry = 0 if headers.expiry is None else max(1, -(-headers.expiry // MILLI))
         head = _HEAD.pack(form, kind, priority, mode, expiry)
-        extra = self._extra(headers)
+        extra, imported = self._extra(headers)
+        if imported and kind == names.TOPIC:
+            self._refuse_return(message.address, imported)
         size = 4 + len(head) + len(name) + 4 + len(body) + len(extra)
         parts = (_SIZE.pack(size), head, name, _SIZE.pack(len(body)), body, extra)
         return b"".join(parts), mode == PERSISTENT
 
     def _learn(self, address: str) -> tuple[int, bytes]:
         kind, name = names.split_address(address, self._default)
-        if fault := names.find_name_fault(name, ems=self._ems and kind <= names.QUEUE):
+        if fault := self._find_fault(kind, name):
             raise UnsendableError(*fault)
         if len(self._addresses) >= 16_384:  # noqa: PLR2004  # addresses remembered
             self._addresses.clear()
         found = self._addresses[address] = (kind, write_text(name))
         return found
+
+    def _find_fault(self, kind: int, name: str) -> tuple[str, str] | None:
+        ems = self._settings.is_ems and kind <= names.QUEUE
+        return names.find_name_fault(name, ems=ems, joined=self._settings.joined)
+
+    def _refuse_return(self, address: str, imported: frozenset[str]) -> None:
+        _, topic = names.split_address(address, self._default)
+        if names.import_mark(self._settings.broker_key, topic) in imported:
+            raise UnsendableError(
+                "imported-loop",
+                f"the server has imported it to {topic!r}, and would export it from there again",
+            )
 
     def _body(self, payload: Payload, headers: Headers) -> tuple[int, bytes]:
         mark = headers.properties.get(names.BODY) if headers.properties else None
@@ -107,13 +121,14 @@ class MessageWriter:
                 return STREAM, write_value(values)
         return MAP, write_value(payload)
 
-    def _extra(self, headers: Headers) -> bytes:
+    def _extra(self, headers: Headers) -> Extra:
         if headers is PLAIN and not self._set:
             return _NO_EXTRA
         found = self._extras.get(id(headers))
         if found is not None and found[0] is headers:
             return found[1]
-        extra = self._write_extra(headers)
+        imported = (mark for mark in headers.origin if mark.startswith(names.IMPORT_MARK))
+        extra = (self._write_extra(headers), frozenset(imported))
         if len(self._extras) >= 1_024:  # noqa: PLR2004  # headers remembered
             self._extras.clear()
         self._extras[id(headers)] = (headers, extra)
@@ -127,14 +142,14 @@ class MessageWriter:
         kind = jms_type = reply = None
         if headers.reply_to is not None:
             kind, reply = names.split_address(headers.reply_to, self._default)
-            if fault := names.find_name_fault(reply, ems=self._ems and kind <= names.QUEUE):
+            if fault := self._find_fault(kind, reply):
                 raise UnsendableError("reply-to", fault[1])
         if headers.properties:
             jms_type = headers.properties.get(names.TYPE)
             if not isinstance(jms_type, str | None) or len(jms_type or "") * 3 > LONGEST_TYPE:
                 raise UnsendableError("jms-type", "the property JMSType is no text, or too long")
         if not properties and correlation is None and reply is None and jms_type is None:
-            return _NO_EXTRA
+            return b""
         parts = [write_value(correlation), bytes((kind or 0,)), write_value(reply)]
         parts += (write_value(jms_type), _SIZE.pack(len(properties)))
         for name, value in properties:
