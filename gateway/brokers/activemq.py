@@ -6,6 +6,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +19,7 @@ from gateway.errors import NotConnectedError
 
 JARS = Path("/usr/share/java")
 FACTORY = "org.apache.activemq.ActiveMQConnectionFactory"
+USUAL_PORT = 61616
 PATIENCE = 30.0  # seconds for a broker to answer
 _CLIENT = (
     "activemq-client", "geronimo-jms_1.1_spec", "geronimo-j2ee-management-1.1-spec", "slf4j-api",
@@ -61,6 +65,17 @@ class ActiveMq:
     def url(self) -> str:
         return f"tcp://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The process that runs.
+
+        Raises:
+            NotConnectedError: it does not.
+        """
+        if self._process is None:
+            raise NotConnectedError("activemq does not run")
+        return self._process.pid
+
     def settings(self, **changes: object) -> JmsSettings:
         facts: dict[str, object] = {
             "name": "amq",
@@ -93,6 +108,7 @@ class ActiveMq:
         waiting = [self.port, self.mqtt_port]
         while waiting:
             if process is None or process.poll() is not None or time.monotonic() > until:
+                self.kill()
                 said = (self.folder / "broker.log").read_text()[-2000:]
                 raise NotConnectedError(f"activemq did not start: {said}")
             try:
@@ -140,3 +156,25 @@ def running(folder: Path, options: str = "") -> Iterator[ActiveMq]:
         yield broker
     finally:
         broker.stop()
+
+
+def main() -> None:
+    """`python -m gateway.brokers.activemq [PORT]`: a broker to try things with, until Ctrl-C."""
+    if why := missing():
+        raise SystemExit(why)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with tempfile.TemporaryDirectory() as folder:
+        broker = ActiveMq(Path(folder))
+        broker.port = int(sys.argv[1]) if len(sys.argv) > 1 else USUAL_PORT
+        broker.start()
+        jars = "".join(f"  - {jar}\n" for jar in client_jars())
+        sys.stdout.write(f'urls: ["{broker.url}"]\nfactory: {FACTORY}\nclasspath:\n{jars}')
+        sys.stdout.flush()
+        stop.wait()
+        broker.stop()
+
+
+if __name__ == "__main__":
+    main()

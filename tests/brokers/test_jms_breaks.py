@@ -97,17 +97,20 @@ def test_a_killed_broker_loses_nothing_that_was_answered(activemq: ActiveMq) -> 
     assert tally.unmarked == 0
 
 
-def test_what_was_received_before_a_break_is_marked_when_it_comes_again(
-    activemq: ActiveMq,
+@pytest.mark.parametrize("acknowledge", ["explicit", "client"])
+@pytest.mark.parametrize("frozen", [False, True], ids=["killed", "frozen-then-killed"])
+def test_what_could_not_be_acknowledged_comes_again_and_says_so(
+    activemq: ActiveMq, acknowledge: str, frozen: bool
 ) -> None:
-    settings = activemq.settings()
+    settings = activemq.settings(acknowledge=acknowledge, close_timeout=0.5)
     source, sink = open_source(settings, [Subscription("queue:q")]), open_sink(settings)
     with opened(source, sink):
         send(sink, *numbered(0, 20))
         batches = hold(source, 20)
-        activemq.kill()
-        for batch in batches:  # an acknowledgement during the break
+        activemq.freeze() if frozen else activemq.kill()
+        for batch in batches:  # an acknowledgement during the break: nobody hears it
             batch.settle([ACCEPTED] * len(batch.messages))
+        activemq.kill()
         wait_for_loss(source)
         activemq.start()
         reopen(source)
@@ -115,6 +118,7 @@ def test_what_was_received_before_a_break_is_marked_when_it_comes_again(
 
     assert [m.payload for m in again] == [str(n).encode() for n in range(20)]
     assert all(m.headers.redelivered for m in again)
+    assert source.counts["seen_before"] == 20
     before = [m.headers.source_id for batch in batches for m in batch.messages]
     assert [m.headers.source_id for m in again] == before
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -15,11 +16,14 @@ from gateway.archive.reader import read_rows
 from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.config.load import load
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.jms import jvm
+from gateway.endpoints.jms.provider import connect, open_library
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings import MemorySettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.supervisor import Gateway
+from tests.endpoints.exchange import collect, opened, send
 
 pytestmark = pytest.mark.broker
 
@@ -50,6 +54,18 @@ def start(folder: Path, broker: ActiveMq, routes: str) -> tuple[Gateway, str]:
     gateway.start()
     until(lambda: all(state.connection.value == "connected" for state in gateway.states))
     return gateway, f"lab-{run}"
+
+
+@contextmanager
+def requester(broker: ActiveMq) -> Iterator[jvm.Java]:
+    """A session as any other program of JMS would have it."""
+    settings = broker.settings()
+    link = connect(settings, open_library(settings), "")
+    link.connection.start()
+    try:
+        yield link.connection.createSession(False, 1)
+    finally:
+        link.close(5)
 
 
 def until(done: Callable[[], bool]) -> None:
@@ -136,3 +152,65 @@ def test_a_selector_is_evaluated_by_the_jms_broker(
 
     assert gateway.counters["urgent"].received == 5
     assert gateway.counters["urgent"].unselected == 0
+
+
+def test_what_ems_imported_is_not_sent_back_to_its_topic_by_a_detour(
+    tmp_path: Path, shared_activemq: ActiveMq
+) -> None:
+    topic = f"I{uuid4().hex}"
+    gateway, _ = start(
+        tmp_path,
+        shared_activemq,
+        f"""\
+  out:
+    from: {{endpoint: ems, pattern: "{topic}.{{x}}"}}
+    to: {{endpoint: lab, template: "{topic}/{{x}}"}}
+  back:
+    from: {{endpoint: lab, pattern: "{topic}/{{x}}"}}
+    to: {{endpoint: ems, template: "{topic}.{{x}}"}}
+""",
+    )
+    back = gateway.counters["back"]
+    with requester(shared_activemq) as session:
+        message = session.createTextMessage("x")
+        message.setBooleanProperty("JMS_TIBCO_IMPORTED", True)
+        session.createProducer(session.createTopic(f"{topic}.a")).send(message)
+        until(lambda: back.loops + back.dead == 1)  # the runtime or the sink, whoever is first
+    assert gateway.stop(10)
+
+    assert (gateway.counters["out"].delivered, back.delivered) == (1, 0)
+
+
+@pytest.mark.parametrize("drop", [False, True], ids=["mapped", "the-route-drops-it"])
+def test_a_temporary_reply_address_crosses_as_the_route_says(
+    tmp_path: Path, shared_activemq: ActiveMq, drop: bool
+) -> None:
+    topic, dropped = f"Q{uuid4().hex}", "reply_to" if drop else ""
+    gateway, lab = start(
+        tmp_path,
+        shared_activemq,
+        f"""\
+  requests:
+    from: {{endpoint: ems, pattern: "{topic}.{{x}}"}}
+    to: {{endpoint: lab, template: "requests/{{x}}", headers: {{drop: [{dropped}]}}}}
+  answers:
+    from: {{endpoint: lab, pattern: "{{answer}}"}}
+    to: {{endpoint: ems}}
+""",
+    )
+    settings = MemorySettings(name="desk", dialect="mqtt", broker=lab)
+    desk, answers = make_source(settings, [Subscription("requests/#")]), make_sink(settings)
+    with opened(desk, answers), requester(shared_activemq) as session:
+        reply = session.createTemporaryQueue()
+        request = session.createTextMessage("?")
+        request.setJMSReplyTo(reply)
+        session.createProducer(session.createTopic(f"{topic}.a")).send(request)
+        (got,) = collect(desk, 1)
+        address = got.headers.reply_to
+        if address is not None:
+            send(answers, Message(address, "!", Headers(mode=PERSISTENT)))
+            answer = session.createConsumer(reply).receive(20_000)
+            assert str(answer.getText()) == "!"
+    assert gateway.stop(10)
+
+    assert (address is None) is drop

@@ -1,0 +1,77 @@
+"""The mapping people start from carries real messages: MQTT and EMS names, through ActiveMQ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.config.load import load
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings import MqttSettings
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED
+from gateway.runtime.supervisor import Gateway
+from tests.brokers.mosquitto import Mosquitto
+from tests.endpoints.exchange import QUIET, collect, opened, send, wait_for
+
+pytestmark = pytest.mark.broker
+
+MAPPING = Path(__file__).parents[2] / "mappings/pairs/mqtt-ems.yaml"
+SECRETS = {"MQTT_HOST": "127.0.0.1", "MQTT_PASSWORD": "x", "EMS_PASSWORD": "x"}
+ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+
+
+def with_brokers(mosquitto: Mosquitto, broker: ActiveMq) -> dict[str, Any]:
+    """The mapping as it is, with the brokers of this test in place of the vendor's."""
+    mapping: dict[str, Any] = yaml.safe_load(MAPPING.read_text(encoding="utf-8"))
+    mapping["endpoints"]["plant"] |= {"port": mosquitto.port}
+    mapping["endpoints"]["office"] |= {
+        "classpath": list(client_jars()),
+        "factory": FACTORY,
+        "urls": [broker.url],
+    }
+    return mapping
+
+
+def test_its_own_tests_hold_with_real_brokers(
+    tmp_path: Path, mosquitto: Mosquitto, shared_activemq: ActiveMq
+) -> None:
+    mapping = with_brokers(mosquitto, shared_activemq)
+    file = tmp_path / "gateway.yaml"
+    file.write_text(yaml.safe_dump(mapping), encoding="utf-8")
+    plant = MqttSettings(name="plant", host="127.0.0.1", port=mosquitto.port, client_id="test")
+    office = shared_activemq.settings(name="office")
+    senders = {"plant": make_sink(plant, instance="in"), "office": make_sink(office)}
+    listeners = {
+        "plant": make_source(plant, [Subscription("assets/#")]),
+        "office": make_source(office, [Subscription("ASSETS.>")]),
+    }
+    gateway = Gateway(load(file, SECRETS))
+    gateway.start()
+    try:
+        up = "connected"
+        wait_for(lambda: all(s.connection.value == up for s in gateway.states), "connections")
+        with opened(*senders.values(), *listeners.values()):
+            for name, test in mapping["tests"].items():
+                given, expected = test["given"], test["expect"]
+                assert send(senders[given["endpoint"]], message(given)) == [ACCEPTED]
+                (own,) = collect(listeners[given["endpoint"]], 1)
+                (got,) = collect(listeners[expected["endpoint"]], 1)
+
+                assert own.address == given["name"]
+                assert got.address == expected["name"], name
+                assert got.payload == message(given).payload
+            for listener in listeners.values():
+                assert listener.receive(QUIET) is None  # nothing came back as an echo
+    finally:
+        assert gateway.stop(10)
+
+
+def message(given: Mapping[str, str]) -> Message:
+    return Message(given["name"], given.get("payload", "").encode(), ONCE)
