@@ -2,8 +2,9 @@
 
     python -m benchmarks.jms [messages]
 
-Both run in this process, one after the other, against one broker. "busy" means that another
-Python thread computes all the time, as the rest of a gateway would.
+Both run in this process, one after the other, against one broker, when both Java machines have
+compiled what they run. "busy" means that another Python thread computes all the time, as the rest
+of a gateway would. Then `jms_relay` compares whole bridges.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks import jms_relay
 from gateway.brokers.activemq import ActiveMq, missing, running
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm, open_sink, open_source
@@ -56,18 +58,21 @@ def busy(wanted: bool) -> Iterator[None]:
             thread.join()
 
 
-def send(settings: JmsSettings, address: str, headers: Headers, count: int) -> float:
+def send(
+    settings: JmsSettings, address: str, headers: Headers, count: int, *, spin: bool = False
+) -> float:
     """Messages a second, all of them answered."""
     sink = open_sink(settings)
     sink.open()
     answered = threading.Semaphore(0)
     batch = [Message(address, BODY, headers)] * BATCH
-    begin = time.perf_counter()
-    for _ in range(count // BATCH):
-        sink.send(batch, lambda _settlements: answered.release())
-    for _ in range(count // BATCH):
-        assert answered.acquire(timeout=PATIENCE)
-    took = time.perf_counter() - begin
+    with busy(spin):
+        begin = time.perf_counter()
+        for _ in range(count // BATCH):
+            sink.send(batch, lambda _settlements: answered.release())
+        for _ in range(count // BATCH):
+            assert answered.acquire(timeout=PATIENCE)
+        took = time.perf_counter() - begin
     sink.close()
     return count / took
 
@@ -171,13 +176,22 @@ def plain_send(settings: JmsSettings, address: str, mode: int, count: int) -> fl
 def run(broker: ActiveMq, count: int) -> None:
     settings = broker.settings()
     few = max(count // 10 // BATCH * BATCH, BATCH)
-    measure("warm-up", lambda: send(settings, "queue:warm", NP, few))
-    measure("warm-up", lambda: receive(settings, "queue:warm", few, spin=False))
+    for headers in (NP, PERSISTENT):
+        for acknowledge in ("client", "explicit"):
+            warm = broker.settings(acknowledge=acknowledge)
+            measure("warm-up", lambda h=headers: send(settings, "queue:warm", h, count))  # type: ignore[misc]  # mypy cannot infer a default
+            measure("warm-up", lambda w=warm: receive(w, "queue:warm", count, spin=False))  # type: ignore[misc]  # as above
     for label, headers, mode, part in (
         ("np", NP, 1, few),
         ("persistent", PERSISTENT, 2, max(few // 5 // BATCH * BATCH, BATCH)),
     ):
-        fast = measure(f"send {label}", lambda h=headers: send(settings, "queue:a", h, count))  # type: ignore[misc]  # mypy cannot infer a default
+        fast = measure(f"send {label}", lambda h=headers: send(settings, "queue:a", h, count))  # type: ignore[misc]  # as above
+        drain(broker, "queue:a", count)
+        measure(
+            f"send {label}, busy",
+            lambda h=headers: send(settings, "queue:a", h, count, spin=True),  # type: ignore[misc]  # as above
+        )
+        drain(broker, "queue:a", count)
         slow = measure(
             f"send {label}, a call a message",
             lambda m=mode, p=part: plain_send(settings, "queue:b", m, p),  # type: ignore[misc]  # as above
@@ -204,6 +218,11 @@ def run(broker: ActiveMq, count: int) -> None:
     print(f"{'resident memory, at most':42} {peak:10.0f} MB   goal < 220 MB")
 
 
+def drain(broker: ActiveMq, address: str, count: int) -> None:
+    """Empty a queue, for a full broker makes senders wait."""
+    receive(broker.settings(acknowledge="client"), address, count, spin=False)
+
+
 def measure(label: str, call: Callable[[], float]) -> float:
     rate = call()
     goal = next(
@@ -225,6 +244,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as broker:
         run(broker, count)
+    jms_relay.main([])
 
 
 if __name__ == "__main__":

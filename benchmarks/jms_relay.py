@@ -1,0 +1,121 @@
+"""MQTT QoS 1 -> JMS persistent -> MQTT QoS 1, three ways in one run: rate, losses, memory.
+
+    python -m benchmarks.jms_relay [--messages N] [--topics N ...]
+
+The gateway with its archive on, and the callback loop of `jms_callbacks`, each between mosquitto
+and a durable subscription of ActiveMQ; and ActiveMQ's own translation, whose MQTT port takes and
+gives the messages and which writes nothing to disk on the way. Each is warmed up first. Processor
+time a message tells more than the rate where brokers, load and relay share few cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks.relay import broker, resident, run_load
+from benchmarks.relay import running as running_process
+from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars, missing, running
+from gateway.demo.broker import free_port
+
+HERE = Path(__file__).parent
+RELAYS = {"activemq": 1.0, "callbacks": 0.1, "gateway": 1.0}  # and the share of messages it gets
+CONFIG = """\
+gateway: {{name: bench}}
+endpoints:
+  plant: {{kind: mqtt, host: 127.0.0.1, port: {port}, version: "3.1.1"}}
+  core: {{kind: jms, dialect: ems, classpath: [{jars}], factory: {factory}, urls: ["{url}"],
+         client_id: bench, durable: "bench-{{pattern}}"}}
+routes:
+  there:
+    from: {{endpoint: plant, pattern: "src/{{rest...}}"}}
+    to: {{endpoint: core, template: "B.{{rest...}}"}}
+  back:
+    from: {{endpoint: core, pattern: "B.{{rest...}}"}}
+    to: {{endpoint: plant, template: "dst/{{rest...}}"}}
+archive: {{path: {archive}}}
+"""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=50_000)
+    parser.add_argument("--relays", nargs="*", default=list(RELAYS), choices=RELAYS)
+    parser.add_argument("--topics", type=int, nargs="*", default=[10, 1_000])
+    args = parser.parse_args(arguments)
+    if why := missing():
+        print(f"skipped: {why}")
+        return
+    for topics in args.topics:
+        rates: dict[str, float] = {}
+        for relay in args.relays:
+            figures = measure(relay, round(args.messages * RELAYS[relay]), topics)
+            rate = figures["messages_per_s"]
+            against = {f"x {other}": round(rate / earlier, 2) for other, earlier in rates.items()}
+            rates[relay] = rate
+            print(json.dumps({"relay": relay, "topics": topics, **figures, **against}), flush=True)
+
+
+def measure(relay: str, messages: int, topics: int) -> dict[str, float]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        store = folder / "activemq"
+        store.mkdir()
+        jms = stack.enter_context(running(store))
+        pids, port = {"activemq": jms.pid}, jms.mqtt_port
+        if relay != "activemq":
+            port = free_port()
+            stack.enter_context(broker(folder, port))
+            process: subprocess.Popen[bytes] = stack.enter_context(
+                running_process(command(relay, folder, port, jms))
+            )
+            pids["relay"] = process.pid
+        load = [sys.executable, str(HERE / "relay_load.py"), "--qos", "1", "--topics", str(topics)]
+        load += ["--from-port", str(port), "--to-port", str(port), "--start-timeout", "60"]
+        load += ["--expect", "src/#" if relay == "activemq" else "dst/#"]
+        load += ["--messages", str(messages)]
+        run_load(load)  # until Java has compiled itself
+        before = {name: processor(pid) for name, pid in pids.items()}
+        got = run_load(load)
+        spent = {name: processor(pid) - before[name] for name, pid in pids.items()}
+        memory = {f"{name}_mb": resident(pid) for name, pid in pids.items()}
+    return {
+        "messages_per_s": round(float(str(got["messages_per_s"]))),
+        "lost": int(str(got["lost"])),
+        "duplicates": int(str(got["duplicates"])),
+        **{f"{name}_us": round(1e6 * seconds / messages) for name, seconds in spent.items()},
+        **memory,
+    }
+
+
+def processor(pid: int) -> float:
+    """Seconds of processor time so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def command(relay: str, folder: Path, port: int, jms: ActiveMq) -> list[str]:
+    if relay == "callbacks":
+        script = [sys.executable, str(HERE / "jms_callbacks.py"), jms.url, FACTORY, str(port)]
+        return [*script, *client_jars()]
+    config = folder / "bench.yaml"
+    config.write_text(
+        CONFIG.format(
+            port=port,
+            jars=", ".join(client_jars()),
+            factory=FACTORY,
+            url=jms.url,
+            archive=folder / "archive",
+        )
+    )
+    return [sys.executable, "-m", "gateway", "run", str(config)]
+
+
+if __name__ == "__main__":
+    main()
