@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
-from gateway.archive.layout import journals
+from gateway.archive.layout import DIGESTS, PAIRS, journals
 from gateway.archive.records import Rows
 from gateway.archive.rolling import ArchiveOptions
 from gateway.archive.segments import convert
@@ -60,15 +60,16 @@ def batch(rng: random.Random, start: int, first: int, count: int) -> list[Rows]:
     shared = {"route": "sensors", "attempt": 1}
     received = {
         **shared, "leg": "received", "endpoint": "plant", "system": "mqtt", "targets": ["erp"],
-        "outcome": "received", "time": time_,
+        "outcome": "received", "time": time_, "received": time_,
     }  # fmt: skip
     delivered = {
         **shared, "leg": "delivered", "endpoint": "erp", "system": "ems", "target": "erp",
-        "outcome": "accepted", "time": time_ + rng.randrange(500, 5_000),
+        "outcome": "accepted", "time": time_ + rng.randrange(500, 5_000), "received": time_,
     }  # fmt: skip
+    renamed = [name.replace("/", ".") for name in names]
     return [
         Rows(count, received, {**columns, "name": names}),
-        Rows(count, delivered, {**columns, "name": [name.replace("/", ".") for name in names]}),
+        Rows(count, delivered, {**columns, "name": renamed, "source_name": names}),
     ]
 
 
@@ -100,6 +101,13 @@ def one_by_one(root: Path, start: int, batches: list[list[Rows]], sync: str) -> 
     return rate
 
 
+def sizes(root: Path) -> dict[str, int]:
+    """Bytes of segments, digests and name pairs."""
+    found = {"rows": root.glob("date=*/*/*"), "digests": root.glob(f"{DIGESTS}/*/*/*")}
+    found["pairs"] = root.glob(f"{PAIRS}/*/*/*")
+    return {name: sum(path.stat().st_size for path in paths) for name, paths in found.items()}
+
+
 def measure(root: Path, messages: int, size: int) -> None:
     rng = random.Random(7)  # noqa: S311  # the same archive every time
     start = time.time_ns() // 1_000
@@ -115,8 +123,9 @@ def measure(root: Path, messages: int, size: int) -> None:
     assert conversion is not None
     assert conversion.rows == rows
     print(f"conversion         {rows / (time.perf_counter() - began):10,.0f} rows/s")
-    stored = sum(path.stat().st_size for path in conversion.files)
-    print(f"segments           {stored / messages:10.1f} bytes a message, both legs")
+    print(f"segments           {conversion.size / messages:10.1f} bytes a message, both legs")
+    for name, kept in sizes(root).items():
+        print(f"  {name:16} {kept / messages:10.1f} bytes a message")
     for number, sync in enumerate(("batch", "interval"), start=1):
         rate = one_by_one(root, start + number, batches[:500], sync)
         print(f"one by one         {rate:10,.0f} batches/s, sync: {sync}")

@@ -3,6 +3,8 @@
 ARCHIVE/.journal/<gateway>-<start>-<n>.open             rows not yet in a segment
 ARCHIVE/.journal/<gateway>-<start>-<n>.damaged          kept for a person to look at
 ARCHIVE/date=YYYY-MM-DD/hour=HH/<gateway>-<start>-<n>-<k>.parquet
+ARCHIVE/_digests/date=.../hour=.../<segment>            what the rows of the segment add up to
+ARCHIVE/_pairs/date=.../hour=.../<segment>              the names they came and went under
 ARCHIVE/_reconciled/date=YYYY-MM-DD/                    what the reconciliation found
 """
 
@@ -16,6 +18,8 @@ from typing import Final
 
 OPEN: Final = ".open"
 DAMAGED: Final = ".damaged"
+DIGESTS: Final = "_digests"
+PAIRS: Final = "_pairs"
 HOUR: Final = 3_600_000_000  # microseconds
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -72,6 +76,16 @@ def hour_folder(root: Path, time: int) -> Path:
     return day_folder(root, hour.date()) / f"hour={hour:%H}"
 
 
+def digest_path(root: Path, segment: Path) -> Path:
+    """The digest of a segment; written last, so that one without it is not quite finished."""
+    return root / DIGESTS / segment.relative_to(root)
+
+
+def pairs_path(root: Path, segment: Path) -> Path:
+    """The name pairs of a segment; absent beside a digest when they were too many to keep."""
+    return root / PAIRS / segment.relative_to(root)
+
+
 def segments(root: Path, day: date, hours: range = range(24)) -> list[Path]:
     """The Parquet files of `day`, by hour and name; what starts with a dot or `_` is none."""
     return [
@@ -84,13 +98,16 @@ def segments(root: Path, day: date, hours: range = range(24)) -> list[Path]:
 
 def days(root: Path) -> list[date]:
     """The days the archive has folders for, oldest first."""
-    found = []
-    for path in root.glob("date=*"):
-        try:
-            found.append(date.fromisoformat(path.name.removeprefix("date=")))
-        except ValueError:
-            continue
-    return sorted(found)
+    found = (parse_day(path.name) for path in root.glob("date=*"))
+    return sorted(day for day in found if day is not None)
+
+
+def parse_day(folder: str) -> date | None:
+    """The day of the folder `date=YYYY-MM-DD`, or None when it is another folder."""
+    try:
+        return date.fromisoformat(folder.removeprefix("date=")) if "=" in folder else None
+    except ValueError:
+        return None
 
 
 def reconciled_folder(root: Path, day: date) -> Path:

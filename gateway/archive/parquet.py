@@ -1,18 +1,15 @@
-"""Archive rows as Arrow tables and Parquet files: types, order, encodings, durable renames."""
+"""Archive rows as Arrow tables and as Parquet: types, order, encodings; it names no file."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gateway.archive.journal import sync_folder
 from gateway.archive.records import Cell, Rows
 from gateway.archive.schema import COLUMNS, REQUIRED
 
@@ -28,15 +25,26 @@ TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
         "map": pa.map_(pa.string(), pa.string()),
     }
 )
-SCHEMA: Final = pa.schema(
-    [pa.field(name, TYPES[kind], nullable=name not in REQUIRED) for name, kind in COLUMNS.items()]
-)
+
+
+def schema_of(columns: Mapping[str, str], required: Sequence[str] = ()) -> pa.Schema:
+    """Arrow's schema for columns as `gateway.archive.schema` states them."""
+    return pa.schema(
+        [
+            pa.field(name, TYPES[kind], nullable=name not in required)
+            for name, kind in columns.items()
+        ]
+    )
+
+
+SCHEMA: Final = schema_of(COLUMNS, REQUIRED)
 
 _ROW_GROUP: Final = 250_000  # rows; small enough for its statistics to skip something
 _ENCODINGS: Final = {  # these never repeat or always grow, so a dictionary would not pay
     "id": "DELTA_BYTE_ARRAY",
     "origin_id": "DELTA_BYTE_ARRAY",
     "time": "DELTA_BINARY_PACKED",
+    "received": "DELTA_BINARY_PACKED",
     "source_time": "DELTA_BINARY_PACKED",
     "payload": "PLAIN",
     "reason": "DELTA_BYTE_ARRAY",
@@ -98,27 +106,16 @@ def sort_rows(table: pa.Table) -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=keys))
 
 
-def write_segment(table: pa.Table, path: Path) -> None:
-    """Write `table` durably under its final name, whole or not at all.
-
-    Raises:
-        OSError: nothing has the final name.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".tmp-{path.name}")
-    with hidden.open("wb") as file:
-        pq.write_table(
-            table,
-            file,
-            compression="zstd",
-            row_group_size=_ROW_GROUP,
-            use_dictionary=_FOLDED,
-            column_encoding=_ENCODINGS,
-            dictionary_pagesize_limit=16 << 20,  # a hash is stored once for both legs
-            write_page_checksum=True,
-        )
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.replace(path)
-    for folder in (path.parent, path.parent.parent, path.parent.parent.parent):
-        sync_folder(folder)
+def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream of Python or of Arrow
+    """Write rows, digests or pairs to `file` as the archive keeps them."""
+    names = set(table.column_names)
+    pq.write_table(
+        table,
+        file,
+        compression="zstd",
+        row_group_size=_ROW_GROUP,
+        use_dictionary=[path for path in _FOLDED if path.partition(".")[0] in names],
+        column_encoding={name: way for name, way in _ENCODINGS.items() if name in names},
+        dictionary_pagesize_limit=16 << 20,  # a hash is stored once for both legs
+        write_page_checksum=True,
+    )

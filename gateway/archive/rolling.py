@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Final, Literal, TypeAlias
 from gateway.archive.conversions import Conversions
 from gateway.archive.journal import Journal
 from gateway.archive.layout import journal_folder, journal_path, journals
+from gateway.archive.places import Place
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)
@@ -37,35 +39,40 @@ class ArchiveOptions:
     sync_seconds: float = 1.0  # for `interval`
     retry_seconds: float = 0.5  # between two tries to write
     close_seconds: float = 6.0  # what closing may take
+    buffer_bytes: int | None = None  # journals past it take nothing more until some are converted
+    keep_days: int | None = None  # days before the last so many are removed; None keeps all
 
 
 class RollingJournal:
     """Mutable: it owns the open journal and the conversions. Used by one thread at a time."""
 
     def __init__(
-        self, root: Path, gateway: str, start: int, options: ArchiveOptions, opener: Opener
+        self, place: Place, gateway: str, start: int, options: ArchiveOptions, opener: Opener
     ) -> None:
         """Open the first journal, and have what a crash left converted.
 
         Raises:
             ArchiveError: the folder cannot be written.
         """
-        self._root, self._gateway, self._start = root, gateway, start
+        self._root, self._gateway, self._start = place.local, gateway, start
         self._options, self._opener = options, opener
         self._number = 0
         self._begun = self._synced = 0.0
         self._unsynced = False
         self._journal: Journal | None = None
+        root = place.local
         left = journals(root, gateway)
         try:
             journal_folder(root).mkdir(parents=True, exist_ok=True)
             self._open()
         except OSError as error:
             raise ArchiveError(f"archive {root}: cannot be written: {error}") from error
-        self._conversions = Conversions(root)
+        self._conversions = Conversions(place, options.keep_days)
         if left:
             log.info("archive %s: converting %d journals of an earlier run", root, len(left))
             self._conversions.add(left)
+        elif options.keep_days is not None:
+            self._conversions.tidy()
 
     def write(self, records: bytes) -> None:
         """Append the records, as durable as the options ask.
@@ -73,6 +80,7 @@ class RollingJournal:
         Raises:
             OSError: none of them counts; write them again.
         """
+        self._make_room(len(records))
         journal = self._open()
         if journal.empty:
             self._begun = time.monotonic()
@@ -108,6 +116,20 @@ class RollingJournal:
             self._roll(self._journal)
         if left := self._conversions.finish(timeout):
             log.warning("archive: %d journals wait for the next start", len(left))
+
+    def _make_room(self, size: int) -> None:
+        """Refuse `size` bytes when the buffer is full, and have what it holds converted."""
+        most, held = self._options.buffer_bytes, self._conversions.held_bytes
+        written = self._journal.size if self._journal is not None else 0
+        if most is None or held + written + size <= most or not (held or self._written()):
+            return
+        if self._journal is not None and self._written():
+            self._roll(self._journal)
+        self._conversions.poll()
+        raise OSError(errno.ENOSPC, f"the buffer of {most} bytes is full; segments cannot be kept")
+
+    def _written(self) -> bool:
+        return self._journal is not None and not self._journal.empty
 
     def _open(self) -> Journal:
         if self._journal is None:

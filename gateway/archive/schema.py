@@ -13,6 +13,7 @@ class Leg(Enum):
 
     RECEIVED = "received"  # the gateway has it from its source; one row a route that took it
     DELIVERED = "delivered"  # a target has taken responsibility; one row a target
+    SPOOLED = "spooled"  # its target is away, the gateway keeps it; an end will follow
     DEAD = "dead"  # set aside with a rule; one row a target, or one for the whole message
     OBSERVED = "observed"  # a tap at the target saw it arrive
 
@@ -24,6 +25,7 @@ class Step(Enum):
     ACCEPTED = "accepted"  # the target has the payload as it was received
     CONVERTED = "converted"  # the target has it in another form, as the route says; hashes differ
     REJECTED = "rejected"  # never for this target; the row is a dead letter
+    SPOOLED = "spooled"  # on the gateway's disk
 
 
 # Column -> type, in the order of the Parquet files. Types are named as Arrow and Spark both know
@@ -44,11 +46,13 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "target": "string",  # whose end it is; empty on received, and on dead for all `targets`
         "targets": "list",  # the targets that owe an end; on received, and on dead for all of them
         "name": "string",  # the name (or tag list) as that system saw it
+        "source_name": "string",  # on delivered and dead: the name as the source had it
         "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
         "origin_id": "string",  # the identity the source system gave the message, where it has one
         "attempt": "int32",  # 1 for the first try of this leg
         "source_time": "timestamp",  # when its publisher says it was sent, where it says so
         "time": "timestamp",  # when the gateway recorded this step; received: when it arrived
+        "received": "timestamp",  # when the gateway had the message; the same on all its rows
         "mode": "int32",  # delivery mode: 0 at most, 1 at least, 2 exactly once
         "redelivered": "boolean",  # the source marked it as perhaps seen before
         "size": "int64",  # payload bytes
@@ -62,3 +66,40 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 REQUIRED: Final = ("gateway", "route", "leg", "endpoint", "system", "name", "id", "time")
+
+# What a segment's rows add up to, by gateway, route, target, leg and minute. Everything but
+# `slowest`, which is a maximum, is a sum, and adds up over files, gateways and restarts.
+DIGESTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "gateway": "string",
+        "route": "string",
+        "target": "string",
+        "leg": "string",
+        "minute": "timestamp",  # start of the minute of `received`; of `time` where that is null
+        "count": "int64",  # rows; a row counts once for every target it names
+        "converted": "int64",  # of those, in another form than received: their hashes differ
+        "redelivered": "int64",  # of those, marked by the source as perhaps seen before
+        "retried": "int64",  # of those, not at the first attempt
+        "slowest": "int64",  # the longest time since receipt, microseconds
+        "disordered": "int64",  # ends recorded before an end of an earlier message of that name
+        **{f"{of}_{word}": "int64" for of in ("id", "content") for word in range(4)},
+    }
+)
+
+# The distinct names that a segment's deliveries were received and sent under.
+PAIRS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "gateway": "string",
+        "route": "string",
+        "target": "string",
+        "leg": "string",
+        "system": "string",  # dialect of `name`
+        "source_name": "string",
+        "name": "string",
+        "count": "int64",
+        "first_id": "binary",  # smallest and largest
+        "last_id": "binary",
+        "first_time": "timestamp",  # of the ends, earliest and latest
+        "last_time": "timestamp",
+    }
+)

@@ -6,21 +6,36 @@ the same files, and the journal goes last. It refuses a journal that somebody st
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gateway.archive.dictionary import FOLDER as NAMES
+from gateway.archive.digest import digests_of, pairs_of
 from gateway.archive.journal import sync_folder, take
-from gateway.archive.layout import DAMAGED, HOUR, hour_folder, journals, started
-from gateway.archive.parquet import sort_rows, to_table, write_segment
+from gateway.archive.layout import (
+    DAMAGED,
+    HOUR,
+    digest_path,
+    hour_folder,
+    journals,
+    pairs_path,
+    started,
+)
+from gateway.archive.parquet import sort_rows, to_table
+from gateway.archive.places import Place
 from gateway.archive.records import MAGIC, Damage, Rows, read_records
+from gateway.archive.retention import forget
+from gateway.archive.stores import Here, Store, open_store
 from gateway.errors import ArchiveError
 
 _CHUNK: Final = 500_000  # rows in memory at once
@@ -36,7 +51,7 @@ class Conversion:
     journal: Path
     rows: int = 0
     lost: int = 0  # values that fit no column
-    files: list[Path] = field(default_factory=list)
+    size: int = 0  # bytes of the files
     damages: list[Damage] = field(default_factory=list)
 
     @property
@@ -58,10 +73,11 @@ class Conversion:
         return lines
 
 
-def convert(root: Path, journal: Path) -> Conversion | None:
+def convert(root: Path, journal: Path, store: Store | None = None) -> Conversion | None:
     """Segments of `journal`, which is then gone; None when it is in use, or gone already.
 
-    A journal with a damage in its middle is converted as far as it goes and kept as `.damaged`.
+    They go to `store`, or to `root` itself. A journal with a damage in its middle is converted as
+    far as it goes and kept as `.damaged`.
 
     Raises:
         ArchiveError: it is no journal; it is set aside as `.damaged`.
@@ -77,7 +93,9 @@ def convert(root: Path, journal: Path) -> Conversion | None:
             raise ArchiveError(f"{journal}: is not a journal; it was set aside as {DAMAGED}")
         conversion = Conversion(journal)
         for number, table in enumerate(_chunks(data, conversion)):
-            _write(root, table, number, conversion)
+            stem = f"{journal.stem}-{number:04}"
+            conversion.size += write_rows(store or Here(root), table, stem, started(journal))
+            conversion.rows += table.num_rows
         if conversion.damaged:
             _set_aside(journal)
         else:
@@ -123,19 +141,37 @@ def _batches(data: bytes, conversion: Conversion) -> Iterator[Rows]:
             yield from record
 
 
-def _write(root: Path, table: pa.Table, number: int, conversion: Conversion) -> None:
-    """One file for each hour of `table`."""
+def write_rows(store: Store, table: pa.Table, stem: str, start: int) -> int:
+    """One segment for each hour of `table`; how many bytes they take with their digests.
+
+    A row whose time cannot be lies in the hour of `start`, microseconds.
+
+    Raises:
+        OSError: the store cannot be written.
+    """
     times = table["time"].cast(pa.int64())
     good = pc.and_(pc.greater_equal(times, 0), pc.less(times, _LATEST))
-    times = pc.if_else(pc.fill_null(good, False), times, started(conversion.journal))
+    times = pc.if_else(pc.fill_null(good, False), times, start)
     hours = pc.divide(times, HOUR)
+    size = 0
     for hour in sorted(pc.unique(hours).to_pylist()):
         part = sort_rows(table.filter(pc.equal(hours, hour)))
-        name = f"{conversion.journal.stem}-{number:04}.parquet"
-        path = hour_folder(root, hour * HOUR) / name
-        write_segment(part, path)
-        conversion.files.append(path)
-        conversion.rows += part.num_rows
+        size += keep(store, hour_folder(Path(), hour * HOUR) / f"{stem}.parquet", part)
+    return size
+
+
+def keep(store: Store, path: Path, rows: pa.Table) -> int:
+    """Write a segment of sorted `rows` and what belongs to it; how many bytes that takes.
+
+    The digest goes last, so that one that is there has its segment and its pairs beside it.
+
+    Raises:
+        OSError: the store cannot be written.
+    """
+    size = store.write(path, rows)
+    if (pairs := pairs_of(rows)) is not None:
+        size += store.write(pairs_path(Path(), path), pairs)
+    return size + store.write(digest_path(Path(), path), digests_of(rows))
 
 
 def _set_aside(journal: Path) -> None:
@@ -143,23 +179,55 @@ def _set_aside(journal: Path) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Convert the journals named after ARCHIVE, or all; 1 when one of them needs a look."""
-    if not arguments:
-        print("usage: python -m gateway.archive.segments ARCHIVE [JOURNAL...]", file=sys.stderr)  # noqa: T201
-        return 2
-    root = Path(arguments[0])
+    """Convert journals, then remove old days; 1 when one of them failed."""
+    parser = argparse.ArgumentParser(prog="python -m gateway.archive.segments")
+    parser.add_argument("archive", metavar="ARCHIVE", type=Path, help="the folder of the journals")
+    parser.add_argument("journals", metavar="JOURNAL", type=Path, nargs="*", help="all if absent")
+    parser.add_argument(
+        "--to", metavar="URL", default="", help="where the segments go, if not there"
+    )
+    parser.add_argument("--keep-days", metavar="N", type=int, help="remove what is older")
+    try:
+        args = parser.parse_intermixed_args(arguments)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    place = Place(args.archive, args.to)
     status = 0
-    for journal in map(Path, arguments[1:]) if arguments[1:] else journals(root):
-        try:
-            conversion = convert(root, journal)
-        except (ArchiveError, OSError) as error:
-            findings = [str(error)]
-            status = 1
-        else:
-            findings = conversion.findings() if conversion else []
-        for line in findings:
-            print(line, file=sys.stderr)  # noqa: T201  # the process that started us logs it
+    for failed, line in _work(place, args.journals or journals(place.local), args.keep_days):
+        status |= failed
+        print(line, file=sys.stderr)  # noqa: T201  # the process that started us logs it
     return status
+
+
+def _work(
+    place: Place, waiting: Sequence[Path], keep_days: int | None
+) -> Iterator[tuple[bool, str]]:
+    """Everything there is to do, telling for each thing a person should know whether it failed."""
+    try:
+        store = open_store(place)
+        for path in waiting:
+            yield from _convert(place, path, store)
+        for path in sorted((place.local / NAMES).glob("*.jsonl")):
+            store.copy(Path(NAMES) / path.name, path)
+        if keep_days is not None:
+            for day in forget(store, keep_days, datetime.now(UTC).date()):
+                yield False, f"{day} is removed, as the archive keeps {keep_days} days"
+    except (ArchiveError, OSError) as error:
+        yield True, str(error)
+
+
+def _convert(place: Place, path: Path, store: Store) -> Iterator[tuple[bool, str]]:
+    try:
+        conversion = convert(place.local, path, store)
+    except ArchiveError as error:
+        yield True, str(error)
+    except OSError as error:
+        if place.url:  # it is away: the other journals would wait for the same
+            raise
+        yield True, str(error)
+    else:
+        for line in conversion.findings() if conversion else ():
+            yield False, line
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from gateway.archive.journal import Journal
+from gateway.archive.places import Place
 from gateway.archive.records import Cell, Rows, pack
 from gateway.archive.rolling import ArchiveOptions, Opener, RollingJournal
 from gateway.errors import ArchiveError
@@ -34,7 +35,7 @@ class ArchiveWriter:
 
     def __init__(  # noqa: PLR0913  # whose archive, how it behaves, what tests replace
         self,
-        root: Path,
+        root: Path | Place,
         gateway: str,
         start: int,
         options: ArchiveOptions | None = None,
@@ -44,13 +45,16 @@ class ArchiveWriter:
     ) -> None:
         """Write for `gateway`, started at `start` microseconds, and convert what a crash left.
 
+        `root` is a folder, or a place elsewhere with its buffer.
+
         `changed` gets the error when writing fails and None when it works again, from the
         archive's thread; `failure` is the same for who asks.
 
         Raises:
             ArchiveError: the folder cannot be written.
         """
-        self._root = root
+        place = root if isinstance(root, Place) else Place(root)
+        self._root = place.local
         self._options = options or ArchiveOptions()
         self._common: dict[str, Cell] = {"gateway": gateway}
         self._changed = changed
@@ -60,7 +64,7 @@ class ArchiveWriter:
         self._closing = self._ended = False
         self._deadline = float("inf")
         self.failure: ArchiveError | None = None
-        self._journal = RollingJournal(root, gateway, start, self._options, opener)
+        self._journal = RollingJournal(place, gateway, start, self._options, opener)
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()
 

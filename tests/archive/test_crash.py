@@ -9,9 +9,19 @@ from pathlib import Path
 from select import select
 from time import monotonic
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import journals
+from gateway.archive.digest import add_up, digests_of
+from gateway.archive.layout import (
+    DIGESTS,
+    PAIRS,
+    digest_path,
+    journals,
+    pairs_path,
+    segments,
+)
 from gateway.archive.reader import read_rows
 from tests.archive.samples import DAY, PATIENCE, START, archive, identity
 
@@ -57,3 +67,17 @@ def test_what_was_acknowledged_is_there_once_after_any_kill(tmp_path: Path, kill
     assert acknowledged <= found.keys()
     assert set(found.values()) == {1}
     assert journals(tmp_path) == []
+    every = segments(tmp_path, DAY)
+    assert every
+    assert {digest_path(tmp_path, path) for path in every} == files(tmp_path / DIGESTS)
+    assert {pairs_path(tmp_path, path) for path in every} == files(tmp_path / PAIRS)
+    for path in every:
+        digest = pq.read_table(digest_path(tmp_path, path), partitioning=None)
+        assert digest.equals(digests_of(pq.read_table(path, partitioning=None)))
+    digests = [pq.read_table(path, partitioning=None) for path in files(tmp_path / DIGESTS)]
+    counted = add_up(pa.concat_tables(digests))["count"]
+    assert sum(counted.to_pylist()) == len(found)
+
+
+def files(folder: Path) -> set[Path]:
+    return set(folder.glob("*/*/*"))

@@ -6,7 +6,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.journal import Journal
-from gateway.archive.layout import DAMAGED, HOUR, damaged_journals, journal_path, segments
+from gateway.archive.layout import (
+    DAMAGED,
+    HOUR,
+    damaged_journals,
+    digest_path,
+    journal_path,
+    pairs_path,
+    segments,
+)
 from gateway.archive.parquet import SCHEMA
 from gateway.archive.reader import read_rows
 from gateway.archive.records import Rows, pack
@@ -67,12 +75,31 @@ def test_converting_again_after_a_crash_gives_the_same_files(tmp_path: Path) -> 
     path = journal(tmp_path, record(received([1, 2])))
     content = path.read_bytes()
     convert(tmp_path, path)
-    before = {path: path.read_bytes() for path in segments(tmp_path, DAY)}
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    assert len(before) == 3  # with its digest and its pairs
 
     path.write_bytes(content)  # the crash came before the journal was removed
     convert(tmp_path, path)
 
-    assert {path: path.read_bytes() for path in segments(tmp_path, DAY)} == before
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+
+
+@pytest.mark.parametrize("torn", ["segment", "pairs", "digest"])
+def test_a_crash_between_the_files_of_a_segment_is_made_good(tmp_path: Path, torn: str) -> None:
+    path = journal(tmp_path, record(received([1, 2]), delivered([1, 2])))
+    content = path.read_bytes()
+    convert(tmp_path, path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    (segment,) = segments(tmp_path, DAY)
+    written = [segment, pairs_path(tmp_path, segment), digest_path(tmp_path, segment)]
+
+    path.write_bytes(content)
+    for lost in written[["segment", "pairs", "digest"].index(torn) :]:
+        lost.unlink()
+    convert(tmp_path, path)
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+    assert not path.exists()
 
 
 def test_a_torn_tail_is_cut(tmp_path: Path) -> None:

@@ -222,8 +222,9 @@ def test_the_file_size_limit_of_a_process_is_survived(tmp_path: Path) -> None:
 
 def test_the_sidecar_loads_no_parquet() -> None:
     program = (
-        "import sys, gateway.archive.writer, gateway.cli.reconcile;"
-        "sys.exit(bool({'pyarrow', 'pyspark'} & sys.modules.keys()))"
+        "import sys, gateway.archive.writer, gateway.runtime.supervisor, gateway.cli;"
+        "gateway.cli.make_parser();"
+        "sys.exit(bool({'pyarrow', 'pyspark', 'numpy'} & sys.modules.keys()))"
     )
 
     done = subprocess.run([sys.executable, "-c", program], check=False)  # noqa: S603  # our own

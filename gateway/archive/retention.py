@@ -1,0 +1,30 @@
+"""Old days leave the archive, with all that belongs to them; never the current one."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Final
+
+from gateway.archive.layout import DIGESTS, PAIRS, parse_day
+from gateway.archive.stores import Store
+
+# Digests first: rows without their digest are still read, a digest without its rows is an alarm.
+_PLACES: Final = (Path(DIGESTS), Path(PAIRS), Path())
+
+
+def forget(store: Store, keep_days: int, today: date) -> list[date]:
+    """Remove the days before the last `keep_days` whole ones; which had segments.
+
+    Raises:
+        OSError: the archive cannot be reached; what is left is removed the next time.
+    """
+    oldest = today - timedelta(days=max(keep_days, 1))
+    gone: list[date] = []
+    for place in _PLACES:
+        for name in store.names(place):
+            day = parse_day(name)
+            if day is not None and day < oldest:
+                store.remove(place / name)
+                gone += [] if place.parts else [day]
+    return gone
