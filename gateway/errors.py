@@ -60,6 +60,14 @@ class ArchiveError(GatewayError):
     """The archive cannot be written or read; the text names the file."""
 
 
+class SpoolError(GatewayError):
+    """The folder of spool and dead letters cannot be used; the text names it."""
+
+
+class WebError(GatewayError):
+    """The page cannot be served, or not be asked; the text names the address."""
+
+
 class ReconcileError(GatewayError):
     """The reconciliation cannot run as asked."""
 

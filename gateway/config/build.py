@@ -15,14 +15,15 @@ from gateway.config.schema import (
     TagsRef,
     TargetRef,
 )
-from gateway.dialects.base import Dialect
+from gateway.dialects.base import Dialect, parse_pattern, parse_subject
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.settings import EndpointSettings
+from gateway.endpoints.settings import EndpointSettings, dialects_of
 from gateway.errors import GatewayError, SubjectError, TranslationError
+from gateway.proofs.back import both_ways
 from gateway.routing.captures import SourcePattern, parse_source
 from gateway.routing.headers import NO_RULES, HeaderRules, parse_header_rules
 from gateway.routing.payload import parse_conversion
-from gateway.routing.route import EACH_TAG, Route, Target
+from gateway.routing.route import EACH_TAG, Route, Target, WhenFull
 from gateway.routing.selector import Selector, parse_selector
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
@@ -42,6 +43,8 @@ class Endpoint:
     allow: tuple[SourcePattern, ...]
     escape: Escape
     length: Length
+    echo_seconds: float = 0.0
+    place: str = ""  # what all gateways call its broker
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Known:
     endpoints: Mapping[str, Endpoint]
     written: Collection[str]
     dictionary: Shortened
+    when_full: WhenFull = WhenFull.SLOW
 
 
 def make_endpoint(
@@ -66,13 +70,16 @@ def make_endpoint(
         reason = f"unknown dialect {settings.dialect!r}"
         reader.report((*at, "dialect"), "unknown-dialect", reason, hint)
         return None
-    dialect = DIALECTS[settings.dialect].with_limits(**ref.limits.maxima())
+    first, *others = map(DIALECTS.__getitem__, dialects_of(settings))
+    dialect = first.joined_with(others).with_limits(**ref.limits.maxima())
     allowed = [
         _source(text, dialect, (*at, "allow", index), reader)
         for index, text in enumerate(ref.allow)
     ]
     allow = tuple(each for each in allowed if each is not None)
-    return Endpoint(settings, dialect, allow, Escape(ref.escape), Length(ref.length))
+    spelling = Escape(ref.escape), Length(ref.length)
+    place = ref.place or settings.broker_key
+    return Endpoint(settings, dialect, allow, *spelling, ref.echo_seconds, place)
 
 
 def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list[Route]:
@@ -104,7 +111,12 @@ def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list
                 tags=tags,
                 selector=selector,
                 take_retained=ref.retained == "forward",
+                place=endpoint.place,
+                drop_duplicates=ref.duplicates == "drop",
+                heartbeat=_heartbeat(ref, number, pattern, dialect, (*at, "heartbeat"), reader),
                 archive_payload=ref.archive_payload,
+                archive_payload_bytes=ref.archive_payload_bytes,
+                archive_redact=ref.archive_redact,
             )
             routes.append(route)
     if ref.direction == "both" and routes:
@@ -120,30 +132,35 @@ def _both(routes: list[Route], ref: RouteRef, known: Known, at: At, reader: Read
         reason = "a route in both directions has one source, and one target with one template"
         reader.report((*at, "direction"), "direction", reason, "write two routes")
         return routes
-    source, target = ref.sources[0], ref.targets[0]
-    name = there.name + BACK
+    allow = known.endpoints[there.endpoint].allow
     try:
-        pattern = parse_source(templates[0], there.targets[0].renderer.dialect)
-        template = parse_template(source.pattern, there.dialect, pattern)
+        return list(both_ways(there, templates[0], there.name + BACK, allow))
     except (SubjectError, TranslationError) as error:
         hint = "in both directions every wildcard is a capture that fills its level"
         reader.report((*at, "direction"), "not-inverse", f"no way back: {error}", hint)
         return routes
-    renderer = replace(there.targets[0].renderer, dialect=there.dialect)
-    allow = known.endpoints[there.endpoint].allow
-    back = replace(
-        there,
-        name=name,
-        endpoint=target.endpoint,
-        dialect=there.targets[0].renderer.dialect,
-        source=pattern,
-        targets=(Target(source.endpoint, source.endpoint, renderer, template, allow),),
-        excludes=(),
-        tags=EACH_TAG,
-        selector=None,
-        inverse=there.name,
-    )
-    return [replace(there, inverse=name), back]
+
+
+def _heartbeat(  # noqa: PLR0913, PLR0917  # where it stands and what it is checked against
+    ref: RouteRef,
+    number: int,
+    pattern: SourcePattern,
+    dialect: Dialect,
+    at: At,
+    reader: Reader,
+) -> str:
+    """The name that the first source of a route gets its heartbeats under."""
+    if ref.heartbeat is None or number:
+        return ""
+    try:
+        levels = parse_subject(ref.heartbeat, dialect).levels
+    except SubjectError as error:
+        reader.report(at, error.rule, str(error))
+        return ""
+    if not pattern.selects(levels):
+        hint = "write a name that its pattern takes, and that no receiver minds"
+        reader.report(at, "heartbeat", f"{ref.heartbeat!r} is no name of this route", hint)
+    return ref.heartbeat
 
 
 def _find(endpoint: str, known: Known, at: At, reader: Reader) -> Endpoint | None:
@@ -246,11 +263,15 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         ]
         key = "headers"
         rules = _rules(ref.headers, pattern, constants)
+        key = "observe"
+        if ref.observe is not None:
+            parse_pattern(ref.observe, endpoint.dialect)
         key = "encoding"
         conversion = None if ref.payload == "keep" else parse_conversion(ref.payload, ref.encoding)
     except GatewayError as error:
         reader.report((*at, key), getattr(error, "rule", key), str(error))
         return None
+    carried = "properties" in endpoint.settings.carries
     return Target(
         ref.endpoint,
         ref.endpoint,
@@ -261,6 +282,10 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         rules=rules,
         conversion=conversion,
         lossy=ref.lossy,
+        when_full=WhenFull(ref.when_full) if ref.when_full else known.when_full,
+        identify=ref.identify or (ref.observe is not None and carried),
+        observe=ref.observe or "",
+        place=endpoint.place,
     )
 
 

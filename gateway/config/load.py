@@ -9,21 +9,26 @@ from typing import Any
 
 import yaml
 
+from gateway.archive.places import parse_place
 from gateway.config.build import At, Endpoint, Known, build_routes, make_endpoint
+from gateway.config.exposure import check_web
 from gateway.config.nodes import Place, did_you_mean, entries, key_faults, load_mapping, place_of
 from gateway.config.reader import Reader
 from gateway.config.schema import (
     SECTIONS,
     ArchiveRef,
+    DeadLettersRef,
     EndpointRef,
     GatewayRef,
     RouteRef,
+    SpoolRef,
     TestRef,
+    WebRef,
     legal_name,
 )
 from gateway.endpoints.registry import KINDS
-from gateway.errors import ConfigError, ConfigErrors
-from gateway.routing.route import Route
+from gateway.errors import ArchiveError, ConfigError, ConfigErrors
+from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import Shortened
 
 KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # and the order they are taken in
@@ -39,9 +44,12 @@ class Configuration:
     endpoints: Mapping[str, Endpoint]
     routes: tuple[Route, ...]
     archive: ArchiveRef | None
+    spool: SpoolRef | None
+    dead_letters: DeadLettersRef
     dictionary: Shortened  # of the names that its routes have shortened
     places: Mapping[At, Place]  # where each value was written
     tests: Mapping[str, TestRef]
+    web: WebRef | None = None
 
 
 def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
@@ -67,6 +75,9 @@ class Draft:
         self.tests: dict[str, TestRef] = {}
         self.gateway: GatewayRef | None = None
         self.archive: ArchiveRef | None = None
+        self.spool: SpoolRef | None = None
+        self.dead_letters: DeadLettersRef | None = None
+        self.web: WebRef | None = None
         self._environment = environment
         self._open: list[Path] = []  # the file being read, and those that include it
         self._defaults: dict[str, yaml.MappingNode] = {}  # of the file being read
@@ -101,7 +112,8 @@ class Draft:
         """The configuration of all files; raises ConfigErrors when anything is wrong."""
         routes: list[Route] = []
         dictionary = Shortened()
-        known = Known(self.endpoints, self._named, dictionary)
+        when_full = self.spool.when_full if self.spool else "slow"
+        known = Known(self.endpoints, self._named, dictionary, WhenFull(when_full))
         for name, (ref, reader) in self.routes.items():
             before = len(reader.findings)
             routes += build_routes(name, ref, known, reader)
@@ -119,9 +131,12 @@ class Draft:
             self.endpoints,
             tuple(routes),
             self.archive,
+            self.spool,
+            self.dead_letters or DeadLettersRef(),
             dictionary,
             self.places,
             self.tests,
+            self.web,
         )
 
     def _take_include(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
@@ -168,6 +183,22 @@ class Draft:
 
     def _take_archive(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         self.archive = reader.read(node, ArchiveRef, at)
+        if self.archive is not None:
+            try:
+                parse_place(self.archive.path)
+            except ArchiveError as error:
+                reader.report((*at, "path"), "bad-path", str(error))
+
+    def _take_spool(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        self.spool = reader.read(node, SpoolRef, at)
+
+    def _take_dead_letters(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        self.dead_letters = reader.read(node, DeadLettersRef, at)
+
+    def _take_web(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        self.web = reader.read(node, WebRef, at)
+        if self.web is not None:
+            check_web(self.web, reader, at)
 
     def _take_endpoints(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         for name, child in _named(reader, node, at):

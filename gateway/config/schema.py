@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from gateway.archive.places import BUFFER
+
 Scalar: TypeAlias = str | int | float | bool | None
+WhenFullText: TypeAlias = Literal["slow", "dead-letter-oldest", "dead-letter-newest"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -50,6 +53,21 @@ class EndpointRef:
     )
     length: Literal["refuse", "shorten"] = field(
         default="refuse", metadata={"doc": "for targets here that do not say it themselves"}
+    )
+    place: str | None = field(
+        default=None,
+        metadata={
+            "doc": "what all gateways call this broker, so that none sends a message back to where"
+            " it was under the same name; by default its address"
+        },
+    )
+    echo_seconds: float = field(
+        default=0.0,
+        metadata={
+            "minimum": 0,
+            "doc": "take the same name and payload within this time for one message that came"
+            " back; for loops through systems that carry no origin path, else leave it 0",
+        },
     )
 
 
@@ -137,6 +155,20 @@ class TargetRef:
     length: Literal["refuse", "shorten"] | None = field(
         default=None, metadata={"doc": "what happens to names past the target's limits"}
     )
+    when_full: WhenFullText | None = field(
+        default=None, metadata={"doc": "what a full spool does; as the section `spool` says"}
+    )
+    observe: str | None = field(
+        default=None,
+        metadata={
+            "doc": "a subscription at this endpoint whose messages go to the archive as observed,"
+            " so that loss inside the broker shows; each copy then has `gateway_id`, where it can"
+        },
+    )
+    identify: bool = field(
+        default=False,
+        metadata={"doc": "give each copy the property `gateway_id`, to know it again by"},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +186,23 @@ class RouteRef:
         default="forward",
         metadata={"doc": "messages the source broker kept from before: leave them, or take them"},
     )
+    duplicates: Literal["drop", "pass"] = field(
+        default="drop",
+        metadata={"doc": "messages seen before, by the identity that their source gives them"},
+    )
+    heartbeat: str | None = field(
+        default=None,
+        metadata={"doc": "a name of the first source to send signs of life to, through the route"},
+    )
     archive_payload: bool = field(
         default=False, metadata={"doc": "keep payload and headers in the archive rows"}
+    )
+    archive_payload_bytes: int | None = field(
+        default=None, metadata={"minimum": 0, "doc": "of a payload that is kept; the rest is cut"}
+    )
+    archive_redact: tuple[str, ...] = field(
+        default=(),
+        metadata={"doc": "properties and headers whose values are not kept; a star may end a name"},
     )
 
 
@@ -163,7 +210,19 @@ class RouteRef:
 class ArchiveRef:
     """Where the record of the traffic goes."""
 
-    path: str = field(metadata={"doc": "folder; it is made when absent"})
+    path: str = field(
+        metadata={"doc": "folder, made when absent; or s3://bucket/prefix, hdfs://host/path"}
+    )
+    buffer: str = field(
+        default=BUFFER, metadata={"doc": "local folder of an archive elsewhere, until it is there"}
+    )
+    buffer_bytes: int = field(
+        default=1 << 30,
+        metadata={"minimum": 1 << 16, "doc": "that wait in it; past it the sources are slowed"},
+    )
+    keep_days: int | None = field(
+        default=None, metadata={"minimum": 1, "doc": "whole days that are kept; all when absent"}
+    )
     sync: Literal["batch", "interval"] = field(
         default="batch",
         metadata={"doc": "batch: on disk before the source is settled; interval: within a second"},
@@ -177,6 +236,71 @@ class ArchiveRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolRef:
+    """Where copies wait for targets that are away, and dead letters for a person."""
+
+    path: str = field(metadata={"doc": "folder; it is made when absent; one gateway each"})
+    bytes: int = field(
+        default=1 << 30, metadata={"minimum": 1 << 16, "doc": "on disk, for each target endpoint"}
+    )
+    messages: int | None = field(
+        default=None, metadata={"minimum": 1, "doc": "for each target endpoint; no bound if absent"}
+    )
+    seconds: float | None = field(
+        default=None,
+        metadata={"minimum": 1, "doc": "older ones become dead letters; none if absent"},
+    )
+    when_full: WhenFullText = field(
+        default="slow", metadata={"doc": "slow: the source waits; or what becomes a dead letter"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLettersRef:
+    """What happens to messages that a target never takes; they lie in the spool's folder."""
+
+    bytes: int = field(
+        default=256 << 20, metadata={"minimum": 1 << 16, "doc": "on disk; past it the oldest go"}
+    )
+    endpoint: str | None = field(
+        default=None, metadata={"doc": "where a copy of each is published too"}
+    )
+    name: str = field(
+        default="dead-letters",
+        metadata={"doc": "the name to publish them to, in the dialect of that endpoint"},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebRef:
+    """The page, the probes and the metrics; without this section nothing listens."""
+
+    address: str = field(
+        default="127.0.0.1",
+        metadata={"doc": "where to listen; one that others reach needs token or client_ca_file"},
+    )
+    port: int = field(default=8047, metadata={"minimum": 0, "maximum": 65535, "doc": "0: any free"})
+    token: str | None = field(
+        default=None,
+        repr=False,
+        metadata={"secret": True, "doc": "what clients show as `Authorization: Bearer`"},
+    )
+    cert_file: str | None = field(
+        default=None, metadata={"doc": "our certificate (PEM); with it only HTTPS is spoken"}
+    )
+    key_file: str | None = field(
+        default=None, metadata={"doc": "the key of our certificate; in `cert_file` when absent"}
+    )
+    client_ca_file: str | None = field(
+        default=None, metadata={"doc": "who may sign clients (PEM); others are not talked to"}
+    )
+    spool_percent: float = field(
+        default=80.0,
+        metadata={"minimum": 1, "maximum": 100, "doc": "a spool as full as this is not ready"},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayRef:
     """The process itself."""
 
@@ -186,6 +310,20 @@ class GatewayRef:
     stop_seconds: float = field(
         default=8.0,
         metadata={"minimum": 0, "maximum": 600, "doc": "time to finish what is in hand on SIGTERM"},
+    )
+    heartbeat_seconds: float = field(
+        default=10.0, metadata={"minimum": 0.1, "doc": "between two heartbeats of a route"}
+    )
+    answer_seconds: float = field(
+        default=60.0,
+        metadata={"minimum": 0.1, "doc": "silence of a target that has work; then it is stuck"},
+    )
+    suspect_after: int = field(
+        default=3,
+        metadata={
+            "minimum": 1,
+            "doc": "breaks after which the messages under way are sent one by one",
+        },
     )
 
 
@@ -225,6 +363,14 @@ class TestRef:
 
 
 SECTIONS: Mapping[str, type] = MappingProxyType(
-    {"gateway": GatewayRef, "routes": RouteRef, "archive": ArchiveRef, "tests": TestRef}
+    {
+        "gateway": GatewayRef,
+        "routes": RouteRef,
+        "archive": ArchiveRef,
+        "spool": SpoolRef,
+        "dead_letters": DeadLettersRef,
+        "web": WebRef,
+        "tests": TestRef,
+    }
 )  # beside `endpoints`, whose settings each kind declares
 NAMED = ("routes", "tests")  # sections of many, by name

@@ -61,21 +61,24 @@ class _Spelling:
 
 
 def letters(
-    exact: Collection[str], globs: Collection[Glob], universe: Universe = EVERYTHING
+    exact: Collection[str],
+    globs: Collection[Glob],
+    universe: Universe = EVERYTHING,
+    most: int = MAX_TEXTS,
 ) -> tuple[str, ...]:
     """A text for each kind of level: those that are not in `exact` first, then `exact` itself.
 
     Raises:
-        LimitError: the globs tell more kinds apart than the walk may look at.
+        LimitError: the globs tell more kinds apart than a walk of `most` texts finds.
     """
     taken = frozenset(exact)
     known = tuple(text for text in exact if universe.has(text))
     if not globs:
         return (_fresh_text(taken, universe), *known)
     spellings = [_spelling(glob) for glob in globs]
-    found = _walk(spellings, (), universe)
+    found = _walk(spellings, (), universe, most)
     if clashing := [kind for kind, text in found.items() if text in taken]:
-        others = _walk(spellings, tuple(sorted(taken)), universe)
+        others = _walk(spellings, tuple(sorted(taken)), universe, most)
         for kind in clashing:
             text = others.get(kind)
             del found[kind]
@@ -107,7 +110,7 @@ def _spelling(glob: Glob) -> _Spelling:
 
 
 def _walk(
-    spellings: list[_Spelling], avoided: tuple[str, ...], universe: Universe
+    spellings: list[_Spelling], avoided: tuple[str, ...], universe: Universe, most: int
 ) -> dict[_Kind, str]:
     """The shortest text of every kind, none of `avoided`, the empty text only without another."""
     common = {char for spelling in spellings for char in spelling.chars}
@@ -129,9 +132,9 @@ def _walk(
             queue.append((after, text + char))
             if text + char not in after[1]:
                 found.setdefault(_kind(spellings, after), text + char)
-        if looked > MAX_TEXTS:
+        if looked > most:
             named = "globs of " + ", ".join(spelling.chars for spelling in spellings)
-            raise LimitError("pattern algebra", named, "texts", "texts", looked, MAX_TEXTS)
+            raise LimitError("pattern algebra", named, "texts", "texts", looked, most)
     if universe.empty_levels and "" not in avoided:
         found.setdefault(_kind(spellings, start), "")
     return found

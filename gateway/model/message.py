@@ -14,6 +14,7 @@ Payload: TypeAlias = "bytes | str | Mapping[str, Value]"
 Properties: TypeAlias = Mapping[str, Value]
 
 NO_PROPERTIES: Properties = MappingProxyType({})
+GATEWAY_ID = "gateway_id"  # property that carries the id a gateway gave the message, in hex
 
 
 class DeliveryMode(IntEnum):
@@ -56,3 +57,11 @@ class Message:
     address: str
     payload: Payload
     headers: Headers = PLAIN
+
+
+def identity_of(headers: Headers) -> str | None:
+    """What tells this message from every other of its source, where anything does."""
+    if headers.source_id is not None:
+        return headers.source_id
+    given = headers.properties.get(GATEWAY_ID)
+    return given if isinstance(given, str) else None

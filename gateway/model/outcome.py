@@ -10,6 +10,7 @@ class Outcome(Enum):
     ACCEPTED = "accepted"  # the receiver has taken responsibility
     RETRY = "retry"  # unknown or not now; sending again may double it
     REJECTED = "rejected"  # never for this message; it becomes a dead letter
+    SPOOLED = "spooled"  # the target is away: ours until it is back, on disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Settlement:
 
 ACCEPTED = Settlement(Outcome.ACCEPTED)
 RETRY = Settlement(Outcome.RETRY)
+SPOOLED = Settlement(Outcome.SPOOLED)
 
 
 def rejected(rule: str, reason: str) -> Settlement:

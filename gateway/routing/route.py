@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.errors import TranslationError
@@ -19,6 +20,14 @@ from gateway.translate.names import Renderer
 EACH_TAG = TagRule()
 
 
+class WhenFull(Enum):
+    """What happens to one message more when the spool of its target is full."""
+
+    SLOW = "slow"  # the source waits
+    OLDEST = "dead-letter-oldest"
+    NEWEST = "dead-letter-newest"
+
+
 @dataclass(frozen=True)
 class Target:
     """One destination of a route; `template` None keeps the name and only spells it anew."""
@@ -32,6 +41,10 @@ class Target:
     rules: HeaderRules = NO_RULES
     conversion: Conversion | None = None
     lossy: bool = False  # different names may become one here, and that is meant
+    when_full: WhenFull = WhenFull.SLOW
+    identify: bool = False  # each copy carries the id of its message in a property
+    place: str = ""  # what all gateways call its broker
+    observe: str = ""  # a subscription there, to see what arrives
 
     @property
     def system(self) -> str:
@@ -80,7 +93,12 @@ class Route:
     selector: Selector | None = None
     inverse: str = ""  # name of the route that is its way back
     take_retained: bool = True
+    drop_duplicates: bool = True  # a message seen before, by the identity its source gives it
+    heartbeat: str = ""  # a name at the source, to send signs of life to
+    place: str = ""  # what all gateways call the broker of its source
     archive_payload: bool = False
+    archive_payload_bytes: int | None = None  # of each, the rest is cut
+    archive_redact: tuple[str, ...] = ()  # header fields and properties whose values are not kept
 
     def has_carried(self, mark: str, origin: tuple[str, ...]) -> bool:
         """Whether a message that passed `origin` would go in a circle here.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import count
 
 from gateway.dialects.base import Dialect
@@ -33,6 +34,12 @@ class Hop:
     rule: str = ""
     reason: str = ""
     rules: HeaderRules = NO_RULES  # with the captures of the name, and the tags left over
+    taken: str = ""  # the mark of where it comes from, under the name it has there
+    mark: str = ""  # the mark of where it goes, under the name it gets
+
+    @property
+    def place(self) -> str:
+        return self.target.place if self.target is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,7 @@ class Router(dict[str, tuple[Way, ...]]):
         super().__init__()
         self.dialect = dialect
         self.routes = tuple(routes)
+        self.selective = any(route.selector is not None for route in routes)
         self._dictionary = dictionary
         self._table: PatternTable[Route] = PatternTable()
         for route in routes:
@@ -81,7 +89,7 @@ class Router(dict[str, tuple[Way, ...]]):
             return (Way(None, (Hop(None, None, "", rule=error.rule, reason=str(error)),)),)
         found = (route for tag in tags for route in self._table.find(tag.subject.levels))
         routes = {id(route): route for route in found}.values()
-        ways = (Way(route, _hops(route, tags)) for route in routes)
+        ways = (Way(route, _hops(route, name, tags)) for route in routes)
         return tuple(way for way in ways if way.hops)
 
     def _whole(self, tag: Tag) -> Tag:
@@ -92,13 +100,30 @@ class Router(dict[str, tuple[Way, ...]]):
         return Tag(tag.text, Subject(levels))
 
 
-def _hops(route: Route, tags: Sequence[Tag]) -> tuple[Hop, ...]:
+def mark_of(place: str, name: str) -> str:
+    """An entry of an origin path that says: the message has been there under that name.
+
+    `place` is what all gateways call the broker; only its hash travels.
+    """
+    if not place:
+        return ""
+    return (
+        "@" + blake2b(f"{place}\0{name}".encode(errors="surrogatepass"), digest_size=6).hexdigest()
+    )
+
+
+def _hops(route: Route, whole: str, tags: Sequence[Tag]) -> tuple[Hop, ...]:
     try:
         picks = spread(tags, route.tags, route.source, route.takes)
     except TranslationError as error:
         rule, reason = error.rule, str(error)
         return tuple(Hop(route, each, "", each.label, rule, reason) for each in route.targets)
-    return tuple(hop for target in route.targets for hop in _hops_to(route, target, picks))
+    taken = mark_of(route.place, whole)
+    made = (hop for target in route.targets for hop in _hops_to(route, target, picks))
+    return tuple(
+        hop if hop.rule else replace(hop, taken=taken, mark=mark_of(hop.place, hop.address))
+        for hop in made
+    )
 
 
 def _hops_to(route: Route, target: Target, picks: Sequence[Pick]) -> Iterator[Hop]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ from gateway.routing.route import Route
 from gateway.routing.router import Hop, Way
 
 HASH_SIZE = 16  # bytes
+PROPERTY = "property."  # in front of a property's name among the headers
+CUT = "payload_cut_from"  # header of a payload that is not whole: the bytes it had
+REDACTED = "[redacted]"
+NOT_TEXT = "not_text"  # header with the names of those whose values are no text, as JSON
 
 Columns = dict[str, list[Cell]]
 
@@ -77,7 +82,7 @@ class BatchRecord:
         columns = self._columns(positions, [message.address for message in messages])
         columns |= _header_columns([message.headers for message in messages])
         if route.archive_payload:
-            columns |= _payload_columns(messages)
+            columns |= kept_content(messages, route)
         common = self._common(route.name, Leg.RECEIVED, Step.RECEIVED, self._origin.time)
         common["attempt"] = 1
         first = ways[0].labels
@@ -98,6 +103,7 @@ class BatchRecord:
             common |= {"endpoint": hop.target.endpoint, "system": hop.target.system}
         common |= {"target": hop.label, "attempt": attempts}
         columns = self._columns(positions, [message.address for message in sent])
+        columns["source_name"] = [self._messages[position].address for position in positions]
         if converted:
             prints = [fingerprint(message.payload) for message in sent]
             columns |= {"size": [each[0] for each in prints], "hash": [each[1] for each in prints]}
@@ -107,14 +113,20 @@ class BatchRecord:
         """The row of a dead letter: the whole message, and under `name` if it got that far."""
         hop, message = copy.hop, self._messages[copy.position]
         columns = self._columns([copy.position], [name or message.address])
-        columns |= _payload_columns([message])
+        columns |= kept_content([message], hop.route)
         common = self._common(hop.route.name if hop.route else "", Leg.DEAD, Step.REJECTED, at)
         common |= {"rule": settled.rule, "reason": settled.reason, "attempt": 1}
+        common["source_name"] = message.address
         if hop.target is not None:
             common["target"] = hop.label
             if name:
                 common |= {"endpoint": hop.target.endpoint, "system": hop.target.system}
         return Rows(1, common, columns)
+
+    def identity(self, position: int) -> bytes:
+        """The id of the message at `position`: the run, then its number in it."""
+        origin = self._origin
+        return origin.run.to_bytes(8, "big") + (origin.first + position).to_bytes(8, "big")
 
     def size(self, positions: Sequence[int]) -> int:
         """Payload bytes of the messages at `positions`."""
@@ -123,7 +135,8 @@ class BatchRecord:
     def _common(self, route: str, leg: Leg, step: Step, at: int) -> dict[str, Cell]:
         origin = self._origin
         common: dict[str, Cell] = {"route": route, "leg": leg.value, "outcome": step.value}
-        return common | {"time": at, "endpoint": origin.endpoint, "system": origin.system}
+        common |= {"time": at, "received": origin.time}
+        return common | {"endpoint": origin.endpoint, "system": origin.system}
 
     def _columns(self, positions: Sequence[int], names: Sequence[str]) -> Columns:
         prints = [self._fingerprint(position) for position in positions]
@@ -153,15 +166,40 @@ def _header_columns(headers: Sequence[Headers]) -> Columns:
     return {name: values for name, values in columns.items() if any(values)}
 
 
-def _payload_columns(messages: Sequence[Message]) -> Columns:
+def kept_content(messages: Sequence[Message], route: Route | None) -> Columns:
+    """Payloads and headers as the route lets the archive have them.
+
+    A payload that is cut says so in its headers, with the bytes it had.
+    """
+    payloads = [payload_bytes(message.payload) for message in messages]
+    headers = [header_map(message) for message in messages]
+    if route is not None and route.archive_redact:
+        headers = [_redacted(each, route.archive_redact) for each in headers]
+    most = None if route is None else route.archive_payload_bytes
+    if most is not None:
+        headers = [
+            {**each, CUT: str(len(payload))} if len(payload) > most else each
+            for each, payload in zip(headers, payloads, strict=True)
+        ]
+        payloads = [payload[:most] for payload in payloads]
+    return {"payload": list(payloads), "headers": list(headers)}
+
+
+def _redacted(headers: Mapping[str, str], names: Sequence[str]) -> Mapping[str, str]:
+    """`headers` without the values of those `names` tell, as a property or as a field."""
     return {
-        "payload": [payload_bytes(message.payload) for message in messages],
-        "headers": [header_map(message) for message in messages],
+        name: REDACTED if any(_is_meant(name, each) for each in names) else value
+        for name, value in headers.items()
     }
 
 
+def _is_meant(name: str, wanted: str) -> bool:
+    name = name.removeprefix(PROPERTY)
+    return name.startswith(wanted[:-1]) if wanted.endswith("*") else name == wanted
+
+
 def header_map(message: Message) -> Mapping[str, str]:
-    """Headers as text by name, properties behind `property.`; for people and for a replay."""
+    """Headers as text by name, properties behind PROPERTY; for people and for a replay."""
     headers = message.headers
     named = {
         "priority": headers.priority,
@@ -175,4 +213,17 @@ def header_map(message: Message) -> Mapping[str, str]:
     if headers.correlation_id is not None:
         raw = headers.correlation_id
         shown["correlation_id"] = raw if isinstance(raw, str) else raw.hex()
-    return shown | {f"property.{name}": str(value) for name, value in headers.properties.items()}
+    shown |= {f"{PROPERTY}{name}": str(value) for name, value in headers.properties.items()}
+    if other := _not_text(headers):
+        shown[NOT_TEXT] = json.dumps(other)
+    return shown
+
+
+def _not_text(headers: Headers) -> list[str]:
+    """Of the values that may be text, those that are something else."""
+    found = [
+        f"{PROPERTY}{name}"
+        for name, value in headers.properties.items()
+        if not isinstance(value, str)
+    ]
+    return ["correlation_id", *found] if isinstance(headers.correlation_id, bytes) else found

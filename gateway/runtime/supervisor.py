@@ -6,25 +6,31 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gateway.archive.dictionary import NameFile, read_names
-from gateway.archive.rolling import ArchiveOptions
 from gateway.archive.writer import ArchiveWriter
 from gateway.config.load import Configuration
-from gateway.endpoints.base import Subscription
-from gateway.endpoints.registry import find_kind, make_sink, make_source
+from gateway.config.schema import SpoolRef
+from gateway.endpoints.base import Source
 from gateway.errors import ArchiveError
-from gateway.model.language import covers
 from gateway.routing.route import Route
-from gateway.routing.router import Router
-from gateway.runtime.lane import Lane
-from gateway.runtime.pump import Identities, Pump, Surroundings
+from gateway.runtime import parts
+from gateway.runtime.archiving import options_of, place_of
+from gateway.runtime.dead_letters import DeadLetters, Letter
+from gateway.runtime.echoes import Echoes
+from gateway.runtime.lane import Lane, Outlet
+from gateway.runtime.ledger import Ledger
+from gateway.runtime.pulse import Pulse
+from gateway.runtime.pump import Pump
+from gateway.runtime.recall import Recall, recall
 from gateway.runtime.recording import now
+from gateway.runtime.spool import Bounds, Spool
 from gateway.runtime.state import EndpointState, RouteCounters
-from gateway.translate.names import Length
-from gateway.translate.shorten import Shortened
+from gateway.runtime.store import Store
+from gateway.runtime.surroundings import Identities, Surroundings
+from gateway.runtime.tap import Tap, Tapped
+from gateway.runtime.watch import Watch
 
 log = logging.getLogger(__name__)
 CLOSING = 2.0  # seconds kept for closing, of those a stop has
@@ -36,41 +42,57 @@ class Gateway:
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
+        self.started = self.reloaded = now()
         self.counters = {route.name: RouteCounters() for route in configuration.routes}
-        self.states: list[EndpointState] = []
-        self._lanes: dict[str, Lane] = {}
-        self._pumps: list[Pump] = []
-        self._archive: ArchiveWriter | None = None
+        self.lanes: dict[str, Lane] = {}
+        self.pumps: dict[str, Pump] = {}
+        self.pulses: dict[str, Pulse] = {}
+        self.taps: dict[Tapped, Tap] = {}
+        self.archive: ArchiveWriter | None = None
+        self.store: Store | None = None
+        self.letters: DeadLetters | None = None
         self._names: NameFile | None = None
+        self._echoes = Echoes()
+        self._identities = Identities(self.started)
+        self._ledger = Ledger(self.counters)
+        self._watch = Watch(
+            self.lanes,
+            self.pumps,
+            self.pulses,
+            lambda: self.configuration.gateway.heartbeat_seconds,
+        )
 
     def start(self) -> None:
-        """Open the archive, then connect in the background; what is away is tried again.
+        """Open archive and spool, then connect in the background; what is away is tried again.
 
         Raises:
             ArchiveError: the archive's folder cannot be written.
+            SpoolError: the spool's folder cannot be, or another gateway uses it.
         """
-        identities = Identities(now())
-        if (archive := self.configuration.archive) is not None:
-            options = ArchiveOptions(
-                segment_bytes=archive.segment_bytes,
-                segment_seconds=archive.segment_seconds,
-                sync=archive.sync,
-            )
-            name = self.configuration.gateway.name
-            root = Path(archive.path)
-            self._archive = ArchiveWriter(root, name, identities.run, options)
-            self._keep_names(root, name)
-        for name in sorted({t.endpoint for r in self.configuration.routes for t in r.targets}):
-            self._lanes[name] = self._make_lane(name)
-        archive_rows = self._archive.append if self._archive else None
-        name = self.configuration.gateway.name
-        around = Surroundings(name, self._lanes, archive_rows, self.counters, identities)
-        for name in sorted({route.endpoint for route in self.configuration.routes}):
-            self._pumps.append(self._make_pump(name, around))
-        for lane in self._lanes.values():
+        before = self._open_archive()
+        self._open_spool()
+        archive = self.archive.append if self.archive else None
+        self._ledger = Ledger(self.counters, archive, self.letters, self._find_route)
+        for name in parts.targets_of(self.configuration):
+            self.lanes[name] = self._make_lane(name)
+        self._set_pulses()
+        for name in parts.sources_of(self.configuration):
+            self.pumps[name] = self._make_pump(name)
+            self.pumps[name].seen.remember(before.seen.get(name, ()))
+        self._echoes.remember(before.sent)
+        self._set_taps()
+        for lane in self.lanes.values():
             lane.start()
-        for pump in self._pumps:
+        for pump in self.pumps.values():
             pump.start()
+        self._watch.start()
+
+    @property
+    def states(self) -> list[EndpointState]:
+        """The connections: what is sent to, what is received from, and taps."""
+        ends = [lane.state for lane in self.lanes.values()]
+        ends += [pump.state for pump in self.pumps.values()]
+        return ends + [tap.state for tap in self.taps.values()]
 
     def stop(self, seconds: float) -> bool:
         """Stop receiving, finish what is in hand within `seconds`, close everything.
@@ -78,85 +100,201 @@ class Gateway:
         Returns whether all was settled; what was not is delivered again by its source.
         """
         deadline = time.monotonic() + seconds
-        for pump in self._pumps:
+        self._watch.stop()
+        for pump in self.pumps.values():
             pump.stop_receiving()
-        settled = _wait(lambda: all(pump.idle() for pump in self._pumps), deadline - CLOSING)
-        _all_at_once([lane.stop for lane in self._lanes.values()])
-        if self._archive is not None:
+        settled = _wait(
+            lambda: all(pump.idle() for pump in self.pumps.values()), deadline - CLOSING
+        )
+        _all_at_once([lane.stop for lane in self.lanes.values()])
+        _all_at_once([tap.stop for tap in self.taps.values()])
+        if self.store is not None:
+            self.store.flush(max(CLOSING, deadline - time.monotonic()))
+        if self.archive is not None:
             try:
-                self._archive.close(max(CLOSING, deadline - time.monotonic()))
+                self.archive.close(max(CLOSING, deadline - time.monotonic()))
             except ArchiveError as error:
                 log.error("%s", error)  # noqa: TRY400  # the text says it all
                 settled = False
-        _all_at_once([pump.close for pump in self._pumps])
+        if self.store is not None:
+            self.store.close(CLOSING)
+        _all_at_once([pump.close for pump in self.pumps.values()])
         if self._names is not None:
             self._names.close()
         return settled
 
-    def _make_lane(self, name: str) -> Lane:
-        settings = self.configuration.endpoints[name].settings
-        return Lane(
-            make_sink(settings),
-            self._state(name, "sink"),
-            system=settings.dialect,
-            carries=settings.carries,
-            backoff=(settings.backoff_min, settings.backoff_max),
+    def reload(self, wanted: Configuration) -> None:
+        """Go on with another configuration; only what is different in it is touched.
+
+        Sections that hold files open (archive, spool) stay as they were until a restart.
+
+        Raises:
+            EndpointError: an endpoint cannot be made; everything stays as it was.
+        """
+        old = self.configuration
+        self._say_what_stays(old, wanted)
+        wanted.dictionary.names |= old.dictionary.names
+        wanted.dictionary.tell = old.dictionary.tell
+        outlets = self._changed_outlets(old, wanted)
+        intakes = {
+            name: parts.make_intake(wanted, name, self._kept_source(name, old, wanted))
+            for name in parts.sources_of(wanted)
+        }
+        self.configuration = wanted
+        self.reloaded = now()
+        for route in wanted.routes:
+            self.counters.setdefault(route.name, RouteCounters())
+        for name, outlet in outlets.items():
+            if name in self.lanes:
+                self.lanes[name].exchange(outlet)
+            else:
+                self.lanes[name] = self._make_lane(name, outlet)
+                self.lanes[name].start()
+        self._set_pulses()
+        self._set_taps()
+        for name, intake in intakes.items():
+            if name in self.pumps:
+                self.pumps[name].exchange(intake)
+            else:
+                self.pumps[name] = Pump(intake, EndpointState(name, "source"), self._around())
+                self.pumps[name].start()
+        self._let_go(wanted)
+
+    def _open_archive(self) -> Recall:
+        """Start the archive; what the journals of the last run tell."""
+        archive = self.configuration.archive
+        if archive is None:
+            return Recall()
+        name = self.configuration.gateway.name
+        place = place_of(archive)
+        root = place.local
+        before = recall(root, name, parts.echoing(self.configuration))
+        self.archive = ArchiveWriter(place, name, self._identities.run, options_of(archive))
+        self._keep_names(root, name)
+        return before
+
+    def _open_spool(self) -> None:
+        spool = self.configuration.spool
+        if spool is None:
+            return
+        self.store = Store(Path(spool.path))
+        self.letters = DeadLetters(self.store, self.configuration.dead_letters.bytes)
+        self.letters.published = self._publish
+        waiting = {str(row[0]) for row in self.store.rows("SELECT DISTINCT endpoint FROM parcels")}
+        for name in sorted(waiting - set(parts.targets_of(self.configuration))):
+            log.warning(
+                "the spool keeps messages for an endpoint that no route sends to",
+                extra={"endpoint": name},
+            )
+
+    def _find_route(self, name: str) -> Route | None:
+        return next((each for each in self.configuration.routes if each.name == name), None)
+
+    def _around(self) -> Surroundings:
+        name = self.configuration.gateway.name
+        return Surroundings(
+            name, self.lanes, self._ledger, self._identities, self._echoes, self.pulses
         )
 
-    def _make_pump(self, name: str, around: Surroundings) -> Pump:
-        settings = self.configuration.endpoints[name].settings
-        routes = [route for route in self.configuration.routes if route.endpoint == name]
-        selector = ""
-        if find_kind(settings).selects and routes[0].selector is not None:
-            texts = {route.selector.text if route.selector else "" for route in routes}
-            selector = texts.pop() if len(texts) == 1 else ""
-        if selector:  # the broker evaluates it, as its own clients know it
-            routes = [replace(route, selector=None) for route in routes]
-        return Pump(
-            make_source(settings, subscriptions(routes, selector)),
-            self._state(name, "source"),
-            (settings.backoff_min, settings.backoff_max),
-            Router(routes[0].dialect, routes, self._dictionary_at(name)),
-            around,
+    def _make_lane(self, name: str, outlet: Outlet | None = None) -> Lane:
+        outlet = outlet or parts.make_outlet(self.configuration, name, self._echoes)
+        backlog = None
+        if self.store is not None and self.configuration.spool is not None:
+            backlog = Spool(name, self.store, self._ledger, _bounds(self.configuration.spool))
+        return Lane(outlet, EndpointState(name, "sink"), backlog)
+
+    def _make_pump(self, name: str) -> Pump:
+        intake = parts.make_intake(self.configuration, name)
+        return Pump(intake, EndpointState(name, "source"), self._around())
+
+    def _set_pulses(self) -> None:
+        """One pulse for each route that has a heartbeat; those that have one already keep it."""
+        wanted = {route.name: route for route in self.configuration.routes if route.heartbeat}
+        for name in [name for name in self.pulses if name not in wanted]:
+            del self.pulses[name]
+        for name, route in wanted.items():
+            old = self.pulses.get(name)
+            if old is None or (old.endpoint, old.name) != (route.endpoint, route.heartbeat):
+                gateway = self.configuration.gateway.name
+                self.pulses[name] = Pulse(gateway, name, route.endpoint, route.heartbeat)
+            targets = sorted({target.endpoint for target in route.targets})
+            self.pulses[name].healthy = lambda targets=targets: all(  # type: ignore[misc]  # a default binds it now
+                self.lanes[each].direct for each in targets if each in self.lanes
+            )
+
+    def _set_taps(self) -> None:
+        """One tap for each target that is to be observed; those there are go on."""
+        wanted = parts.taps_of(self.configuration)
+        _all_at_once([self.taps.pop(gone).stop for gone in self.taps.keys() - {*wanted}])
+        for tapped in wanted:
+            if tapped not in self.taps and self.archive is not None:
+                archive, identities = self.archive.append, self._identities
+                tap = parts.make_tap(self.configuration, tapped, archive, identities)
+                self.taps[tapped] = tap
+                tap.start()
+
+    def _changed_outlets(self, old: Configuration, wanted: Configuration) -> dict[str, Outlet]:
+        """Outlets of targets that are new, or whose settings are."""
+        return {
+            name: parts.make_outlet(wanted, name, self._echoes)
+            for name in parts.targets_of(wanted)
+            if name not in self.lanes
+            or old.endpoints[name].settings != wanted.endpoints[name].settings
+            or parts.echoing(old).get(name) != parts.echoing(wanted).get(name)
+        }
+
+    def _kept_source(self, name: str, old: Configuration, wanted: Configuration) -> Source | None:
+        """The source that goes on, when it would be made in the same way."""
+        if name not in self.pumps:
+            return None
+        same = parts.connection_of(old, name) == parts.connection_of(wanted, name)
+        return self.pumps[name].source if same else None
+
+    def _let_go(self, wanted: Configuration) -> None:
+        """Stop what the configuration no longer has: sources first, then idle targets."""
+        seconds = wanted.gateway.stop_seconds
+        gone = [self.pumps.pop(name) for name in self.pumps.keys() - {*parts.sources_of(wanted)}]
+        for pump in gone:
+            pump.stop_receiving()
+        _wait(lambda: all(pump.idle() for pump in gone), time.monotonic() + seconds)
+        _all_at_once([pump.close for pump in gone])
+        _wait(
+            lambda: not any(pump.changing for pump in self.pumps.values()),
+            time.monotonic() + seconds,
         )
+        for name in self.lanes.keys() - {*parts.targets_of(wanted)}:
+            lane = self.lanes.pop(name)
+            _wait(lane.idle, time.monotonic() + seconds)
+            lane.stop()
+
+    def _say_what_stays(self, old: Configuration, wanted: Configuration) -> None:
+        for section in ("archive", "spool", "dead_letters", "web"):
+            if getattr(old, section) != getattr(wanted, section):
+                log.warning("the section %r changes at the next start", section)
+        if old.gateway.name != wanted.gateway.name:
+            log.warning("the gateway's name changes at the next start")
+
+    def _publish(self, letters: Sequence[Letter]) -> None:
+        """Send copies of dead letters to the endpoint that wants them; they stay on disk too."""
+        ref = self.configuration.dead_letters
+        if ref.endpoint is not None:
+            messages = [letter.as_message(ref.name) for letter in letters]
+            self._watch.publish(ref.endpoint, messages)
 
     def _keep_names(self, root: Path, name: str) -> None:
         """Let shortened names outlive the process."""
-        dictionary = self.configuration.dictionary
-        if any(self._dictionary_at(each) is not None for each in self.configuration.endpoints):
+        configuration = self.configuration
+        dictionary = configuration.dictionary
+        if any(
+            parts.dictionary_at(configuration, each) is not None for each in configuration.endpoints
+        ):
             self._names = NameFile(root, name)
             dictionary.names |= read_names(root)
             dictionary.tell = self._names.write
 
-    def _dictionary_at(self, name: str) -> Shortened | None:
-        """The dictionary, when a route shortens names that it sends to the endpoint `name`."""
-        shortens = any(
-            target.endpoint == name and target.renderer.length is Length.SHORTEN
-            for route in self.configuration.routes
-            for target in route.targets
-        )
-        return self.configuration.dictionary if shortens else None
 
-    def _state(self, name: str, side: str) -> EndpointState:
-        state = EndpointState(name, side)
-        self.states.append(state)
-        return state
-
-
-def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscription]:
-    """The fewest subscriptions that bring what the routes take.
-
-    One that another covers is left out, because some brokers deliver a message once for each.
-    """
-    kept: list[Route] = []
-    for route in routes:
-        patterns = route.source.patterns
-        if any(covers(other.source.patterns, patterns) for other in kept):
-            continue
-        kept = [each for each in kept if not covers(patterns, each.source.patterns)]
-        kept.append(route)
-    wanted = any(route.take_retained for route in routes)
-    return [Subscription(route.source.subscription, not wanted, selector) for route in kept]
+def _bounds(spool: SpoolRef) -> Bounds:
+    return Bounds(spool.bytes, spool.messages, spool.seconds)
 
 
 def _all_at_once(steps: Sequence[Callable[[], None]]) -> None:

@@ -78,6 +78,10 @@ class Mosquitto:
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 
+    def reread(self) -> None:
+        """It reads its passwords and access lists again."""
+        self._signal(signal.SIGHUP)
+
     def freeze(self) -> None:
         """It keeps its connections and says nothing any more."""
         self._signal(signal.SIGSTOP)

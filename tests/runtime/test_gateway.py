@@ -36,11 +36,11 @@ archive: {{path: {archive}}}
 class Bench:
     """A running gateway with a way in and a way out."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, text: str) -> None:
         run = uuid4().hex
         file = folder / "gateway.yaml"
         self.archive = folder / "archive"
-        file.write_text(CONFIG.format(run=run, archive=self.archive))
+        file.write_text(text.format(run=run, archive=self.archive))
         self.gateway = Gateway(load(file))
         self.into = make_sink(MemorySettings(name="in", dialect="mqtt", broker=f"plant-{run}"))
         self.out = make_source(
@@ -83,8 +83,8 @@ class Deadline:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Bench]:
-    bench = Bench(folder)
+def running(folder: Path, text: str = CONFIG) -> Iterator[Bench]:
+    bench = Bench(folder, text)
     ends: list[Sink | Source] = [bench.into, bench.out]
     for end in ends:
         end.open()
@@ -385,3 +385,61 @@ def test_a_broker_that_breaks_its_protocol_does_not_end_the_pump(
     until(lambda: gateway.counters["orders"].delivered >= 1)
 
     assert gateway.stop(5)
+
+
+def test_a_tap_archives_what_arrives_at_the_target_with_the_id_it_was_sent_with(
+    tmp_path: Path,
+) -> None:
+    observed = CONFIG.replace('rest...}}"}}\narchive', 'rest...}}", observe: "ORDERS.>"}}\narchive')
+    with running(tmp_path, observed) as bench:
+        bench.send(Message("orders/emea/fx/1", b"buy"))
+        bench.take(1)
+        until(
+            lambda: all(
+                tap.state.connection.value == "connected" for tap in bench.gateway.taps.values()
+            )
+        )
+
+    rows = {str(row["leg"]): row for row in bench.rows()}
+    assert rows.keys() == {"received", "delivered", "observed"}
+    seen = rows["observed"]
+    assert (seen["route"], seen["target"], seen["name"]) == ("orders", "ems", "ORDERS.emea.fx.1")
+    assert isinstance(identity := rows["received"]["id"], bytes)
+    assert seen["origin_id"] == identity.hex()
+    assert seen["hash"] == rows["delivered"]["hash"]
+
+
+@pytest.mark.parametrize("policy", ["drop", "pass"])
+def test_what_the_source_repeats_under_one_identity_is_dropped_or_marked(
+    tmp_path: Path, policy: str
+) -> None:
+    text = CONFIG.replace("    from:", f"    duplicates: {policy}\n    from:")
+    twice = Message("orders/emea/fx/1", b"buy", Headers(source_id="ID:1"))
+    other = Message("orders/emea/fx/2", b"buy", Headers(source_id="ID:1"))  # another name
+    with running(tmp_path, text) as bench:
+        bench.send(twice, other, twice)
+        bench.send(twice)
+        bench.send(Message("orders/emea/fx/1", b"last"))
+        taken = bench.take(3 if policy == "drop" else 5)
+        assert bench.gateway.counters["orders"].duplicates == 2
+
+    assert taken[-1].payload == b"last"
+    marked = [message.headers.redelivered for message in taken]
+    assert marked == ([False] * 3 if policy == "drop" else [False, False, True, True, False])
+
+
+def test_what_was_delivered_before_a_crash_is_not_delivered_again(tmp_path: Path) -> None:
+    message = Message("orders/emea/fx/1", b"buy", Headers(source_id="ID:1"))
+    with running(tmp_path) as bench:
+        bench.send(message)
+        bench.take(1)
+        until(lambda: bench.gateway.pumps["plant"].settled)
+        journal = next((tmp_path / "archive" / ".journal").glob("*.open"))
+        left = journal.read_bytes()
+    journal.write_bytes(left)  # as a kill leaves it
+    with running(tmp_path) as again:
+        again.send(message, Message("orders/emea/fx/1", b"new", Headers(source_id="ID:2")))
+        (taken,) = again.take(1)
+        assert again.gateway.counters["orders"].duplicates == 1
+
+    assert taken.payload == b"new"

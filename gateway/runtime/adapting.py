@@ -1,0 +1,87 @@
+"""Headers as a target gets them: its rules applied, what it cannot carry counted, replies spelt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.dialects.base import Dialect
+from gateway.errors import SubjectError, TranslationError
+from gateway.model.message import PLAIN, Headers
+from gateway.routing.headers import NO_RULES
+from gateway.routing.router import Hop
+from gateway.runtime.ledger import Counters
+from gateway.runtime.recording import now
+
+REMEMBERED = 10_000  # headers and hops, past which the memory starts anew
+OPTIONAL_FIELDS = tuple(
+    name
+    for name in Headers.__dataclass_fields__
+    if name not in {"mode", "redelivered", "source_id", "time", "origin"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """What became of headers on the way of a hop, and the fields that could not cross.
+
+    It holds what it was made from, so that an identity is never another object's.
+    """
+
+    given: Headers
+    hop: Hop
+    made: Headers
+    lost: tuple[str, ...]
+
+
+class Adapter:
+    """For one source endpoint; mutable, it remembers.
+
+    Most messages of a source share their headers, so what became of them is kept.
+    """
+
+    def __init__(self, gateway: str, dialect: Dialect, counters: Counters) -> None:
+        self._gateway = gateway
+        self._dialect = dialect
+        self._counters = counters
+        self._adapted: dict[tuple[int, int], Adapted] = {}
+
+    def adapt(self, headers: Headers, hop: Hop, carries: frozenset[str]) -> Headers:
+        """Headers as the target gets them, which carries the fields `carries`.
+
+        What cannot cross is counted on the route.
+
+        Raises:
+            TranslationError: a rule of the target makes a value that does not fit its field.
+        """
+        key = (id(headers), id(hop))
+        known = self._adapted.get(key)
+        if known is None or known.given is not headers or known.hop is not hop:
+            known = self._adapt(headers, hop, carries)
+            if hop.rules is NO_RULES:  # rules may read the clock
+                if len(self._adapted) >= REMEMBERED:
+                    self._adapted.clear()
+                self._adapted[key] = known
+        if known.lost and hop.route is not None:
+            for field in known.lost:
+                self._counters[hop.route.name].lost(field)
+        return known.made
+
+    def _adapt(self, given: Headers, hop: Hop, carries: frozenset[str]) -> Adapted:
+        headers = hop.rules.apply(given, now())
+        lost = [
+            field
+            for field in OPTIONAL_FIELDS
+            if field not in carries and getattr(headers, field) != getattr(PLAIN, field)
+        ]
+        if headers.reply_to is not None and hop.target is not None and "reply_to" not in lost:
+            try:
+                name = hop.target.reply_name(self._dialect, headers.reply_to)
+                headers = replace(headers, reply_to=name)
+            except (SubjectError, TranslationError):
+                lost.append("reply_to")
+                headers = replace(headers, reply_to=None)
+        if hop.route is not None:  # also where it cannot be carried: the echo gets it back
+            carried = f"{self._gateway}/{hop.route.name}"
+            taken = (hop.taken,) if hop.taken else ()
+            headers = replace(headers, origin=(*headers.origin, *taken, carried))
+        return Adapted(given, hop, headers, tuple(lost))

@@ -1,0 +1,108 @@
+"""What of a batch goes on: loops, duplicates, retained messages and selectors decide here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gateway.endpoints.base import Batch
+from gateway.model.message import Headers, Message, identity_of
+from gateway.routing.route import Route
+from gateway.routing.router import Hop, Way
+from gateway.runtime.duplicates import Landing, Seen
+from gateway.runtime.recording import fingerprint
+from gateway.runtime.surroundings import Intake, Surroundings
+
+log = logging.getLogger(__name__)
+
+
+class Admission:
+    """For one source endpoint; mutable, it remembers what has come in."""
+
+    def __init__(self, endpoint: str, around: Surroundings, seen: Seen) -> None:
+        self._endpoint = endpoint
+        self._around = around
+        self._seen = seen
+
+    def recognise(
+        self, batch: Batch, intake: Intake, landing: Landing
+    ) -> tuple[Batch, Mapping[int, Landing]]:
+        """The batch, with what is known of messages that were here before, and which those are.
+
+        An echo gets back the path it has gone; a duplicate is marked, and comes with the landing
+        of the batch that had it first. `landing` is that of this batch.
+        """
+        twins: dict[int, Landing] = {}
+        changed: dict[int, Message] = {}
+        for position, message in enumerate(batch.messages):
+            headers = message.headers
+            if intake.echoes_of and not headers.origin:
+                origin = self._around.echoes.origin(intake.echoes_of, message)
+                if origin:
+                    changed[position] = replace(message, headers=replace(headers, origin=origin))
+                    continue
+            twin = self._twin(message, intake.echo_seconds, landing)
+            if twin is not None:
+                twins[position] = twin
+                changed[position] = replace(message, headers=replace(headers, redelivered=True))
+        if changed:
+            messages = [changed.get(at, message) for at, message in enumerate(batch.messages)]
+            batch = Batch(messages, batch.settle)
+        return batch, twins
+
+    def ways(self, message: Message, intake: Intake, *, twin: bool) -> tuple[Way, ...]:
+        """The ways of the routes that take the message."""
+        try:
+            ways = intake.router[message.address]
+        except Exception as error:
+            # A fault of ours: this message is set aside with it, the route goes on.
+            log.exception("a name was not routed", extra={"endpoint": self._endpoint})
+            reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
+            return (Way(None, (Hop(None, None, "", rule="internal", reason=reason),)),)
+        headers = message.headers
+        if twin or headers.origin or headers.retained or intake.router.selective:
+            ways = tuple(
+                way for way in ways if way.route is None or self._wants(way.route, headers, twin)
+            )
+        return self._onwards(ways, headers.origin) if headers.origin else ways
+
+    def _onwards(self, ways: tuple[Way, ...], origin: tuple[str, ...]) -> tuple[Way, ...]:
+        """Without the hops to where the message has been under that name."""
+        kept: list[Way] = []
+        for way in ways:
+            hops = tuple(hop for hop in way.hops if not (hop.mark and hop.mark in origin))
+            if way.route is not None and len(hops) < len(way.hops):
+                self._around.ledger.counters[way.route.name].cuts()
+            if hops:
+                kept.append(way if len(hops) == len(way.hops) else replace(way, hops=hops))
+        return tuple(kept)
+
+    def _wants(self, route: Route, headers: Headers, twin: bool) -> bool:
+        """Whether `route` takes a message with `headers`; what it leaves is counted."""
+        counters = self._around.ledger.counters[route.name]
+        if headers.retained and not route.take_retained:
+            counters.ignores()
+        elif route.selector is not None and not route.selector.matches(headers):
+            counters.passes_over()
+        elif route.has_carried(self._around.gateway, headers.origin):
+            counters.cuts()
+        elif twin:
+            counters.doubles()
+            return not route.drop_duplicates
+        else:
+            return True
+        return False
+
+    def _twin(self, message: Message, seconds: float, landing: Landing) -> Landing | None:
+        """The batch that brought this message before, if one did."""
+        headers = message.headers
+        twin = None
+        if headers.source_id is not None or headers.properties:
+            identity = identity_of(headers)
+            if identity is not None:
+                twin = self._seen.find((message.address, identity), landing)
+        if seconds and twin is None:
+            key = (message.address, fingerprint(message.payload)[1])
+            twin = self._seen.find(key, landing, seconds)
+        return twin

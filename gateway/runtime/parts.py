@@ -1,0 +1,155 @@
+"""Sources, sinks and routers of a configuration, made and not yet opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gateway.config.load import Configuration
+from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.registry import find_kind, make_sink, make_source
+from gateway.endpoints.settings import EndpointSettings
+from gateway.model.language import covers
+from gateway.model.message import Message
+from gateway.routing.route import Route
+from gateway.routing.router import Router
+from gateway.runtime.echoes import Echoes
+from gateway.runtime.lane import Outlet
+from gateway.runtime.ledger import Archive
+from gateway.runtime.surroundings import Identities, Intake
+from gateway.runtime.tap import Tap, Tapped
+from gateway.translate.names import Length
+from gateway.translate.shorten import Shortened
+
+
+def sources_of(configuration: Configuration) -> list[str]:
+    """The endpoints that routes take from."""
+    return sorted({route.endpoint for route in configuration.routes})
+
+
+def targets_of(configuration: Configuration) -> list[str]:
+    """The endpoints that are sent to: by routes, by heartbeats, and with dead letters."""
+    names = {target.endpoint for route in configuration.routes for target in route.targets}
+    names |= {route.endpoint for route in configuration.routes if route.heartbeat}
+    if configuration.dead_letters.endpoint and configuration.spool:
+        names.add(configuration.dead_letters.endpoint)
+    return sorted(names)
+
+
+def echoing(configuration: Configuration) -> dict[str, str]:
+    """Endpoints whose broker returns what we send without its origin path, and that broker."""
+    listened = {
+        configuration.endpoints[name].settings.broker_key for name in sources_of(configuration)
+    }
+    every = {name: endpoint.settings for name, endpoint in configuration.endpoints.items()}
+    return {
+        name: settings.broker_key
+        for name, settings in every.items()
+        if "origin" not in settings.carries and settings.broker_key in listened
+    }
+
+
+def make_outlet(configuration: Configuration, name: str, echoes: Echoes) -> Outlet:
+    """The way to the endpoint `name`."""
+    settings = configuration.endpoints[name].settings
+    broker = echoing(configuration).get(name)
+
+    def sending(messages: Sequence[Message]) -> None:
+        if broker is not None:
+            echoes.sending(broker, messages)
+
+    return Outlet(
+        make_sink(settings),
+        settings.dialect,
+        settings.carries,
+        (settings.backoff_min, settings.backoff_max),
+        suspect_after=configuration.gateway.suspect_after,
+        answer_seconds=configuration.gateway.answer_seconds,
+        sending=None if broker is None else sending,
+    )
+
+
+def make_intake(configuration: Configuration, name: str, source: Source | None = None) -> Intake:
+    """The way from the endpoint `name`, through `source` when that one goes on."""
+    endpoint = configuration.endpoints[name]
+    settings = endpoint.settings
+    routes, wanted = _wanted(configuration, name)
+    return Intake(
+        source or make_source(settings, wanted),
+        Router(routes[0].dialect, routes, dictionary_at(configuration, name)),
+        (settings.backoff_min, settings.backoff_max),
+        echoing(configuration).get(name, ""),
+        endpoint.echo_seconds,
+    )
+
+
+def connection_of(
+    configuration: Configuration, name: str
+) -> tuple[EndpointSettings, Sequence[Subscription]]:
+    """What the source of `name` is made from: while it is the same, the source can stay."""
+    return configuration.endpoints[name].settings, _wanted(configuration, name)[1]
+
+
+def _wanted(
+    configuration: Configuration, name: str
+) -> tuple[Sequence[Route], Sequence[Subscription]]:
+    settings = configuration.endpoints[name].settings
+    routes = [route for route in configuration.routes if route.endpoint == name]
+    selector = ""
+    if find_kind(settings).selects and routes[0].selector is not None:
+        texts = {route.selector.text if route.selector else "" for route in routes}
+        selector = texts.pop() if len(texts) == 1 else ""
+    wanted = subscriptions(routes, selector)
+    if selector:  # the broker evaluates it, as its own clients know it
+        routes = [replace(route, selector=None) for route in routes]
+    return routes, wanted
+
+
+def dictionary_at(configuration: Configuration, name: str) -> Shortened | None:
+    """The dictionary, when a route shortens names that it sends to the endpoint `name`."""
+    shortens = any(
+        target.endpoint == name and target.renderer.length is Length.SHORTEN
+        for route in configuration.routes
+        for target in route.targets
+    )
+    return configuration.dictionary if shortens else None
+
+
+def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscription]:
+    """The fewest subscriptions that bring what the routes take.
+
+    One that another covers is left out, because some brokers deliver a message once for each.
+    """
+    kept: list[Route] = []
+    for route in routes:
+        patterns = route.source.patterns
+        if any(covers(other.source.patterns, patterns) for other in kept):
+            continue
+        kept = [each for each in kept if not covers(patterns, each.source.patterns)]
+        kept.append(route)
+    wanted = any(route.take_retained for route in routes)
+    return [Subscription(route.source.subscription, not wanted, selector) for route in kept]
+
+
+def taps_of(configuration: Configuration) -> list[Tapped]:
+    """What routes want observed; nothing without an archive to write it to."""
+    if configuration.archive is None:
+        return []
+    every = (
+        Tapped(route.name, target.label, target.endpoint, target.system, target.observe)
+        for route in configuration.routes
+        for target in route.targets
+        if target.observe
+    )
+    return list(dict.fromkeys(every))
+
+
+def make_tap(
+    configuration: Configuration, tapped: Tapped, archive: Archive, identities: Identities
+) -> Tap:
+    """A subscriber of its own connection; it leaves alone what the broker kept from before."""
+    settings = configuration.endpoints[tapped.endpoint].settings
+    wanted = [Subscription(tapped.pattern, exclude_retained=True)]
+    source = make_source(settings, wanted, instance=f"tap-{tapped.route}-{tapped.label}")
+    backoff = settings.backoff_min, settings.backoff_max
+    return Tap(tapped, source, backoff, archive, identities)

@@ -1,0 +1,57 @@
+"""What the parts of a running gateway share, and where a pump receives."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.endpoints.base import Source
+from gateway.routing.router import Router
+from gateway.runtime.echoes import Echoes
+from gateway.runtime.lane import Lane
+from gateway.runtime.ledger import Ledger
+from gateway.runtime.pulse import Pulse
+
+
+class Identities:
+    """Message ids of this run: its start in microseconds, then a counter; mutable, it counts."""
+
+    def __init__(self, run: int) -> None:
+        self.run = run
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def take(self, number: int) -> int:
+        """The first of `number` counters in a row."""
+        with self._lock:
+            first = self._next
+            self._next += number
+        return first
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all pumps of a gateway share; `gateway` is its name."""
+
+    gateway: str
+    lanes: Mapping[str, Lane]
+    ledger: Ledger
+    identities: Identities
+    echoes: Echoes
+    pulses: Mapping[str, Pulse]  # by route, for those that have a heartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Where a pump receives: a source, its routes, and how its broker behaves.
+
+    `echoes_of` names a broker that returns our own messages without their origin path; within
+    `echo_seconds` the same name and payload counts as the same message.
+    """
+
+    source: Source
+    router: Router
+    backoff: tuple[float, float]
+    echoes_of: str = ""
+    echo_seconds: float = 0.0
