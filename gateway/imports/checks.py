@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from gateway.dialects.base import Dialect, matches_text, parse_pattern
 from gateway.errors import LimitError, SubjectError, TranslationError
-from gateway.model.language import overlaps
+from gateway.model.language import covers, overlaps
 from gateway.routing.captures import parse_source
 from gateway.routing.template import parse_template
 
@@ -43,6 +43,15 @@ def may_overlap(one: str, other: str, dialect: Dialect) -> bool:
         return overlaps(parse_pattern(one, dialect), parse_pattern(other, dialect))
     except LimitError:
         return True
+
+
+def covered(pattern: str, others: Sequence[str], dialect: Dialect) -> bool:
+    """Whether `others` together select all that `pattern` does; False when it takes too long."""
+    wide = [each for other in others for each in parse_pattern(other, dialect)]
+    try:
+        return covers(wide, parse_pattern(pattern, dialect))
+    except LimitError:
+        return False
 
 
 def takes(pattern: str, name: str, dialect: Dialect) -> bool:

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gateway.imports.lines import Fate, Left
+from gateway.imports.lines import Fate, Left, Place
 from gateway.imports.scalars import Value, comment, scalar
 
 LONGEST = 64  # characters of a name in a configuration
+BACK = ".back"  # behind the name of a route in both directions, for its way back
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 _WILDCARDS = {"*": "each", "+": "each", ">": "all", "#": "all"}
 
@@ -28,12 +29,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint to write; `like` names one before it whose settings it shares."""
+    """An endpoint to write."""
 
     name: str
     settings: tuple[Setting, ...]
     notes: tuple[str, ...] = ()
-    like: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,22 @@ class Send:
     endpoint: str
     template: str
     notes: tuple[str, ...] = ()
+    lossy: bool = False  # several names become one here, as they do today
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A route to write."""
+    """A route to write; `place` is the line that asked for it."""
 
     name: str
+    place: Place
     endpoint: str
     pattern: str
     sends: tuple[Send, ...]
     exclude: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    selector: str = ""
+    both: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class Names:
     def make(self, *parts: str) -> str:
         """A legal name that reads like `parts`, unlike every name before it."""
         wanted = _legal("-".join(parts))
+        if wanted.endswith(BACK):  # the configuration calls the way back of a route so
+            wanted = f"{wanted.removesuffix(BACK)}-back"
         name, number = wanted, 1
         while name in self._taken:
             number += 1
@@ -115,22 +121,14 @@ def _head(document: Document) -> Iterator[str]:
 def _endpoints(document: Document) -> Iterator[str]:
     if not document.endpoints:
         return
-    shared = {endpoint.like for endpoint in document.endpoints}
     yield "endpoints:"
     for endpoint in document.endpoints:
         yield from _comments(endpoint.notes, 2)
-        anchor = f" &{_anchor(endpoint.name)}" if endpoint.name in shared else ""
-        yield f"  {endpoint.name}:{anchor}"
-        if endpoint.like:
-            yield f"    <<: *{_anchor(endpoint.like)}"
+        yield f"  {endpoint.name}:"
         for setting in endpoint.settings:
             yield from comment(setting.note, 4)
             yield from _setting(setting)
     yield ""
-
-
-def _anchor(name: str) -> str:
-    return name.replace(".", "-")
 
 
 def _setting(setting: Setting) -> Iterator[str]:
@@ -150,17 +148,27 @@ def _rules(document: Document) -> Iterator[str]:
     for number, rule in enumerate(document.rules):
         if number:
             yield ""
-        yield from _comments(rule.notes, 2)
-        yield f"  {rule.name}:"
-        source: dict[str, Value] = {"endpoint": rule.endpoint, "pattern": rule.pattern}
-        if rule.exclude:
-            source["exclude"] = rule.exclude
-        yield f"    from: {scalar(source)}"
-        yield "    to:"
-        for send in rule.sends:
-            yield from _comments(send.notes, 6)
-            target = scalar({"endpoint": send.endpoint, "template": send.template})
-            yield f"      - {target}"
+        yield from _rule(rule)
+
+
+def _rule(rule: Rule) -> Iterator[str]:
+    yield from _comments(rule.notes, 2)
+    yield f"  {rule.name}:"
+    source: dict[str, Value] = {"endpoint": rule.endpoint, "pattern": rule.pattern}
+    if rule.exclude:
+        source["exclude"] = rule.exclude
+    if rule.selector:
+        source["selector"] = rule.selector
+    yield f"    from: {scalar(source)}"
+    yield "    to:"
+    for send in rule.sends:
+        yield from _comments(send.notes, 6)
+        target: dict[str, Value] = {"endpoint": send.endpoint, "template": send.template}
+        if send.lossy:
+            target["lossy"] = True
+        yield f"      - {scalar(target)}"
+    if rule.both:
+        yield "    direction: both"
 
 
 def _tail(document: Document) -> Iterator[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gateway.dialects.ems import EMS
 from gateway.errors import GatewayError
 from gateway.imports.document import Document, Endpoint, Setting
+from gateway.imports.ems_carried import carried_of
 from gateway.imports.ems_files import (
     kind_of,
     parse_bridges,
@@ -13,9 +15,10 @@ from gateway.imports.ems_files import (
     parse_transports,
     secrets_in,
 )
-from gateway.imports.ems_rules import SERVER, Carried, carried_of, rules_of
+from gateway.imports.ems_rules import SERVER, rules_of
 from gateway.imports.ems_ties import make_ties
 from gateway.imports.lines import Reading, read_ems
+from gateway.imports.proven import refused
 
 NOTES = (
     (
@@ -25,9 +28,31 @@ NOTES = (
     ),
     (
         "Bridges are not transitive: the server does not send on over a second bridge what came"
-        " over a first. What the gateway has sent carries its name in the origin path."
+        " over a first, and routes do. Two topics bridged to each other are one route in both"
+        " directions, which sends nothing back; other chains are in the list at the end."
     ),
     "Take a bridge out of bridges.conf when its route runs, or its target gets two copies.",
+)
+
+ENDPOINT = Endpoint(
+    SERVER,
+    (
+        Setting("kind", "jms"),
+        Setting("dialect", SERVER),
+        Setting("urls", ("tcp://localhost:7222",), "The files do not say where the server is."),
+        Setting("client_id", f"gateway-{SERVER}"),
+        Setting(
+            "durable",
+            "gateway-{pattern}",
+            "Without it, what arrives while the gateway is away is lost.",
+        ),
+    ),
+    (
+        (
+            "The EMS server. Give the jars of its client in `classpath`, and `username` with"
+            " `password` as ${env:...} when it asks for them."
+        ),
+    ),
 )
 
 
@@ -45,13 +70,12 @@ def import_ems(files: Sequence[tuple[str, bytes]]) -> Document:
     left += [*more, *others, *untied]
     left += [each for reading in readings.values() for each in reading.left]
     carried = carried_of(bridges, left)
-    endpoints, by_selector = _endpoints(carried)
-    secrets = secrets_in(readings.values())
-    rules = rules_of(carried, by_selector, ties, secrets)
+    rules = rules_of(carried, ties, secrets_in(readings.values()))
+    left += refused(rules, {SERVER: SERVER}, EMS)
     return Document(
         command="ems",
         files=tuple(name for name, _ in files),
-        endpoints=endpoints,
+        endpoints=(ENDPOINT,) if rules else (),
         rules=rules,
         notes=NOTES if rules else (),
         remarks=tuple(ties.remarks()),
@@ -70,41 +94,3 @@ def _sorted(files: Sequence[tuple[str, bytes]]) -> dict[str, Reading]:
             raise GatewayError(f"{name}: there is another {kind}.conf before it; give one of each")
         found[kind] = read_ems(name, data, comma_joins=kind == "topics")
     return {kind: found.get(kind, Reading(())) for kind in ("bridges", "topics", "transports")}
-
-
-def _endpoints(carried: Sequence[Carried]) -> tuple[tuple[Endpoint, ...], dict[str, str]]:
-    """The server, once more for every selector, and the endpoint of each selector."""
-    if not carried:
-        return (), {}
-    by_selector = {"": SERVER}
-    server = Endpoint(
-        SERVER,
-        (
-            Setting("kind", "jms"),
-            Setting("dialect", SERVER),
-            Setting("urls", ("tcp://localhost:7222",), "The files do not say where the server is."),
-            Setting("client_id", f"gateway-{SERVER}"),
-            Setting(
-                "durable",
-                "gateway-{pattern}",
-                "Without it, what arrives while the gateway is away is lost.",
-            ),
-        ),
-        (
-            (
-                "The EMS server. Give the jars of its client in `classpath`, and `username` with"
-                " `password` as ${env:...} when it asks for them."
-            ),
-        ),
-    )
-    found = [server]
-    for each in carried:
-        if each.selector not in by_selector:
-            name = by_selector[each.selector] = f"{SERVER}-selector-{len(found)}"
-            settings = (
-                Setting("client_id", f"gateway-{name}"),
-                Setting("selector", each.selector),
-            )
-            note = f"The same server with the selector of {each.sent[0].place}."
-            found.append(Endpoint(name, settings, (note,), like=SERVER))
-    return tuple(found), by_selector

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from gateway.dialects.mqtt import MQTT
-from gateway.imports.checks import may_overlap, route_fault
+from gateway.imports.checks import route_fault
 from gateway.imports.document import Document, Endpoint, Names, Rule, Send
 from gateway.imports.lines import Left, read_mosquitto
+from gateway.imports.mosquitto_echoes import echoes
 from gateway.imports.mosquitto_endpoints import local_settings, remote_settings
 from gateway.imports.mosquitto_files import Broker, Connection, parse_mosquitto
-from gateway.imports.remap import Direction, TopicLine, Way, inward, outward
+from gateway.imports.mosquitto_parts import Part, parts_of
+from gateway.imports.proven import refused
+from gateway.imports.remap import Direction
 from gateway.imports.scalars import prose
 
 NOTES = (
@@ -22,18 +25,15 @@ NOTES = (
     ),
     (
         "Loops: a bridge tells the other side that it is one and gets nothing of its own back. The"
-        " gateway cuts a loop by the origin path, which needs MQTT 5 on both sides: set `version`"
-        ' to "5" wherever the broker takes it.'
+        " gateway gets what it has published by its own subscription, and drops what its origin"
+        " path says has come this way: a user property, which needs MQTT 5 on both sides."
     ),
     (
         "Retained messages cross as retained (`retained: forward`), those kept from before once"
         " with a new subscription. Where the session is clean they come with every connection."
     ),
 )
-_BOTH = (
-    "`both` is two routes. With 3.1.1 on a side, what went there comes back once before the origin"
-    ' path can stop it; with version "5" on both sides nothing comes back.'
-)
+MOST_TOPICS = 1_000  # of a connection; each is compared with every other
 
 
 def import_mosquitto(file: str, data: bytes) -> Document:
@@ -50,40 +50,62 @@ def import_mosquitto(file: str, data: bytes) -> Document:
         elif not connection.topics:
             left.append(Left(connection.place, what, "it has no topic that could be read"))
         else:
-            pair = _endpoints(connection, broker, endpoint_names, left)
-            made = _rules(connection, pair, route_names, broker.secrets, left)
+            parts = _parts(connection, left)
+            pair = _endpoints(connection, broker, endpoint_names, parts, left)
+            made = _rules(connection, parts, pair, route_names, broker.secrets, left)
             if made:
                 endpoints += pair
                 rules += made
             else:
                 left.append(Left(connection.place, what, "none of its topics became a route"))
+    left += refused(rules, {each.name: _broker(each) for each in endpoints}, MQTT)
     return Document(
         command="mosquitto",
         files=(file,),
         endpoints=tuple(endpoints),
-        rules=tuple(_with_overlaps(rules)),
+        rules=tuple(rules),
         notes=NOTES if rules else (),
         left=tuple(sorted(left, key=lambda each: each.place)),
     )
 
 
+def _parts(connection: Connection, left: list[Left]) -> list[Part]:
+    for line in connection.topics[MOST_TOPICS:]:
+        reason = f"a connection of more than {MOST_TOPICS} topics is not read to its end"
+        left.append(Left(line.place, f"the topic {line.pattern!r}", reason))
+    parts, undone = parts_of(connection.topics[:MOST_TOPICS])
+    left += [*undone, *echoes(parts)]
+    return parts
+
+
+def _broker(endpoint: Endpoint) -> str:
+    """The same text for two endpoints of one broker."""
+    values = {setting.key: str(setting.value) for setting in endpoint.settings}
+    return f"{values['host']}:{values['port']}"
+
+
 def _endpoints(
-    connection: Connection, broker: Broker, names: Names, left: list[Left]
+    connection: Connection,
+    broker: Broker,
+    names: Names,
+    parts: Sequence[Part],
+    left: list[Left],
 ) -> tuple[Endpoint, Endpoint]:
     """The local and the remote side."""
     remote = names.make(connection.name)
     local = names.make(remote, "local")
     said = prose(connection.above, broker.secrets)
     here = f"{connection.place}: connection {connection.name}"
+    both = any(part.direction is Direction.BOTH for part in parts)
     return (
         Endpoint(
             local,
-            local_settings(connection, _variable(local), broker.port, left),
+            local_settings(connection, _variable(local), broker.port, left, both=both),
             (*said, f"{here}, the broker that this file is for."),
         ),
         Endpoint(
             remote,
-            remote_settings(connection, _variable(remote), left),
+            remote_settings(connection, _variable(remote), left, both=both),
             (f"{here}, the broker on the other side.",),
         ),
     )
@@ -95,81 +117,51 @@ def _variable(endpoint: str) -> str:
     return word if word[0].isalpha() else f"BRIDGE_{word}"
 
 
-def _rules(
+def _rules(  # noqa: PLR0913, PLR0917  # what the routes of a connection are made of
     connection: Connection,
+    parts: Sequence[Part],
     pair: tuple[Endpoint, Endpoint],
     names: Names,
     secrets: Sequence[str],
     left: list[Left],
 ) -> list[Rule]:
-    local, remote = pair[0].name, pair[1].name
     rules: list[Rule] = []
-    for line in connection.topics:
-        for direction, make, source, target in (
-            (Direction.OUT, outward, local, remote),
-            (Direction.IN, inward, remote, local),
-        ):
-            if line.direction in {direction, Direction.BOTH}:
-                ends = (source, target)
-                name = (connection.name, direction.value, *filter(None, (_short(line, make),)))
-                rules += _rule(line, make(line), ends, (names, name), secrets, left)
+    for part in parts:
+        line = part.lines[0]
+        ends = (pair[0].name, pair[1].name)
+        source, target = reversed(ends) if part.direction is Direction.IN else ends
+        if fault := route_fault(part.taken, part.given, MQTT, part.exclude):
+            left.append(Left(line.place, f"the topic from {source!r} to {target!r}", fault))
+            continue
+        short = part.side(part.direction).strip("/$")
+        rules.append(
+            Rule(
+                names.make(*filter(None, (connection.name, part.direction.value, short))),
+                line.place,
+                source,
+                part.taken,
+                (Send(target, part.given),),
+                part.exclude,
+                tuple(_notes(part, secrets)),
+                both=part.direction is Direction.BOTH,
+            )
+        )
     return rules
 
 
-def _short(line: TopicLine, make: Callable[[TopicLine], Way]) -> str:
-    """What tells the routes of a connection apart, readable in a log."""
-    return make(line).pattern.strip("/$")
-
-
-def _rule(  # noqa: PLR0913, PLR0917  # the parts of one route
-    line: TopicLine,
-    way: Way,
-    ends: tuple[str, str],
-    naming: tuple[Names, tuple[str, ...]],
-    secrets: Sequence[str],
-    left: list[Left],
-) -> Iterable[Rule]:
-    if fault := route_fault(way.pattern, way.template, MQTT, way.exclude):
-        left.append(Left(line.place, f"the topic from {ends[0]!r} to {ends[1]!r}", fault))
-        return
-    names, parts = naming
-    yield Rule(
-        names.make(*parts),
-        ends[0],
-        way.pattern,
-        (Send(ends[1], way.template),),
-        way.exclude,
-        tuple(_notes(line, way, secrets)),
-    )
-
-
-def _notes(line: TopicLine, way: Way, secrets: Sequence[str]) -> Iterable[str]:
-    yield from prose(line.above, secrets)
-    yield f"{line.place}: {line.direction.value}, QoS {line.qos}"
-    if line.direction is Direction.BOTH:
-        yield _BOTH
-    if way.exclude:
+def _notes(part: Part, secrets: Sequence[str]) -> Iterable[str]:
+    for line in part.lines:
+        yield from prose(line.above, secrets)
+        yield f"{line.place}: {line.direction.value}, QoS {line.qos}"
+    if part.direction is Direction.BOTH:
+        directions = {line.direction for line in part.lines}
+        if Direction.BOTH not in directions:
+            yield "What one line takes out another takes in: one route, so that nothing goes round."
+        yield "The way back is derived; what came by one way does not return by the other."
+    if part.exclude:
+        yield "What it excludes crosses by other topics, once, as mosquitto sends it."
+    if any(line.pattern == "#" and (line.local or line.remote) for line in part.lines):
         yield (
-            f"{way.pattern!r} takes {way.exclude[0]!r} too, which has no prefix to change: that"
-            " name is left out, where mosquitto puts the other prefix before the whole of it."
+            "`#` behind a prefix takes the prefix without its slash too, which has nothing to"
+            " change: that name is left out, where mosquitto puts the other prefix before it."
         )
-
-
-def _with_overlaps(rules: Sequence[Rule]) -> Iterable[Rule]:
-    """Every route, with a note when an earlier one takes some of the same messages."""
-    for number, rule in enumerate(rules):
-        same = [
-            other.name
-            for other in rules[:number]
-            if other.endpoint == rule.endpoint
-            and other.sends[0].endpoint == rule.sends[0].endpoint
-            and may_overlap(other.pattern, rule.pattern, MQTT)
-        ]
-        note = f"Overlaps with {', '.join(same)}: what both take is sent by both."
-        yield rule if not same else _noted(rule, note)
-
-
-def _noted(rule: Rule, note: str) -> Rule:
-    return Rule(
-        rule.name, rule.endpoint, rule.pattern, rule.sends, rule.exclude, (*rule.notes, note)
-    )

@@ -17,24 +17,39 @@ TRUTH = {"true": True, "false": False}
 PORT, TLS_FILES = 1883, {"ca_file": "cafile", "cert_file": "certfile", "key_file": "keyfile"}
 OF_TLS = ("bridge_cafile", "bridge_capath", "bridge_psk")  # each of them encrypts the bridge
 
+MQTT_5 = Setting(
+    "version",
+    "5",
+    "Its user properties carry the origin path, which keeps what crosses from coming back.",
+)
+LOOPS = (
+    "it has no room for the origin path, so what a route in both directions has sent would come"
+    " back and go round without end; both endpoints say version 5. Where a broker takes 3.1.1"
+    " alone, give each direction a prefix of its own"
+)
+
 
 def local_settings(
-    connection: Connection, variable: str, port: int, left: list[Left]
+    connection: Connection, variable: str, port: int, left: list[Left], *, both: bool
 ) -> tuple[Setting, ...]:
-    """How to reach the broker whose file this is, as a client."""
+    """How to reach the broker whose file this is, as a client; `both` when a route is."""
     side = _Side(connection, variable, "local", left)
     clean = "local_cleansession" if "local_cleansession" in connection.options else "cleansession"
     return (
         Setting("kind", "mqtt"),
         Setting("host", "localhost"),
         Setting("port", port or PORT, "The first listener's port." if port else ""),
+        *((MQTT_5,) if both else ()),
         *side.log_in(),
         *side.session(clean),
         side.qos(),
+        *side.length(),
     )
 
 
-def remote_settings(connection: Connection, variable: str, left: list[Left]) -> tuple[Setting, ...]:
+def remote_settings(
+    connection: Connection, variable: str, left: list[Left], *, both: bool
+) -> tuple[Setting, ...]:
     """How to reach the other broker; every option of the bridge is used or left here."""
     side = _Side(connection, variable, "remote", left)
     side.leave()
@@ -42,7 +57,7 @@ def remote_settings(connection: Connection, variable: str, left: list[Left]) -> 
         Setting("kind", "mqtt"),
         *side.address(),
         *side.tls(),
-        side.version(),
+        side.version(both=both),
         *side.log_in(),
         *side.session("cleansession"),
         *side.number("keepalive_interval", "keepalive", 1, U16),
@@ -50,6 +65,7 @@ def remote_settings(connection: Connection, variable: str, left: list[Left]) -> 
         *side.packet(),
         *side.number("bridge_receive_maximum", "receive_maximum", 1, U16),
         side.qos(),
+        *side.length(),
     )
 
 
@@ -58,6 +74,7 @@ class _Side:
 
     def __init__(self, connection: Connection, variable: str, side: str, left: list[Left]) -> None:
         self._options, self._topics = connection.options, connection.topics
+        self._place = connection.place
         self._variable, self._side, self._left = variable, side, left
 
     def leave(self) -> None:
@@ -101,13 +118,24 @@ class _Side:
         note = "" if "ca_file" in values else "The system's own authorities are trusted."
         yield Setting("tls", values, note)
 
-    def version(self) -> Setting:
+    def version(self, *, both: bool) -> Setting:
         option = self._options.get("bridge_protocol_version")
+        version = None if option is None else VERSIONS.get(option.value.lower())
+        if both:
+            if version != "5":
+                place = self._place if option is None else option.place
+                self._left.append(Left(place, "MQTT 3.1.1 on the bridge", LOOPS))
+            return MQTT_5
         if option is None:
             return Setting("version", "3.1.1", "mosquitto's default for a bridge.")
-        if (version := VERSIONS.get(option.value.lower())) is None:
+        if version is None:
             self._lose(option, "an endpoint speaks 3.1.1 and 5.0; 3.1.1 is taken")
         return Setting("version", version or "3.1.1")
+
+    def length(self) -> Iterator[Setting]:
+        if any(line.local or line.remote for line in self._topics):
+            note = "A name that its new prefix makes too long is refused, and set aside."
+            yield Setting("length", "refuse", note)
 
     def log_in(self) -> Iterator[Setting]:
         if (option := self._options.get(f"{self._side}_clientid")) is not None:

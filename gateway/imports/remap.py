@@ -1,13 +1,14 @@
-"""What mosquitto's topic prefixes do, as a source pattern and a template; pure.
+"""The `topic` lines of mosquitto's bridges as values, and their patterns; no route is made here.
 
-mosquitto.conf(5), topic: the pattern is subscribed with the prefix of the side it is taken from,
-that prefix is removed from the name, and the other side's is put before it.
+A line that mosquitto refuses is refused here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import zip_longest
+from string import ascii_lowercase
 
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.mqtt import MQTT
@@ -43,15 +44,6 @@ class TopicLine:
     above: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One direction of a topic line: what is taken, and what it becomes."""
-
-    pattern: str
-    template: str
-    exclude: tuple[str, ...] = ()
-
-
 def parse_topic(value: str, place: Place, above: tuple[str, ...] = ()) -> TopicLine:
     """Read `PATTERN [DIRECTION [QOS [LOCAL-PREFIX [REMOTE-PREFIX]]]]`.
 
@@ -79,25 +71,38 @@ def parse_topic(value: str, place: Place, above: tuple[str, ...] = ()) -> TopicL
     return line
 
 
-def outward(line: TopicLine) -> Way:
-    """From the local broker to the remote one."""
-    return _way(line.pattern, line.local, line.remote)
-
-
-def inward(line: TopicLine) -> Way:
-    """From the remote broker to the local one."""
-    return _way(line.pattern, line.remote, line.local)
-
-
-def _way(pattern: str, taken: str, given: str) -> Way:
+def captured(stem: str) -> str:
+    """`a/+/#` as `a/{a}/{rest...}`."""
     number = 0
     levels: list[str] = []
-    for level in pattern.split("/"):
-        number += level in {"+", "#"}
-        levels.append({"+": f"{{{number}}}", "#": f"{{{number}...}}"}.get(level, level))
-    parent = taken.removesuffix("/")
-    alone = pattern == "#" and parent != ""  # `L/#` takes `L` too, which has no prefix `L/`
-    return Way(taken + pattern, given + "/".join(levels), (parent,) if alone else ())
+    for level in stem.split("/"):
+        if level == "+":
+            levels.append(f"{{{_letters(number)}}}")
+            number += 1
+        else:
+            levels.append("{rest...}" if level == "#" else level)
+    return "/".join(levels)
+
+
+def meet(one: str, other: str) -> str | None:
+    """The pattern of all that two take, both without prefixes; None when that is nothing."""
+    ones, others = one.split("/"), other.split("/")
+    levels: list[str] = []
+    for at, (a, b) in enumerate(zip_longest(ones, others)):
+        if a == "#":
+            return "/".join([*levels, *others[at:]])
+        if b == "#":
+            return "/".join([*levels, *ones[at:]])
+        if a is None or b is None or (a != b and "+" not in {a, b}):
+            return None
+        levels.append(b if a == "+" else a)
+    return "/".join(levels)
+
+
+def _letters(number: int) -> str:
+    """A to z, then aa, ab and so on."""
+    more, last = divmod(number, len(ascii_lowercase))
+    return (_letters(more - 1) if more else "") + ascii_lowercase[last]
 
 
 def _filled(word: str) -> str:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gateway.dialects.base import Dialect, matches_text, parse_pattern
 from gateway.dialects.ems import EMS
 from gateway.dialects.mqtt import MQTT
-from gateway.imports.checks import may_overlap, route_fault, takes
+from gateway.imports.checks import covered, may_overlap, route_fault, takes
 from gateway.model.language import overlaps
 
 FAULTS = [
@@ -50,3 +50,18 @@ def test_telling_patterns_apart_early_changes_no_answer(
         assert may_overlap(a, b, dialect) == exact
         text = dialect.separator.join(name)
         assert takes(a, text, dialect) == matches_text(a, text, dialect)
+
+
+COVERED = [
+    pytest.param("a/b", ["a/+"], True, id="inside"),
+    pytest.param("a/#", ["a", "a/+/#"], True, id="together"),
+    pytest.param("a/#", ["a/+/#"], False, id="without-the-parent"),
+    pytest.param("a/b", [], False, id="by-nothing"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "others", "expected"), COVERED)
+def test_several_patterns_may_take_all_of_one(
+    pattern: str, others: list[str], expected: bool
+) -> None:
+    assert covered(pattern, others, MQTT) == expected

@@ -34,12 +34,11 @@ def test_the_samples_become_a_configuration(
     assert [route.source.text for route in configuration.routes] == [
         "orders.new", "orders.new", "audit.>", "audit.>", "orders.*",
     ]  # fmt: skip
-    plain, selecting = (
-        settings_of(configuration, name, JmsSettings) for name in ("ems", "ems-selector-1")
-    )
-    assert (plain.selector, selecting.selector) == ("", "urgency in ('medium', 'high')")
-    assert (plain.client_id, selecting.client_id) == ("gateway-ems", "gateway-ems-selector-1")
-    assert plain.durable == selecting.durable == "gateway-{pattern}"
+    selectors = [route.selector.text for route in configuration.routes if route.selector]
+    assert selectors == ["urgency in ('medium', 'high')"]
+    settings = settings_of(configuration, "ems", JmsSettings)
+    assert (settings.client_id, settings.durable) == ("gateway-ems", "gateway-{pattern}")
+    assert list(configuration.endpoints) == ["ems"]
 
 
 def test_a_route_names_its_targets_as_the_endpoint_does(
@@ -66,15 +65,16 @@ ROUTES = [
         id="one-route-a-selector",
     ),
     pytest.param("[topic:>]\nqueue=all\n", [(">", ("queue:all",))], id="everything"),
+    pytest.param("[topic:A]\ntopic=B\n[topic:B]\ntopic=A\n", [("A", ("B",))], id="pair"),
     pytest.param(
         "[topic:queue:x]\ntopic=topic:y\n",
         [("topic:queue:x", ("topic:topic:y",))],
         id="like-prefix",
     ),
     pytest.param(
-        "[topic:a.>]\nqueue=Q\ntopic=a.all\n",
-        [("a.>", ("queue:Q",)), ("a.>", ("a.all",))],
-        id="own-target-apart",
+        '[topic:a.>]\nqueue=Q selector="x = 1"\ntopic=b selector="x = 1"\n',
+        [("a.>", ("queue:Q", "b"))],
+        id="two-targets-of-one-selector",
     ),
 ]
 
@@ -128,6 +128,36 @@ LEFT = [
         id="two-headings",
     ),
     pytest.param(
+        '[topic:A]\ntopic=B selector="x = ="\n',
+        ["bridges.conf:2: target topic 'B'"],
+        "selector: 'x = ='",
+        id="selector",
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=B\n[topic:B]\ntopic=C\n",
+        ["bridges.conf:2: target topic 'B'"],
+        "bridges.conf:3 bridges this topic too",
+        id="chain",
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=B\n[topic:B]\ntopic=A\n[topic:A.x]\nqueue=Q\n[topic:*]\nqueue=P\n",
+        ["bridges.conf:2: target topic 'B'", "bridges.conf:3: target topic 'A'"],
+        "bridges.conf:7 bridges this topic too",
+        id="chain-of-a-pair",
+    ),
+    pytest.param(
+        "[topic:a.>]\nqueue=Q\ntopic=a.all\n",
+        ["bridges.conf:3: target topic 'a.all'"],
+        "bridges.conf:1 bridges this topic too",
+        id="chain-in-one-bridge",
+    ),
+    pytest.param(
+        "[topic:Q.*]\nqueue=QX\n[topic:Q.1]\nqueue=QX\n",
+        ["bridges.conf:4: target queue 'QX'"],
+        "delivers two copies; the mapping delivers one",
+        id="inside-another",
+    ),
+    pytest.param(
         "[topic:A]\ntopic=B selector=\"x = '${env:HOME}'\"\n",
         ["bridges.conf:2: target topic 'B'"],
         "would replace",
@@ -146,31 +176,73 @@ def test_what_no_route_says_is_left_with_its_reason(
     assert all(reason in each for each in found)
 
 
-def test_overlapping_bridges_and_chains_are_told() -> None:
-    document = bridges(
-        "[topic:Q.1]\nqueue=QX\ntopic=Q.2\n[topic:Q.>]\nqueue=QX\n[topic:Z]\nqueue=QX\n"
-    )
-    one, many, other = document.rules
+def test_what_two_bridges_send_to_one_target_is_taken_once_and_told() -> None:
+    """The guide's example of two copies, "Destination Bridges"; there with queues."""
+    document = bridges("[topic:Q.1]\nqueue=QX\n[topic:Q.>]\nqueue=QX\ntopic=Y\n")
 
-    assert any("Q.>" in note or "bridges.conf:4 bridges" in note for note in one.sends[1].notes)
-    (note,) = [note for note in many.notes if "overlaps" in note]
-    assert note.startswith("bridges.conf:5: overlaps with the route 'Q.1': queue 'QX' gets two")
-    assert not [note for note in other.notes if "overlaps" in note]
-    assert any("not transitive" in note for note in document.notes)
+    assert [(rule.pattern, rule.exclude, shape(rule)[1]) for rule in document.rules] == [
+        ("Q.1", (), ("queue:QX",)),
+        ("Q.>", ("Q.1",), ("queue:QX",)),
+        ("Q.>", (), ("Y",)),
+    ]
+    (told,) = left(document)
+    assert told.startswith("bridges.conf:4: target queue 'QX': not carried over; bridges.conf:2")
+    assert told.endswith("the server delivers two copies; the mapping delivers one")
 
 
-def test_a_pattern_that_loses_its_names_is_told() -> None:
-    plain, wild = bridges("[topic:a.b]\nqueue=Q\n[topic:c.*]\nqueue=P\n").rules
+def test_bridges_with_other_selectors_leave_each_other_nothing_out() -> None:
+    text = '[topic:a.*]\nqueue=Q selector="x = 1"\n[topic:a.>]\nqueue=Q selector="x = 2"\n'
 
-    assert [any("Many names become one" in n for n in r.notes) for r in (plain, wild)] == [
-        False, True,
+    assert [rule.exclude for rule in bridges(text).rules] == [(), ()]
+
+
+LOSSY = [
+    pytest.param("[topic:a.b]\nqueue=Q\n", [False], id="one-name"),
+    pytest.param("[topic:a.*]\nqueue=Q\n", [True], id="wildcard"),
+    pytest.param("[topic:a]\nqueue=Q\n[topic:b]\nqueue=Q\n", [True, True], id="two-sources"),
+    pytest.param("[topic:a]\nqueue=Q\n[topic:b]\ntopic=Q\n", [False, False], id="two-kinds"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), LOSSY)
+def test_a_target_of_many_names_is_lossy_and_says_why(text: str, expected: list[bool]) -> None:
+    sends = [send for rule in bridges(text).rules for send in rule.sends]
+
+    assert [send.lossy for send in sends] == expected
+    assert [any("become this one" in note for note in send.notes) for send in sends] == expected
+
+
+def test_topics_bridged_to_each_other_are_one_route_in_both_directions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = bridges("[topic:A]\ntopic=B\nqueue=Q\n[topic:B]\ntopic=A\n")
+
+    routes = loaded(document, tmp_path, monkeypatch).routes
+
+    assert [(route.name, route.source.text, route.inverse) for route in routes] == [
+        ("A", "A", "A.back"), ("A.back", "B", "A"), ("A-2", "A", ""),
     ]  # fmt: skip
 
 
-def test_a_route_leaves_out_its_own_target() -> None:
-    (rule,) = bridges("[topic:a.>]\ntopic=a.all\n").rules
+def test_a_round_of_wildcard_bridges_is_told_with_a_name_that_travels_it() -> None:
+    found = left(bridges("[topic:x.*]\ntopic=y.all\n[topic:y.*]\ntopic=x.all\n"))
 
-    assert rule.exclude == ("a.all",)
+    assert any(each.startswith("bridges.conf:2: route 'x.each'") for each in found)
+    assert any("and so on without end" in each for each in found)
+
+
+OWN = [
+    pytest.param("[topic:a.>]\ntopic=a.all\n", ("a.all",), id="topic"),
+    pytest.param("[topic:>]\nqueue=all\n", ("queue:all",), id="queue"),
+    pytest.param("[topic:a.>]\nqueue=a.all\n", (), id="another-kind"),
+]
+
+
+@pytest.mark.parametrize(("text", "exclude"), OWN)
+def test_a_route_leaves_out_its_own_target(text: str, exclude: tuple[str, ...]) -> None:
+    (rule,) = bridges(text).rules
+
+    assert rule.exclude == exclude
 
 
 def test_ties_are_told_with_the_dialects_of_their_transports() -> None:

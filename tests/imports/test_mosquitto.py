@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.endpoints.settings import MqttSettings, TlsSettings
+from gateway.imports import mosquitto
 from gateway.imports.document import Document, render
 from gateway.imports.lines import Fate
 from gateway.imports.mosquitto import import_mosquitto
@@ -48,7 +49,8 @@ def test_the_sample_becomes_a_configuration(
         for name in ("head-office-local", "head-office")
     )
     assert (local.port, local.username, local.qos) == (1884, "value of LOCAL_USERNAME", 2)
-    assert (office.host, office.port, office.version) == ("mqtt.example.com", 8883, "3.1.1")
+    assert (office.host, office.port, office.version) == ("mqtt.example.com", 8883, "5")
+    assert settings_of(configuration, "second", MqttSettings).version == "3.1.1"
     assert office.tls == TlsSettings(
         ca_file="/etc/ssl/office.pem",
         cert_file="/etc/ssl/plant.pem",
@@ -59,12 +61,16 @@ def test_the_sample_becomes_a_configuration(
         for route in configuration.routes
         if route.targets[0].template is not None
     ] == [
-        ("head-office-local", "line/+/state/#", "plant-7/line/{1}/state/{2...}"),
-        ("head-office", "plant-7/commands/#", "commands/{1...}"),
-        ("head-office-local", "shared/#", "plants/shared/{1...}"),
-        ("head-office", "plants/shared/#", "shared/{1...}"),
+        (
+            "head-office-local",
+            "line/{a}/state/{rest...}",
+            "plant-7/line/{a}/state/{rest...}",
+        ),
+        ("head-office", "plant-7/commands/{rest...}", "commands/{rest...}"),
+        ("head-office-local", "shared/{a}/{rest...}", "plants/shared/{a}/{rest...}"),
+        ("head-office", "plants/shared/{a}/{rest...}", "shared/{a}/{rest...}"),
         ("head-office", "$SYS/broker/uptime", "clock/now"),
-        ("second", "news/#", "news/{1...}"),
+        ("second", "news/{rest...}", "news/{rest...}"),
     ]
 
 
@@ -188,12 +194,58 @@ def test_every_other_line_is_listed(text: str, expected: str) -> None:
     assert not any("hunter2" in each for each in found)
 
 
-def test_both_is_two_routes_with_a_warning() -> None:
-    out, back = imported(f"{HEAD}topic t/# both 1 L/ R/\n").rules
+def test_both_is_one_route_whose_way_back_is_derived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = imported(f"{HEAD}topic t/# both 1 L/ R/\n")
 
-    assert (out.pattern, out.sends[0].template) == ("L/t/#", "R/t/{1...}")
-    assert (back.pattern, back.sends[0].template) == ("R/t/#", "L/t/{1...}")
-    assert all(any("`both` is two routes" in note for note in each.notes) for each in (out, back))
+    (rule,) = document.rules
+    assert (rule.pattern, rule.sends[0].template) == ("L/t/{rest...}", "R/t/{rest...}")
+    routes = loaded(document, tmp_path, monkeypatch).routes
+    assert [(route.endpoint, route.source.subscription) for route in routes] == [
+        ("c-local", "L/t/#"), ("c", "R/t/#"),
+    ]  # fmt: skip
+
+
+VERSIONS = [
+    pytest.param("topic a out", ["5", "3.1.1"], [], id="out"),
+    pytest.param("topic a both", ["5", "5"], ["m:1: MQTT 3.1.1 on the bridge"], id="both"),
+    pytest.param(
+        "topic a/# out\ntopic a/b in",
+        ["5", "5"],
+        ["m:1: MQTT 3.1.1 on the bridge"],
+        id="out-and-in",
+    ),
+    pytest.param("bridge_protocol_version mqttv50\ntopic a both", ["5", "5"], [], id="mqttv50"),
+    pytest.param(
+        "bridge_protocol_version mqttv311\ntopic a both",
+        ["5", "5"],
+        ["m:3: MQTT 3.1.1 on the bridge"],
+        id="mqttv311",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "versions", "told"), VERSIONS)
+def test_a_route_in_both_directions_needs_version_5_and_that_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: str,
+    versions: list[str],
+    told: list[str],
+) -> None:
+    document = imported(f"{HEAD}{lines}\n")
+
+    endpoints = loaded(document, tmp_path, monkeypatch).endpoints
+    assert [settings_of_version(each.settings) for each in endpoints.values()] == versions
+    assert [each.partition(": not carried over; it has no room")[0] for each in left(document)] == (
+        told
+    )
+
+
+def settings_of_version(settings: object) -> str:
+    assert isinstance(settings, MqttSettings)
+    return settings.version
 
 
 def test_the_highest_qos_of_the_topics_is_the_endpoints() -> None:
@@ -203,12 +255,26 @@ def test_the_highest_qos_of_the_topics_is_the_endpoints() -> None:
     assert values == [2, 2]
 
 
-def test_overlapping_topics_are_told() -> None:
-    one, two, other = imported(f"{HEAD}topic a/#\ntopic a/b\ntopic c\n").rules
+def test_topics_past_the_most_that_are_compared_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mosquitto, "MOST_TOPICS", 2)
 
-    assert [any("Overlaps with" in n for n in r.notes) for r in (one, two, other)] == [
-        False, True, False,
-    ]  # fmt: skip
+    document = imported(f"{HEAD}topic a\ntopic b\ntopic c\n")
+
+    assert len(document.rules) == 2
+    assert [each.place.line for each in document.left] == [5]
+
+
+def test_two_connections_to_one_broker_that_make_a_round_are_told() -> None:
+    second = "connection d\naddress h\n"
+
+    found = left(imported(f"{HEAD}topic a/# out\n{second}topic a/# in\n"))
+
+    assert [each.partition(";")[0] for each in found] == [
+        "m:3: route 'c-out-a-all': not carried over"
+    ]
+    assert "a message comes back to its route" in found[0]
 
 
 def test_the_tables_of_options_do_not_contradict_each_other() -> None:

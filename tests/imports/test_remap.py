@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,15 +10,8 @@ from gateway.dialects.base import parse_subject
 from gateway.dialects.mqtt import MQTT
 from gateway.errors import TranslationError
 from gateway.imports.lines import Place
-from gateway.imports.remap import (
-    Direction,
-    TopicError,
-    TopicLine,
-    Way,
-    inward,
-    outward,
-    parse_topic,
-)
+from gateway.imports.mosquitto_parts import Part, parts_of
+from gateway.imports.remap import Direction, TopicError, TopicLine, captured, meet, parse_topic
 from gateway.routing.captures import parse_source
 from gateway.routing.route import Route, Target
 from gateway.routing.template import parse_template
@@ -69,25 +64,55 @@ def test_what_mosquitto_refuses_is_refused(value: str, reason: str) -> None:
 
 # mosquitto.conf(5), "topic": the table of valid combinations.
 WAYS = [
-    pytest.param("pattern", "L/", "R/", Way("L/pattern", "R/pattern"), id="both"),
-    pytest.param("pattern", "L/", "", Way("L/pattern", "pattern"), id="local"),
-    pytest.param("pattern", "", "R/", Way("pattern", "R/pattern"), id="remote"),
-    pytest.param("pattern", "", "", Way("pattern", "pattern"), id="none"),
-    pytest.param("", "local", "remote", Way("local", "remote"), id="single"),
-    pytest.param("a/+/#", "L/", "R/", Way("L/a/+/#", "R/a/{1}/{2...}"), id="captures"),
-    pytest.param("#", "L/", "R/", Way("L/#", "R/{1...}", ("L",)), id="the-prefix-itself"),
-    pytest.param("#", "", "R/", Way("#", "R/{1...}"), id="everything"),
+    pytest.param("pattern", "L/", "R/", "L/pattern", "R/pattern", id="both"),
+    pytest.param("pattern", "L/", "", "L/pattern", "pattern", id="local"),
+    pytest.param("pattern", "", "R/", "pattern", "R/pattern", id="remote"),
+    pytest.param("pattern", "", "", "pattern", "pattern", id="none"),
+    pytest.param("", "local", "remote", "local", "remote", id="single"),
+    pytest.param("a/+/#", "L/", "R/", "L/a/{a}/{rest...}", "R/a/{a}/{rest...}", id="captures"),
+    pytest.param("#", "L/", "R/", "L/{a}/{rest...}", "R/{a}/{rest...}", id="no-prefix-itself"),
+    pytest.param("#", "", "R/", "{a}/{rest...}", "R/{a}/{rest...}", id="everything-below"),
+    pytest.param("#", "", "", "{rest...}", "{rest...}", id="everything"),
 ]
 
 
-@pytest.mark.parametrize(("pattern", "local", "remote", "expected"), WAYS)
+@pytest.mark.parametrize(("pattern", "local", "remote", "here", "there"), WAYS)
 def test_prefixes_become_a_pattern_and_a_template(
-    pattern: str, local: str, remote: str, expected: Way
+    pattern: str, local: str, remote: str, here: str, there: str
 ) -> None:
-    line = TopicLine(HERE, pattern, Direction.BOTH, 0, local, remote)
+    ways = {
+        direction: parts_of([TopicLine(HERE, pattern, direction, 0, local, remote)])[0]
+        for direction in Direction
+    }
 
-    assert outward(line) == expected
-    assert inward(TopicLine(HERE, pattern, Direction.BOTH, 0, remote, local)) == expected
+    assert [(part.taken, part.given) for part in ways[Direction.OUT]] == [(here, there)]
+    assert [(part.taken, part.given) for part in ways[Direction.IN]] == [(there, here)]
+    assert [(part.taken, part.given) for part in ways[Direction.BOTH]] == [(here, there)]
+
+
+def test_captures_have_short_names() -> None:
+    stem = "/".join(["+"] * 30)
+
+    assert captured(stem).split("/")[::13] == ["{a}", "{n}", "{aa}"]
+    assert captured("a/+x/#") == "a/+x/{rest...}"
+
+
+MEETINGS = [
+    pytest.param("a/+", "+/b", "a/b", id="crossed"),
+    pytest.param("a/#", "a", "a", id="parent"),
+    pytest.param("a/#", "a/+/c/#", "a/+/c/#", id="inside"),
+    pytest.param("#", "#", "#", id="all"),
+    pytest.param("a/b", "a", None, id="longer"),
+    pytest.param("a/b", "a/c", None, id="other"),
+    pytest.param("+", "+/+", None, id="depths"),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "expected"), MEETINGS)
+def test_what_two_patterns_both_take_is_one_pattern(
+    one: str, other: str, expected: str | None
+) -> None:
+    assert meet(one, other) == meet(other, one) == expected
 
 
 LEVEL = st.sampled_from(["a", "b", "", "$x", "é", "a%2Eb", "%-"])
@@ -120,12 +145,11 @@ def documented(name: str, pattern: str, taken: str, given: str) -> str | None:
     return given + name.removeprefix(taken) or None
 
 
-def produced(name: str, way: Way) -> str | None:
-    """What the route makes of it."""
-    source = parse_source(way.pattern, MQTT)
-    target = Target("to", "to", Renderer(MQTT), parse_template(way.template, MQTT, source))
-    excludes = tuple(parse_source(text, MQTT) for text in way.exclude)
-    route = Route("r", "from", MQTT, source, (target,), excludes)
+def produced(name: str, part: Part) -> str | None:
+    """What a route of one direction makes of it."""
+    source = parse_source(part.taken, MQTT)
+    target = Target("to", "to", Renderer(MQTT), parse_template(part.given, MQTT, source))
+    route = Route("r", "from", MQTT, source, (target,))
     subject = parse_subject(name, MQTT)
     if not route.takes(subject.levels):
         return None
@@ -146,7 +170,12 @@ def test_routes_remap_as_mosquitto_documents(
         line = parse_topic(" ".join(words), HERE)
     except TopicError:
         return
-    for way, taken, given_ in ((outward(line), local, remote), (inward(line), remote, local)):
+    (both,), left = parts_of([line])
+    assert (both.direction, left) == (Direction.BOTH, [])
+    for direction, taken, given_ in (
+        (Direction.OUT, local, remote),
+        (Direction.IN, remote, local),
+    ):
         pieces = iter(filling)
         made = "/".join(
             next(pieces, "a") if level == "+" else "/".join(pieces) if level == "#" else level
@@ -154,4 +183,6 @@ def test_routes_remap_as_mosquitto_documents(
         )
         name = data.draw(st.sampled_from([made, taken, taken.removesuffix("/"), "/".join(filling)]))
         if name:
-            assert produced(name, way) == documented(name, pattern, taken, given_)
+            assert produced(name, replace(both, direction=direction)) == documented(
+                name, pattern, taken, given_
+            )

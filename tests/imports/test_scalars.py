@@ -54,3 +54,7 @@ def test_names_are_legal_and_never_given_twice() -> None:
     long = [names.make("x" * 70) for _ in range(2)]
     assert [len(name) for name in long] == [64, 64]
     assert len(set(long)) == 2
+
+
+def test_no_name_is_that_of_a_way_back() -> None:
+    assert Names().make("c", "both", "a.back") == "c-both-a-back"

@@ -1,0 +1,82 @@
+"""A route in both directions: each way takes what the other makes, and nothing that stays there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.config.examine import examine
+from gateway.config.load import Configuration, load
+from gateway.dialects.base import parse_subject
+from gateway.dialects.mqtt import MQTT
+
+CONFIG = """\
+endpoints:
+  l: {{kind: mqtt, host: a, length: refuse}}
+  r: {{kind: mqtt, host: b, length: refuse}}
+routes:
+  x:
+    from: {{endpoint: l, pattern: "{pattern}", exclude: [{exclude}]}}
+    to: [{{endpoint: r, template: "{template}"}}]
+    direction: both
+"""
+
+
+def loaded(folder: Path, pattern: str, template: str, exclude: str = "") -> Configuration:
+    file = folder / "both.yaml"
+    text = CONFIG.format(pattern=pattern, template=template, exclude=exclude)
+    file.write_text(text, encoding="utf-8")
+    return load(file)
+
+
+STAYING = [
+    pytest.param("a/{rest...}", "b/{rest...}", "a/x/#", ["a/x", "a/x/y"], ["b/x"], id="exclude"),
+    pytest.param("a/{k}/{rest...}", "{k}/b/{rest...}", "a/+/x", ["a/k/x"], ["k/b/x"], id="turned"),
+    pytest.param("{k}/{rest...}", "b/{k}/{rest...}", "", ["$k/x"], ["b/$k", "b/$k/x"], id="back"),
+    pytest.param("a/{k}/{rest...}", "{k}/{rest...}", "", ["a/$k/x"], ["$k"], id="forth"),
+    pytest.param("{rest...}", "{rest...}", "", ["$k/x"], ["$k"], id="neither"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "template", "exclude", "here", "there"), STAYING)
+def test_what_does_not_cross_one_way_does_not_cross_the_other(
+    tmp_path: Path, pattern: str, template: str, exclude: str, here: list[str], there: list[str]
+) -> None:
+    quoted = f'"{exclude}"' if exclude else ""
+    configuration = loaded(tmp_path, pattern, template, quoted)
+
+    forth, back = configuration.routes
+    for route, names in ((forth, here), (back, there)):
+        assert [route.takes(parse_subject(name, MQTT).levels) for name in names] == [False] * len(
+            names
+        )
+    assert {each.severity for each in examine(configuration)} <= {"note"}
+
+
+def test_other_names_still_cross_both_ways(tmp_path: Path) -> None:
+    forth, back = loaded(tmp_path, "a/{k}/{rest...}", "{k}/{rest...}", '"a/x/#"').routes
+
+    assert [forth.takes(levels) for levels in (("a", "k"), ("a", "k", "x"), ("a", "x"))] == [
+        True, True, False,
+    ]  # fmt: skip
+    assert [back.takes(levels) for levels in (("k",), ("k", "x"), ("x",))] == [True, True, False]
+
+
+LENGTHS = [
+    pytest.param("length: refuse", "note", id="meant"),
+    pytest.param("qos: 1", "warning", id="open"),
+]
+
+
+@pytest.mark.parametrize(("setting", "severity"), LENGTHS)
+def test_a_name_too_long_on_the_way_back_is_meant_where_length_is_written(
+    tmp_path: Path, setting: str, severity: str
+) -> None:
+    text = CONFIG.format(pattern="long/{rest...}", template="r/{rest...}", exclude="")
+    file = tmp_path / "both.yaml"
+    file.write_text(text.replace("host: a, length: refuse", f"host: a, {setting}"))
+
+    (found,) = [each for each in examine(load(file)) if each.rule == "past-limit"]
+
+    assert (found.severity, "'x.back'" in found.reason) == (severity, True)
