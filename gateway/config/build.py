@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from gateway.config.nodes import did_you_mean
 from gateway.config.reader import Reader
 from gateway.config.schema import (
+    DeadLettersRef,
     EndpointRef,
     HeadersRef,
     RouteRef,
@@ -122,6 +123,23 @@ def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list
     if ref.direction == "both" and routes:
         routes = _both(routes, ref, known, at, reader)
     return routes
+
+
+def check_dead_letters(ref: DeadLettersRef, known: Known, reader: Reader, *, spooled: bool) -> None:
+    """Report what is wrong with where dead letters go."""
+    at: At = ("dead_letters",)
+    if not spooled:
+        hint = "add a section `spool` with a `path`"
+        reader.report(at, "no-spool", "dead letters lie in the spool's folder", hint)
+    if ref.endpoint is None:
+        return
+    endpoint = _find(ref.endpoint, known, (*at, "endpoint"), reader)
+    if endpoint is None:
+        return
+    try:
+        parse_subject(ref.name, endpoint.dialect)
+    except SubjectError as error:
+        reader.report((*at, "name"), error.rule, str(error), "write a name of that endpoint")
 
 
 def _both(routes: list[Route], ref: RouteRef, known: Known, at: At, reader: Reader) -> list[Route]:

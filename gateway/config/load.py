@@ -10,7 +10,14 @@ from typing import Any
 import yaml
 
 from gateway.archive.places import parse_place
-from gateway.config.build import At, Endpoint, Known, build_routes, make_endpoint
+from gateway.config.build import (
+    At,
+    Endpoint,
+    Known,
+    build_routes,
+    check_dead_letters,
+    make_endpoint,
+)
 from gateway.config.exposure import check_web
 from gateway.config.nodes import Place, did_you_mean, entries, key_faults, load_mapping, place_of
 from gateway.config.reader import Reader
@@ -77,6 +84,7 @@ class Draft:
         self.archive: ArchiveRef | None = None
         self.spool: SpoolRef | None = None
         self.dead_letters: DeadLettersRef | None = None
+        self._letters_reader: Reader | None = None
         self.web: WebRef | None = None
         self._environment = environment
         self._open: list[Path] = []  # the file being read, and those that include it
@@ -118,6 +126,11 @@ class Draft:
             before = len(reader.findings)
             routes += build_routes(name, ref, known, reader)
             self.findings += reader.findings[before:]
+        if self.dead_letters is not None and (said := self._letters_reader) is not None:
+            before = len(said.findings)
+            spooled = self.spool is not None
+            check_dead_letters(self.dead_letters, known, said, spooled=spooled)
+            self.findings += said.findings[before:]
         if not self.routes and not self.findings:
             place = Place(str(path), 1, 1)
             hint = "add a section `routes:`"
@@ -194,6 +207,7 @@ class Draft:
 
     def _take_dead_letters(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         self.dead_letters = reader.read(node, DeadLettersRef, at)
+        self._letters_reader = reader
 
     def _take_web(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         self.web = reader.read(node, WebRef, at)

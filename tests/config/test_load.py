@@ -302,3 +302,44 @@ def test_several_templates_need_tag_lists(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, ENDPOINTS + several)
 
     assert found.rule == "no-tags"
+
+
+@pytest.mark.parametrize(
+    ("section", "rule", "text"),
+    [
+        ("dead_letters: {endpoint: emss}", "unknown-endpoint", "did you mean 'ems'?"),
+        ("dead_letters: {endpoint: ems, name: a..b}", "empty-element", "'a..b'"),
+        ("dead_letters: {byts: 100000}", "unknown-field", "did you mean 'bytes'?"),
+    ],
+    ids=["endpoint", "name", "field"],
+)
+def test_where_dead_letters_go_is_checked(
+    tmp_path: Path, section: str, rule: str, text: str
+) -> None:
+    spool = "spool: {path: spool}\n"
+    (finding,) = findings(tmp_path, f"{ENDPOINTS}{ROUTE}{spool}{section}\n")
+
+    assert finding.rule == rule
+    assert text in str(finding)
+
+
+def test_dead_letters_need_a_spool(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, f"{ENDPOINTS}{ROUTE}dead_letters: {{bytes: 100000}}\n")
+
+    assert (finding.rule, finding.hint) == ("no-spool", "add a section `spool` with a `path`")
+
+
+def test_a_heartbeat_is_a_name_that_the_route_takes(tmp_path: Path) -> None:
+    route = ROUTE.replace("    from:", "    heartbeat: beat\n    from:")
+    (finding,) = findings(tmp_path, ENDPOINTS + route)
+
+    assert (finding.rule, finding.line) == ("heartbeat", 6)
+    assert "'beat' is no name of this route" in finding.reason
+
+
+def test_what_is_observed_is_a_pattern_of_the_target(tmp_path: Path) -> None:
+    route = ROUTE.replace('{rest...}"}\n', '{rest...}", observe: "A..b"}\n', 2)
+    route = route.replace(', observe: "A..b"}', "}", 1)
+    found = findings(tmp_path, ENDPOINTS + route)
+
+    assert [finding.rule for finding in found] == ["empty-element"]

@@ -443,3 +443,21 @@ def test_what_was_delivered_before_a_crash_is_not_delivered_again(tmp_path: Path
         assert again.gateway.counters["orders"].duplicates == 1
 
     assert taken.payload == b"new"
+
+
+def test_copies_of_dead_letters_are_published_with_what_happened(tmp_path: Path) -> None:
+    text = CONFIG + (
+        f"spool: {{{{path: {tmp_path}/spool}}}}\n"
+        "dead_letters: {{endpoint: ems, name: GATEWAY.DEAD}}\n"
+    )
+    deep = "/".join(["x"] * 80)  # more elements than EMS takes
+    with running(tmp_path, text) as bench:
+        until(lambda: bench.gateway.lanes["ems"].direct)
+        bench.send(Message(f"orders/emea/{deep}", b"buy"))
+        (copy,) = bench.take(1)
+
+    assert (copy.address, copy.payload) == ("GATEWAY.DEAD", b"buy")
+    told = copy.headers.properties
+    assert told["dead_route"] == "orders"
+    assert told["dead_name"] == f"orders/emea/{deep}"
+    assert told["dead_rule"]
