@@ -38,10 +38,9 @@ def targets_of(configuration: Configuration) -> list[str]:
 
 def echoing(configuration: Configuration) -> dict[str, str]:
     """Endpoints whose broker returns what we send without its origin path, and that broker."""
-    listened = {
-        configuration.endpoints[name].settings.broker_key for name in sources_of(configuration)
-    }
     every = {name: endpoint.settings for name, endpoint in configuration.endpoints.items()}
+    listened = {every[name].broker_key for name in sources_of(configuration)}
+    listened &= {every[name].broker_key for name in targets_of(configuration)}
     return {
         name: settings.broker_key
         for name, settings in every.items()
