@@ -23,9 +23,9 @@ MQTT_5 = Setting(
     "Its user properties carry the origin path, which keeps what crosses from coming back.",
 )
 LOOPS = (
-    "it has no room for the origin path, so what a route in both directions has sent would come"
-    " back and go round without end; both endpoints say version 5. Where a broker takes 3.1.1"
-    " alone, give each direction a prefix of its own"
+    "it has no room for the origin path, by which a route in both directions knows what it has"
+    " sent; both endpoints say version 5. Where a broker takes 3.1.1 alone, write that: the gateway"
+    " then tells its own messages by name and payload"
 )
 
 

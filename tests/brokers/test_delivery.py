@@ -238,3 +238,43 @@ def test_a_target_that_accepts_and_never_answers_does_not_stop_the_other(
 
     firsts = list(dict.fromkeys(int(payload) for _, payload in late.arrived))
     assert firsts == list(range(1_000))
+
+
+BOTH = """\
+gateway: {{name: test}}
+endpoints:
+  source: {{kind: mqtt, host: 127.0.0.1, port: {source}, version: "3.1.1"{more}}}
+  target: {{kind: mqtt, host: 127.0.0.1, port: {target}, version: "3.1.1"}}
+routes:
+  both:
+    direction: both
+    from: {{endpoint: source, pattern: "x/{{rest...}}"}}
+    to: {{endpoint: target, template: "x/{{rest...}}"}}
+archive: {{path: {folder}/archive}}
+"""
+
+
+def test_both_directions_over_mqtt_3_1_1_bring_each_message_once_though_many_are_equal(
+    tmp_path: Path, start_mosquitto: StartMosquitto
+) -> None:
+    source, target = start_mosquitto(), start_mosquitto()
+    config = write_config(tmp_path, source, target, text=BOTH)
+    here, there = Client(source.port, "x/#"), Client(target.port, "x/#")
+    with running(config) as gateway:
+        gateway.wait_for("connected", endpoint="target", side="source")
+        for client in (here, there):
+            sent = [client.publish("x/level", b"23") for _ in range(200)]
+            for each in sent:
+                each.wait_for_publish(20)
+        here.publish("x/end", b"here").wait_for_publish(10)
+        there.publish("x/end", b"there").wait_for_publish(10)
+        for client in (here, there):
+            client.wait_for(lambda arrived: sum(topic == "x/end" for topic, _ in arrived) == 2)
+        assert gateway.end() == 0
+    here.close()
+    there.close()
+
+    assert [sum(t == "x/level" for t, _ in client.arrived) for client in (here, there)] == [
+        400,
+        400,
+    ]
