@@ -29,10 +29,14 @@ class Batch:
     and long after the next batch was received. A retried message comes again from a later
     `receive`, marked as redelivered and before all that is newer than it. Once the connection
     that brought the batch is gone `settle` does nothing: the broker delivers again what it must.
+
+    `identities` is for systems whose brokers number messages without telling their receivers in a
+    header: one for each message, the same when it comes again; empty where headers say it.
     """
 
     messages: Sequence[Message]
     settle: Settle
+    identities: Sequence[str] = ()
 
 
 class Source(Protocol):

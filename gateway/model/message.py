@@ -60,8 +60,9 @@ class Message:
 
 
 def identity_of(headers: Headers) -> str | None:
-    """What tells this message from every other of its source, where anything does."""
-    if headers.source_id is not None:
-        return headers.source_id
-    given = headers.properties.get(GATEWAY_ID)
-    return given if isinstance(given, str) else None
+    """What tells this message from every other, where anything does.
+
+    What a gateway gave it counts over what a broker did: it is the same on every way.
+    """
+    given = headers.properties.get(GATEWAY_ID) if headers.properties else None
+    return given if isinstance(given, str) else headers.source_id

@@ -42,13 +42,14 @@ class Admission:
                 if origin:
                     changed[position] = replace(message, headers=replace(headers, origin=origin))
                     continue
-            twin = self._twin(message, intake.echo_seconds, landing)
+            given = batch.identities[position] if batch.identities else None
+            twin = self._twin(message, given, intake.echo_seconds, landing)
             if twin is not None:
                 twins[position] = twin
                 changed[position] = replace(message, headers=replace(headers, redelivered=True))
         if changed:
             messages = [changed.get(at, message) for at, message in enumerate(batch.messages)]
-            batch = Batch(messages, batch.settle)
+            batch = replace(batch, messages=messages)
         return batch, twins
 
     def ways(self, message: Message, intake: Intake, *, twin: bool) -> tuple[Way, ...]:
@@ -94,14 +95,16 @@ class Admission:
             return True
         return False
 
-    def _twin(self, message: Message, seconds: float, landing: Landing) -> Landing | None:
-        """The batch that brought this message before, if one did."""
-        headers = message.headers
-        twin = None
-        if headers.source_id is not None or headers.properties:
-            identity = identity_of(headers)
-            if identity is not None:
-                twin = self._seen.find((message.address, identity), landing)
+    def _twin(
+        self, message: Message, given: str | None, seconds: float, landing: Landing
+    ) -> Landing | None:
+        """The batch that brought this message before, if one did; `given` is its broker's word."""
+        headers, twin = message.headers, None
+        identity = given
+        if given is None or headers.properties:
+            identity = identity_of(headers if given is None else replace(headers, source_id=given))
+        if identity:
+            twin = self._seen.find((message.address, identity), landing)
         if seconds and twin is None:
             key = (message.address, fingerprint(message.payload)[1])
             twin = self._seen.find(key, landing, seconds)

@@ -12,7 +12,7 @@ import msgpack
 
 from gateway.archive.records import Cell, Rows
 from gateway.archive.schema import Leg, Step
-from gateway.model.message import Headers, Message, Payload
+from gateway.model.message import Headers, Message, Payload, identity_of
 from gateway.model.outcome import Settlement
 from gateway.routing.route import Route
 from gateway.routing.router import Hop, Way
@@ -159,7 +159,7 @@ class BatchRecord:
 def _header_columns(headers: Sequence[Headers]) -> Columns:
     """The columns that are not empty in all of them."""
     columns: Columns = {
-        "origin_id": [each.source_id for each in headers],
+        "origin_id": [identity_of(each) for each in headers],
         "source_time": [each.time for each in headers],
         "redelivered": [each.redelivered for each in headers],
     }

@@ -101,7 +101,8 @@ class SolaceSource:
                 self.undecoded += 1
                 fault = undecoded(messages[place])
                 log.warning("%s: a message cannot be read: %s", self._settings.name, fault)
-        return Batch(messages, _Once(partial(self._settle, inbox, self._receiver, arrivals)))
+        settle = _Once(partial(self._settle, inbox, self._receiver, arrivals))
+        return Batch(messages, settle, [_identity(arrival) for arrival in arrivals])
 
     def close(self) -> None:
         link, receiver = self._link, self._receiver
@@ -248,3 +249,11 @@ def _queue_name(settings: SolaceSettings, instance: str) -> str:
     if rule:
         raise EndpointError(f"{settings.name}: queue {name[:300]!r}: {reason}")
     return name
+
+
+def _identity(arrival: Arrival) -> str:
+    """The broker's number of a guaranteed message; direct ones have none and never come again.
+
+    The application message id is not taken: senders may give one to many messages.
+    """
+    return f"smf {arrival.message_id}" if arrival.message_id else ""
