@@ -11,8 +11,10 @@ from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings import EndpointSettings
 from gateway.model.language import covers
 from gateway.model.message import Message
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.routing.route import Route
 from gateway.routing.router import Router
+from gateway.routing.table import PatternTable
 from gateway.runtime.echoes import Echoes
 from gateway.runtime.lane import Outlet
 from gateway.runtime.ledger import Archive
@@ -119,15 +121,44 @@ def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscript
 
     One that another covers is left out, because some brokers deliver a message once for each.
     """
-    kept: list[Route] = []
-    for route in routes:
+    table: PatternTable[int] = PatternTable()
+    for number, route in enumerate(routes):
+        for pattern in route.source.patterns:
+            table.add(pattern, number)
+    kept: dict[int, Route] = {}
+    for number, route in enumerate(routes):
         patterns = route.source.patterns
-        if any(covers(other.source.patterns, patterns) for other in kept):
+        others = [each for each in table.find(_example(patterns[0])) if each != number]
+        if any(each in kept and covers(kept[each].source.patterns, patterns) for each in others):
             continue
-        kept = [each for each in kept if not covers(patterns, each.source.patterns)]
-        kept.append(route)
+        wider = [each for each in others if each > number]
+        if any(_is_within(route, routes[each]) for each in wider):
+            continue
+        kept[number] = route
     wanted = any(route.take_retained for route in routes)
-    return [Subscription(route.source.subscription, not wanted, selector) for route in kept]
+    return [
+        Subscription(route.source.subscription, not wanted, selector) for route in kept.values()
+    ]
+
+
+def _is_within(route: Route, other: Route) -> bool:
+    """Whether `other` takes all names of `route`, and more."""
+    mine, theirs = route.source.patterns, other.source.patterns
+    return covers(theirs, mine) and not covers(mine, theirs)
+
+
+def _example(pattern: Pattern) -> tuple[str, ...]:
+    """A name that the pattern selects: whatever covers the pattern selects it too."""
+    levels: list[str] = []
+    for level in pattern.levels:
+        match level:
+            case Literal(text):
+                levels.append(text)
+            case Glob(parts):
+                levels.append("x".join(parts))
+            case AnyOne() | AnyMany():
+                levels.append("x")
+    return tuple(levels)
 
 
 def taps_of(configuration: Configuration) -> list[Tapped]:
