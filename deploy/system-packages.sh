@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Install what the tests and the demo use beside Python: mosquitto, openssl, Java, ActiveMQ.
+# Install what the tests and the demo use beside Python: mosquitto, openssl, Java, ActiveMQ,
+# Chromium with its driver.
 # As root on Debian or Ubuntu it installs what is missing; elsewhere it says what is missing.
 set -euo pipefail
 
@@ -8,6 +9,7 @@ missing=()
 command -v openssl >/dev/null || missing+=(openssl)
 command -v java >/dev/null || missing+=(default-jre-headless)
 [ -e /usr/share/java/activemq-broker.jar ] || missing+=(activemq libmqtt-client-java)
+command -v chromedriver >/dev/null || missing+=(chromium chromium-driver)
 "${PYTHON:-python3}" -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 
 [ ${#missing[@]} -gt 0 ] || exit 0

@@ -16,10 +16,24 @@ from importlib import import_module
 import gateway
 from gateway.errors import ConfigErrors, GatewayError
 
-COMMANDS = (
-    "run", "check", "test", "explain", "preflight", "names", "schema", "import_", "reconcile",
-    "broker", "demo",
-)  # fmt: skip
+MODULES = {  # each with its commands, in the order of the help
+    "run": ("run",),
+    "status": ("status",),
+    "top": ("top",),
+    "check": ("check",),
+    "test": ("test",),
+    "explain": ("explain",),
+    "preflight": ("preflight",),
+    "names": ("translate", "match", "names"),
+    "schema": ("schema",),
+    "import_": ("import",),
+    "archive": ("archive",),
+    "reconcile": ("reconcile",),
+    "replay": ("replay",),
+    "dead_letters": ("dead-letters",),
+    "broker": ("broker",),
+    "demo": ("demo",),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # a name may hold what the terminal cannot show
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    args = make_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    args = make_parser(given[0] if given else "").parse_args(given)
     try:
         code: int = args.run(args)
     except ConfigErrors as error:
@@ -44,13 +59,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(command: str = "") -> argparse.ArgumentParser:
+    """The parser of all commands, or of `command` alone: a sidecar need not load the demo."""
     parser = argparse.ArgumentParser(
         prog="gateway",
         description="Carries messages between brokers, proves its mappings and its traffic.",
     )
     parser.add_argument("--version", action="version", version=f"gateway {gateway.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        import_module(f"gateway.cli.{name}").add_parsers(commands)
+    alone = [module for module, names in MODULES.items() if command in names]
+    for module in alone or MODULES:
+        import_module(f"gateway.cli.{module}").add_parsers(commands)
     return parser

@@ -6,40 +6,66 @@ import argparse
 import logging
 import os
 import signal
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from gateway.cli.parsers import Commands
+from gateway.config.encryption import exposures
 from gateway.config.examine import load_proven
-from gateway.runtime.logs import FORMATS, set_up_logging
+from gateway.config.load import Configuration
+from gateway.errors import ConfigErrors, GatewayError
+from gateway.runtime.logs import FORMATS, LEVELS, Journal, set_up_logging
+from gateway.runtime.redaction import secrets_of
 from gateway.runtime.supervisor import Gateway
+from gateway.web import open_page
 
 log = logging.getLogger(__name__)
+LOOK = 0.2  # seconds between looks at the signals
 
 
 def add_parsers(commands: Commands) -> None:
     parser = commands.add_parser("run", help="bridge what the configuration says")
     parser.add_argument("config", type=Path, metavar="CONFIG", help="a YAML file or a folder")
     parser.add_argument(
-        "--log-level", default="info", choices=("debug", "info", "warning", "error")
+        "--log-level", default="info", choices=LEVELS, help="SIGUSR1: debug for 5 minutes"
     )
     parser.add_argument(
         "--log-format", default="auto", choices=FORMATS, help="auto: text on a terminal, else json"
+    )
+    parser.add_argument(
+        "--log-repeats",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="count a line that comes again within this time; 0 says each (10)",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    set_up_logging(args.log_level, args.log_format)
+    journal = set_up_logging(args.log_level, args.log_format, repeats=args.log_repeats)
     configuration = load_proven(args.config)
+    journal.hide(secrets_of(configuration))
+    change_level_on_signals(journal)
+    say_exposures(configuration)
     stop = stop_on_signals()
     bridge = Gateway(configuration)
+    page = open_page(bridge, str(args.config))
     bridge.start()
+    if page is not None:
+        page.start()
     log.info("running", extra={"routes": len(bridge.counters), "pid": os.getpid()})
-    stop.wait()
+    wait(stop, reload_on_hangup(), lambda: reload(bridge, args.config, journal))
     log.info("stopping")
     settled = bridge.stop(configuration.gateway.stop_seconds)
+    if page is not None:
+        page.stop()
     log.info("stopped", extra={"settled": settled})
+    journal.close()
+    if "jpype" in sys.modules:  # a virtual machine may crash while Python takes itself apart
+        os._exit(0)
     return 0
 
 
@@ -55,3 +81,47 @@ def stop_on_signals() -> threading.Event:
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
     return stop
+
+
+def say_exposures(configuration: Configuration) -> None:
+    """What `gateway check` warns of is said at every start too, for those who never ran it."""
+    for each in exposures(configuration.endpoints):
+        if each.severity == "warning":
+            log.warning("%s; %s", each.reason, each.hint, extra={"rule": each.rule})
+
+
+def change_level_on_signals(journal: Journal) -> None:
+    """SIGUSR1 says everything for some minutes, SIGUSR2 goes back before they are over."""
+    signal.signal(signal.SIGUSR1, lambda _number, _frame: journal.louder())
+    signal.signal(signal.SIGUSR2, lambda _number, _frame: journal.normal())
+
+
+def reload_on_hangup() -> threading.Event:
+    """An event that SIGHUP sets: the configuration is to be read again."""
+    wanted = threading.Event()
+    signal.signal(signal.SIGHUP, lambda _number, _frame: wanted.set())
+    return wanted
+
+
+def wait(stop: threading.Event, again: threading.Event, reload: Callable[[], None]) -> None:
+    """Return when `stop` is set; call `reload` whenever `again` is."""
+    while not stop.wait(LOOK):
+        if again.is_set():
+            again.clear()
+            reload()
+
+
+def reload(bridge: Gateway, path: Path, journal: Journal) -> None:
+    """Take the configuration anew; one that is wrong changes nothing and is said to be."""
+    try:
+        wanted = load_proven(path)
+        journal.hide(secrets_of(wanted))
+        bridge.reload(wanted)
+    except ConfigErrors as errors:
+        for finding in errors.findings:
+            log.error("%s", finding)  # noqa: TRY400  # the finding says it all
+        log.error("not reloaded; what ran goes on")  # noqa: TRY400
+    except GatewayError as error:
+        log.error("not reloaded; what ran goes on: %s", error)  # noqa: TRY400
+    else:
+        log.info("reloaded", extra={"routes": len(bridge.configuration.routes)})

@@ -203,6 +203,7 @@ class Lane:
             done = not item.open_
             if done:
                 self.held -= item.parcel.size
+                self.state.messages += len(item.final)
             self._changed.notify_all()
         if done:
             item.finish()

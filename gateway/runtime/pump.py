@@ -139,6 +139,7 @@ class Pump:
             self.state.connected()
         batch = self._intake.source.receive(WAIT)
         if batch is not None:
+            self.state.messages += len(batch.messages)
             self._bridge(batch)
         return True
 

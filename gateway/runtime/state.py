@@ -39,6 +39,7 @@ class EndpointState:
     reconnects: int = 0
     reason: str = ""
     since: float = field(default_factory=monotonic)  # of the connection; monotonic seconds
+    messages: int = 0  # received from it, or taken by it
 
     def connected(self) -> None:
         again = self.connection is not Connection.CONNECTED and self.reason

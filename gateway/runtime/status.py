@@ -30,6 +30,7 @@ class EndpointStatus:
     reason: str
     reconnects: int
     since: float  # seconds in this state of the connection
+    messages: int = 0  # received from it, or answered by it
     held: int = 0  # bytes in memory that no target has answered for
     spooled_messages: int = 0
     spooled_bytes: int = 0
@@ -147,6 +148,7 @@ def _end(state: EndpointState, system: str, counts: Mapping[str, int]) -> Endpoi
         state.reason,
         state.reconnects,
         monotonic() - state.since,
+        state.messages,
         counts=dict(counts),
     )
 

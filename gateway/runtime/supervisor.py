@@ -140,10 +140,10 @@ class Gateway:
             name: parts.make_intake(wanted, name, self._kept_source(name, old, wanted))
             for name in parts.sources_of(wanted)
         }
-        self.configuration = wanted
-        self.reloaded = now()
         for route in wanted.routes:
             self.counters.setdefault(route.name, RouteCounters())
+        self.configuration = wanted
+        self.reloaded = now()
         for name, outlet in outlets.items():
             if name in self.lanes:
                 self.lanes[name].exchange(outlet)

@@ -94,6 +94,7 @@ class Tap:
 
     def _record(self, batch: Batch) -> None:
         messages = batch.messages
+        self.state.messages += len(messages)
         rows = observed(self.tapped, messages, self._identities, now())
         self._archive([rows], lambda: batch.settle([ACCEPTED] * len(messages)))
 

@@ -1,0 +1,248 @@
+"""The page in a real Chromium: clicked through, at the sizes of a desktop and of a phone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from gateway.config.load import load
+from gateway.config.schema import WebRef
+from gateway.routing.route import Route
+from tests.web.site_samples import START, Shown, busy, endpoint, refusal, route, served, status
+from tests.web.test_lookup import CONFIG
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium or no chromedriver"),
+]
+DESKTOP, PHONE = (1280, 900), (390, 844)
+HOSTILE = "<img src=x onerror=alert(1)>"
+LOST = endpoint(
+    "office", "sink", connection="lost", reason=f"office: gone {HOSTILE}",
+    spooled_messages=123_456, spooled_bytes=200_000_000, spool_share=0.83, spooled_age=122.0,
+)  # fmt: skip
+TROUBLED = route(
+    received=1_000, rules={"too-long": 12}, heartbeat_age=44.0, loops=3,
+    lost_fields={"reply_to": 5},
+    refusals=(refusal(HOSTILE), refusal("line/2/y", START + 5)),
+)  # fmt: skip
+TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # of the tests alone
+
+
+class Page:
+    """The page in the browser, and what a person does with it; mutable as a browser is."""
+
+    def __init__(self, browser: webdriver.Chrome, url: str) -> None:
+        self.browser = browser
+        browser.get(url)
+
+    def find(self, selector: str) -> WebElement:
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def texts(self, selector: str) -> list[str]:
+        """What a person sees in each."""
+        found = self.browser.find_elements(By.CSS_SELECTOR, selector)
+        return [each.text for each in found if each.is_displayed()]
+
+    def until(self, seen: Callable[[], object]) -> None:
+        WebDriverWait(self.browser, 10, 0.05).until(lambda _: seen())
+
+    def run(self, script: str) -> Any:  # noqa: ANN401  # JSON
+        return self.browser.execute_script(script)
+
+    def errors(self) -> list[str]:
+        return [str(line["message"]) for line in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]  # selenium's
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
+    yield browser
+    browser.quit()
+
+
+def sized(browser: webdriver.Chrome, size: tuple[int, int]) -> None:
+    facts = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", facts)
+
+
+@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
+def browser(request: pytest.FixtureRequest, chromium: webdriver.Chrome) -> webdriver.Chrome:
+    sized(chromium, request.param)
+    chromium.get_log("browser")  # type: ignore[no-untyped-call]  # selenium's; what was before
+    return chromium
+
+
+@pytest.fixture(scope="module")
+def routes(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Route]:
+    file: Path = tmp_path_factory.mktemp("page") / "gateway.yaml"
+    file.write_text(CONFIG)
+    return load(file).routes
+
+
+def test_it_shows_what_runs_and_what_is_wrong(browser: webdriver.Chrome) -> None:
+    shown = Shown(status(endpoints=(endpoint(), LOST), routes=(TROUBLED, route("calm"))))
+    with served(shown) as server:
+        page = Page(browser, server.url)
+        page.until(lambda: "not ready" in page.find("#state").text)
+
+        assert page.find("h1").text == "plant-1"
+        assert len(page.texts("#reasons li")) == 3
+        said = "\n".join(page.texts("tbody tr"))
+        parts = (
+            "lost", "too-long 12", "44 s", "loops cut 3", "lost fields: reply to 5", "line/2/y",
+            "123.5K on disk", "83 % of the spool", "2 min", "at least once",
+        )  # fmt: skip
+        assert [part for part in parts if part not in said] == []
+        assert HOSTILE in said  # as text
+        assert page.run("return document.images.length") == 0
+        assert page.errors() == []
+
+
+def test_it_lives_without_a_reload(browser: webdriver.Chrome) -> None:
+    shown = Shown(status())
+    with served(shown) as server:
+        page = Page(browser, server.url)
+        page.until(lambda: "✓ ready" in page.find("#state").text)
+        page.run("window.kept = document.querySelector('#routes-table tbody tr')")
+
+        shown.status = status(endpoints=(LOST,), routes=(route(received=50_000),))
+
+        page.until(lambda: "not ready" in page.find("#state").text)
+        page.until(lambda: "50,000" in page.find("#routes-table tbody tr").text)
+        page.until(lambda: "/s" in page.find("#routes-table tbody tr").text)
+        assert page.run("return window.kept.isConnected")  # the row is the same, its cells changed
+        assert page.errors() == []
+
+
+def test_it_says_that_the_gateway_is_away(chromium: webdriver.Chrome) -> None:
+    with served(Shown(status())) as server:
+        page = Page(chromium, server.url)
+        page.until(lambda: "✓ ready" in page.find("#state").text)
+
+    page.until(lambda: "no answer from the gateway" in page.find("#state").text)
+
+
+def test_the_filter_leaves_what_is_asked_for(browser: webdriver.Chrome) -> None:
+    many = (TROUBLED, *(route(f"r-{n}", source=f"plant line/{n}/#") for n in range(20)))
+    with served(Shown(status(routes=many))) as server:
+        page = Page(browser, server.url)
+        page.until(lambda: page.find("#routes-shown").text == "21 of 21")
+
+        page.find("#filter").send_keys("r- line/1")
+        assert page.find("#routes-shown").text == "11 of 21"  # 1 and 10 to 19
+        page.find("#filter").clear()
+        page.find("#filter").send_keys(Keys.SPACE)
+        page.find("#trouble").click()
+        assert page.texts("#routes-table tbody th") == ["telemetry"]
+        assert page.errors() == []
+
+
+def test_a_name_is_looked_up_while_it_is_typed(
+    browser: webdriver.Chrome, routes: Sequence[Route]
+) -> None:
+    with served(Shown(status(), routes)) as server:
+        page = Page(browser, server.url)
+        Select(page.find("#system")).select_by_value("mqtt")
+        page.find("#text").send_keys("line/7/v1.2")
+        page.until(lambda: "LINE.7.v1%2E2" in page.find("#answer").text)
+        assert "246 characters" in page.find("#answer").text
+
+        page.find("input[value=pattern]").click()
+        page.until(lambda: "pattern in mqtt" in page.find("#answer").text)
+
+        page.find("#text").clear()
+        page.find("#text").send_keys("a/#/b", Keys.ENTER)
+        page.until(lambda: page.texts("#answer .bad") != [])
+        page.find("#text").clear()
+        page.find("#text").send_keys(HOSTILE)
+        page.until(lambda: "No route takes it" in page.find("#answer").text)
+        assert page.run("return document.images.length") == 0
+        assert page.errors() == []
+
+
+def test_a_token_is_asked_for_and_kept_nowhere(browser: webdriver.Chrome) -> None:
+    with served(Shown(status()), WebRef(port=0, token=TOKEN)) as server:
+        page = Page(browser, server.url)
+        page.until(lambda: page.find("#token").is_displayed())
+        assert page.errors() == []
+
+        page.find("#token").send_keys("wrong", Keys.ENTER)
+        page.until(lambda: "not the right one" in page.find("#login-said").text)
+        page.find("#token").send_keys(TOKEN, Keys.ENTER)
+        page.until(lambda: "✓ ready" in page.find("#state").text)
+
+        assert page.find("#token").get_attribute("value") == ""
+        kept = page.run("return [localStorage.length, sessionStorage.length, document.cookie]")
+        assert kept == [0, 0, ""]
+
+
+def test_the_keyboard_reaches_everything_in_order(chromium: webdriver.Chrome) -> None:
+    sized(chromium, DESKTOP)
+    with served(Shown(status())) as server:
+        page = Page(chromium, server.url)
+        page.until(lambda: "✓ ready" in page.find("#state").text)
+        reached: list[str] = []
+        while "BODY" not in reached:
+            webdriver.ActionChains(chromium).send_keys(Keys.TAB).perform()
+            focused = page.run("const e = document.activeElement; return [e.id || e.tagName, "
+                               "getComputedStyle(e).outlineStyle]")  # fmt: skip
+            reached.append(focused[0])
+            assert focused[0] == "BODY" or focused[1] != "none"  # it shows where one is
+
+    wanted = ["A", "filter", "trouble", "system", "text", "BUTTON"]
+    assert [each for each in reached if each in wanted and each != "A"] == wanted[1:]
+
+
+def test_nothing_is_wider_than_the_screen(browser: webdriver.Chrome) -> None:
+    long = "x" * 64
+    ends = (endpoint(long), replace(LOST, name=long, reason=long * 4))
+    with served(Shown(status(gateway=long, endpoints=ends, routes=(route(long),)))) as server:
+        page = Page(browser, server.url)
+        page.until(lambda: page.find("h1").text == long)
+
+        assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_thousand_routes_are_drawn_within_200_ms(chromium: webdriver.Chrome) -> None:
+    sized(chromium, DESKTOP)
+    shown = Shown(busy(0))
+    with served(shown) as server:
+        page = Page(chromium, server.url)
+        page.until(lambda: page.find("#routes-shown").text == "1000 of 1000")
+        page.run("window.changed = 0;"
+                 "new MutationObserver((all) => { window.changed += all.length; })"
+                 ".observe(document.querySelector('#routes-table tbody'),"
+                 " {subtree: true, childList: true, characterData: true});")  # fmt: skip
+        script = (
+            "const done = arguments[0]; asked.token = ''; clearTimeout(asked.timer);"
+            "fetch('api/status').then((a) => a.json()).then((found) => {"
+            " window.changed = 0; const start = performance.now(); show(found);"
+            " document.body.getBoundingClientRect(); const took = performance.now() - start;"
+            " setTimeout(() => done([took, window.changed]), 0); });"
+        )
+        turns = []
+        for turn in range(1, 6):
+            shown.status = busy(turn)
+            turns.append(chromium.execute_async_script(script))
+
+    assert min(took for took, _ in turns) < 200
+    later = [changed for _, changed in turns[1:]]  # the first brings every route its rate
+    assert max(later) < 1_000  # of 11,000 cells

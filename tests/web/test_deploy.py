@@ -1,0 +1,144 @@
+"""The dashboard and the alerts: they name what there is, and a dead broker is an alert in time."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from gateway.web.exposition import exposition
+from gateway.web.metrics import make_registry
+from tests.brokers.mosquitto import StartMosquitto, free_port
+from tests.web.site_samples import Shown, status
+from tests.web.test_run import SOON, get, paged, within
+
+ROOT: Final = Path(__file__).parents[2]
+ALERTS: Final = ROOT / "deploy" / "prometheus-alerts.yaml"
+SCRAPES: Final = ROOT / "deploy" / "prometheus.yaml"
+DASHBOARD: Final = ROOT / "deploy" / "grafana-dashboard.json"
+PROMETHEUS: Final = shutil.which("prometheus")
+PROMTOOL: Final = shutil.which("promtool")
+NOTICING: Final = 2.0  # seconds until the gateway itself knows of a connection that broke
+
+
+def rules() -> list[dict[str, Any]]:
+    return [
+        rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]
+    ]
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    """Where each stands, and its text."""
+    for rule in rules():
+        yield rule["alert"], rule["expr"]
+    dashboard = json.loads(DASHBOARD.read_text())
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"]
+    for variable in dashboard["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["name"], variable["query"]["query"]
+
+
+def families() -> set[str]:
+    """The names of all series that there can be."""
+    text = exposition(make_registry(Shown(status()).moment)).decode()
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    histograms = {name for name, kind in kinds.items() if kind == "histogram"}
+    parts = {f"{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")}
+    return (kinds.keys() - histograms) | parts
+
+
+@pytest.mark.parametrize(("where", "text"), list(expressions()))
+def test_every_metric_that_is_named_exists(where: str, text: str) -> None:
+    named = set(re.findall(r"\b((?:gateway|process)_\w+)\b", text))
+
+    assert named - families() == set(), where
+    assert named or 'up{job="gateway"}' in text
+
+
+def test_most_metrics_are_shown_somewhere() -> None:
+    """One that nobody looks at is forgotten, or should go."""
+    shown = " ".join(text for _, text in expressions())
+    ours = {name for name in families() if name.startswith("gateway_")}
+    forgotten = {name for name in ours if not re.search(rf"\b{name}\b", shown)}
+
+    assert forgotten == {
+        "gateway_endpoint_state_seconds",  # for a person, on the page
+        "gateway_reload_time_seconds",  # for an annotation
+        "gateway_route_delivery_seconds_count",
+        "gateway_route_delivery_seconds_sum",
+    }
+
+
+def test_every_alert_has_its_paragraph() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    headings = set(re.findall(r"^### (\w+)$", text, re.MULTILINE))
+
+    assert {rule["alert"] for rule in rules()} == headings
+
+
+def test_the_times_of_the_alert_for_a_broker_add_up() -> None:
+    (group,) = yaml.safe_load(ALERTS.read_text())["groups"]
+    scrape = yaml.safe_load(SCRAPES.read_text())["global"]["scrape_interval"]
+    (rule,) = [each for each in group["rules"] if each["alert"] == "GatewayEndpointDown"]
+    times = [float(text.removesuffix("s")) for text in (scrape, group["interval"], rule["for"])]
+
+    assert NOTICING + sum(times) < SOON
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
+@pytest.mark.parametrize(("kind", "file"), [("rules", ALERTS), ("config", SCRAPES)])
+def test_prometheus_itself_finds_no_fault(kind: str, file: Path) -> None:
+    done = subprocess.run(  # noqa: S603  # a program the machine has
+        [str(PROMTOOL), "check", kind, str(file)],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.broker
+@pytest.mark.skipif(PROMETHEUS is None, reason="no Prometheus")
+def test_a_killed_broker_is_an_alert_in_time(
+    tmp_path: Path, start_mosquitto: StartMosquitto
+) -> None:
+    source, target = start_mosquitto(), start_mosquitto()
+    with paged(tmp_path, source, target) as (process, url):
+        within(20, lambda: get(f"{url}/readyz")[0] == 200, process)
+        config = tmp_path / "prometheus.yaml"
+        text = SCRAPES.read_text().replace("127.0.0.1:8047", url.removeprefix("http://"))
+        config.write_text(text.replace("prometheus-alerts.yaml", str(ALERTS)))
+        address = f"127.0.0.1:{free_port()}"
+
+        def firing() -> set[str]:
+            _, text = get(f"http://{address}/api/v1/alerts")
+            alerts = json.loads(text)["data"]["alerts"] if text.startswith("{") else []
+            return {each["labels"]["alertname"] for each in alerts if each["state"] == "firing"}
+
+        def knows() -> bool:
+            _, text = get(f"http://{address}/api/v1/query?query=gateway_endpoint_connected")
+            return '"value":' in text
+
+        watcher = subprocess.Popen(  # noqa: S603  # a program the machine has
+            [str(PROMETHEUS), f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}",
+             f"--web.listen-address={address}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            within(30, knows, process)
+            assert firing() == set()
+            target.kill()
+            within(SOON, lambda: "GatewayEndpointDown" in firing(), process)
+        finally:
+            watcher.send_signal(signal.SIGTERM)
+            watcher.wait(20)
+        assert process.end() == 0

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.config.load import load
+from gateway.routing.route import Route
+from gateway.web.lookup import look_up
+
+CONFIG = """\
+endpoints:
+  plant: {kind: memory, dialect: mqtt}
+  office: {kind: memory, dialect: ems, broker: b}
+routes:
+  there:
+    from: {endpoint: plant, pattern: "line/{line}/{rest...}", exclude: ["line/test/#"]}
+    to: {endpoint: office, template: "LINE.{line}.{rest...}"}
+  back:
+    from: {endpoint: office, pattern: "LINE.{rest...}"}
+    to: {endpoint: plant, template: "seen/{rest...}"}
+"""
+
+
+@pytest.fixture(scope="module")
+def routes(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Route]:
+    file: Path = tmp_path_factory.mktemp("lookup") / "gateway.yaml"
+    file.write_text(CONFIG)
+    return load(file).routes
+
+
+def looked_up(text: str, system: str, kind: str, routes: Sequence[Route]) -> Any:  # noqa: ANN401  # JSON
+    return look_up(text, system, kind, routes)
+
+
+def test_a_name_is_followed_to_where_it_lands_and_back(routes: Sequence[Route]) -> None:
+    found = looked_up("line/7/v1.2", "mqtt", "name", routes)
+
+    (taken,) = found["routes"]
+    (made,) = taken["made"]
+    assert (taken["route"], taken["captures"]) == ("there", [["line", "7"], ["rest", "v1.2"]])
+    assert (made["target"], made["name"]) == ("office", "LINE.7.v1%2E2")
+    assert [back["name"] for back in made["back"]] == ["seen/7/v1.2"]
+    assert {each["system"]: each.get("name") for each in found["elsewhere"]} == {
+        "ems": "line.7.v1%2E2",
+        "rv": "line.7.v1%2E2",
+        "ibm": "line/7/v1.2",
+        "smf": "line/7/v1.2",
+        "yami4": "line.7.v1%2E2",
+        "smartsockets": "/line/7/v1%2E2",
+    }
+
+
+def test_a_refusal_names_the_rule_of_each_system(routes: Sequence[Route]) -> None:
+    found = looked_up("line/" + "x" * 300, "mqtt", "name", routes)
+
+    refused = {each["system"]: each["rule"] for each in found["elsewhere"] if "refused" in each}
+    assert {"ems", "rv", "smf"} <= refused.keys()
+    assert found["used"] == [{"unit": "bytes", "actual": 305, "maximum": 65_535}]
+
+
+@pytest.mark.parametrize(
+    ("text", "system", "expected"),
+    [
+        pytest.param("line/#", "mqtt", [("there", False)], id="wider than the route"),
+        pytest.param("line/1/a", "mqtt", [("there", False)], id="the route has exclusions"),
+        pytest.param("LINE.a.*", "ems", [("back", True)], id="all of it is taken"),
+        pytest.param("other/#", "mqtt", [], id="nothing in common"),
+        pytest.param("line/test/#", "mqtt", [], id="all that is excluded"),
+    ],
+)
+def test_a_pattern_shows_the_routes_that_take_some_of_it(
+    text: str, system: str, expected: list[tuple[str, bool]], routes: Sequence[Route]
+) -> None:
+    found = looked_up(text, system, "pattern", routes)
+
+    assert [(each["route"], each["whole"]) for each in found["routes"]] == expected
+    for each in found["routes"]:
+        assert each["made"][0]["name"]
+
+
+def test_what_is_not_legal_goes_nowhere(routes: Sequence[Route]) -> None:
+    found = looked_up("a/#/b", "mqtt", "pattern", routes)
+
+    assert found["check"]["valid"] is False
+    assert (found["elsewhere"], found["routes"]) == ([], [])

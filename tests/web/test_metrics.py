@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections import Counter
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.runtime.status import Status
+from gateway.web.exposition import exposition
+from gateway.web.metrics import StatusCollector, make_registry
+from tests.web.site_samples import START, Shown, endpoint, route, status
+
+
+def samples(now: Status) -> dict[tuple[str, ...], float]:
+    """Values by name and label values, these by the label; every series comes once."""
+    text = exposition(make_registry(Shown(now).moment)).decode()
+    found = [
+        ((sample.name, *sample.labels.values()), sample.value)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    ]
+    assert max(Counter(key for key, _ in found).values()) == 1
+    return dict(found)
+
+
+def test_every_figure_of_the_status_has_a_series() -> None:
+    latency = (5, 3, *[0] * 12, 1)
+    full = status(
+        endpoints=(
+            endpoint(counts={"unasked": 2}),
+            endpoint(
+                "office", "sink", connection="lost", reconnects=4, held=9, spooled_messages=7,
+                spooled_bytes=700, spooled_age=5.5, spool_share=0.25,
+            ),
+        ),
+        routes=(
+            route(
+                received=100, received_bytes=9_000, delivered=90, spooled=4, ignored=1,
+                unselected=2, loops=3, duplicates=5, rules={"too-long": 6},
+                lost_fields={"reply_to": 7}, latency=latency, latency_sum=2.5, heartbeat_age=1.5,
+            ),
+        ),
+        dead_letters=6, dead_letter_bytes=66, dead_letters_dropped=1, archive_queued=42,
+        archive_failure="disk full",
+    )  # fmt: skip
+
+    found = samples(full)
+
+    expected: dict[tuple[str, ...], float] = {
+        ("gateway_ready",): 0,
+        ("gateway_start_time_seconds",): START,
+        ("gateway_archive_writing",): 0,
+        ("gateway_spool_writing",): 1,
+        ("gateway_archive_queued_bytes",): 42,
+        ("gateway_dead_letters",): 6,
+        ("gateway_dead_letter_bytes",): 66,
+        ("gateway_dead_letters_dropped_total",): 1,
+        ("gateway_endpoint_connected", "plant", "source", "mqtt"): 1,
+        ("gateway_endpoint_connected", "office", "sink", "mqtt"): 0,
+        ("gateway_endpoint_reconnects_total", "office", "sink", "mqtt"): 4,
+        ("gateway_endpoint_events_total", "plant", "unasked", "source"): 2,
+        ("gateway_target_held_bytes", "office"): 9,
+        ("gateway_spool_messages", "office"): 7,
+        ("gateway_spool_bytes", "office"): 700,
+        ("gateway_spool_oldest_seconds", "office"): 5.5,
+        ("gateway_spool_used_ratio", "office"): 0.25,
+        ("gateway_route_received_messages_total", "telemetry"): 100,
+        ("gateway_route_received_bytes_total", "telemetry"): 9_000,
+        ("gateway_route_delivered_messages_total", "telemetry"): 90,
+        ("gateway_route_spooled_messages_total", "telemetry"): 4,
+        ("gateway_route_ignored_messages_total", "telemetry"): 1,
+        ("gateway_route_unselected_messages_total", "telemetry"): 2,
+        ("gateway_route_loops_total", "telemetry"): 3,
+        ("gateway_route_duplicates_total", "telemetry"): 5,
+        ("gateway_route_refusals_total", "telemetry", "too-long"): 6,
+        ("gateway_route_lost_fields_total", "reply_to", "telemetry"): 7,
+        ("gateway_route_heartbeat_age_seconds", "telemetry"): 1.5,
+        ("gateway_route_lag_seconds", "telemetry"): 5.5,
+        ("gateway_route_delivery_seconds_bucket", "0.001", "telemetry"): 5,
+        ("gateway_route_delivery_seconds_bucket", "0.0025", "telemetry"): 8,
+        ("gateway_route_delivery_seconds_bucket", "60.0", "telemetry"): 8,
+        ("gateway_route_delivery_seconds_bucket", "+Inf", "telemetry"): 9,
+        ("gateway_route_delivery_seconds_count", "telemetry"): 9,
+        ("gateway_route_delivery_seconds_sum", "telemetry"): 2.5,
+    }
+    assert {key: found.get(key) for key in expected} == expected
+    assert ("process_resident_memory_bytes",) in found
+
+
+def test_it_reads_as_the_library_writes_it() -> None:
+    registry = CollectorRegistry()
+    told = 'a "quoted" \\ word\nand a line'
+    now = status(routes=(route(rules={told: 3, "é": 1}), route("b")))
+    registry.register(StatusCollector(Shown(now).moment))
+
+    assert exposition(registry) == generate_latest(registry)
+
+
+def test_several_sources_of_a_route_are_one_series() -> None:
+    found = samples(status(routes=(route(), route(source="other x/#"))))
+
+    assert found["gateway_route_received_messages_total", "telemetry"] == 10
+
+
+def test_very_many_rules_count_together_past_a_bound() -> None:
+    rules = {f"rule-{number}": number for number in range(1, 101)}
+
+    found = samples(status(routes=(route(rules=rules),)))
+
+    series = {key[2]: value for key, value in found.items() if key[0].endswith("refusals_total")}
+    assert len(series) == 64
+    assert sum(series.values()) == sum(rules.values())
+    assert series["rule-100"] == 100
+    assert series["other"] == sum(range(1, 38))

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from gateway.runtime.status import Status
+from gateway.web.readiness import reasons
+from tests.web.site_samples import endpoint, route, status
+
+LOST = endpoint(connection="lost", reason="plant: gone")
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        pytest.param(status(), [], id="all is well"),
+        pytest.param(
+            status(endpoints=(LOST,)), ["endpoint plant (source): lost, plant: gone"], id="lost"
+        ),
+        pytest.param(
+            status(endpoints=(endpoint(connection="connecting"),)),
+            ["endpoint plant (source): connecting"],
+            id="not yet there",
+        ),
+        pytest.param(status(routes=(route(heartbeat_age=29.9),)), [], id="two heartbeats missed"),
+        pytest.param(
+            status(routes=(route(heartbeat_age=30.0), route(heartbeat_age=30.0))),
+            ["route telemetry: no heartbeat for more than 30 s"],
+            id="three missed, said once for all sources",
+        ),
+        pytest.param(status(endpoints=(endpoint(spool_share=0.79),)), [], id="spool below"),
+        pytest.param(
+            status(endpoints=(endpoint(spool_share=0.8),)),
+            ["endpoint plant: its spool is 80 % full, limit 80 %"],
+            id="spool at its mark",
+        ),
+        pytest.param(status(archive_failure="disk full"), ["archive: disk full"], id="archive"),
+        pytest.param(status(spool_failure="disk full"), ["spool: disk full"], id="spool fails"),
+    ],
+)
+def test_every_reason_is_said(now: Status, expected: list[str]) -> None:
+    assert reasons(now, 80) == expected

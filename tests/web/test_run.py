@@ -1,0 +1,146 @@
+"""The page of a real `gateway run` between two real brokers, one of which dies."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
+
+import pytest
+
+from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
+from tests.brokers.test_run import Process
+
+pytestmark = pytest.mark.broker
+
+SOON: Final = 15.0  # seconds within which a killed broker shows everywhere
+CONFIG = """\
+gateway: {{name: test, heartbeat_seconds: 1}}
+endpoints:
+  source: {{kind: mqtt, host: 127.0.0.1, port: {source}, backoff_min: 0.1, backoff_max: 1}}
+  target: {{kind: mqtt, host: 127.0.0.1, port: {target}, backoff_min: 0.1, backoff_max: 1}}
+routes:
+  relay:
+    from: {{endpoint: source, pattern: "src/{{rest...}}"}}
+    to: {{endpoint: target, template: "dst/{{rest...}}"}}
+    heartbeat: src/heartbeat
+spool: {{path: {spool}}}
+web: {{port: {port}}}
+"""
+
+
+def get(url: str) -> tuple[int, str]:
+    """Status and body; 0 while nobody answers."""
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def within(seconds: float, done: Callable[[], bool], process: Process) -> float:
+    """How long it takes until `done`."""
+    start = monotonic()
+    while not done():
+        assert monotonic() - start < seconds, process.lines[-5:]
+        with pytest.raises(subprocess.TimeoutExpired):  # a pause that ends with the process
+            process.process.wait(0.05)
+    return monotonic() - start
+
+
+@contextmanager
+def paged(folder: Path, source: Mosquitto, target: Mosquitto) -> Iterator[tuple[Process, str]]:
+    port = free_port()
+    config = folder / "gateway.yaml"
+    values = {"source": source.port, "target": target.port, "spool": folder / "spool"}
+    config.write_text(CONFIG.format(port=port, **values))
+    process = Process(config)
+    try:
+        yield process, f"http://127.0.0.1:{port}"
+    finally:
+        process.end(signal.SIGKILL)
+
+
+def status(url: str) -> Any:  # noqa: ANN401  # JSON
+    return json.loads(get(f"{url}/api/status")[1])
+
+
+@pytest.mark.parametrize("end", [Mosquitto.kill, Mosquitto.freeze], ids=["killed", "frozen"])
+def test_a_broker_that_dies_shows_everywhere_soon_and_so_does_its_return(
+    tmp_path: Path, start_mosquitto: StartMosquitto, end: Callable[[Mosquitto], None]
+) -> None:
+    source, target = start_mosquitto(), start_mosquitto()
+    with paged(tmp_path, source, target) as (process, url):
+        within(20, lambda: get(f"{url}/readyz")[0] == 200, process)
+        within(20, lambda: status(url)["routes"][0]["delivered"] > 0, process)
+
+        end(target)
+        within(SOON, lambda: get(f"{url}/readyz")[0] == 503, process)
+
+        found = status(url)
+        assert found["ready"] is False
+        assert any("target" in reason or "relay" in reason for reason in found["reasons"])
+        assert "gateway_ready 0.0\n" in get(f"{url}/metrics")[1]
+        assert get(f"{url}/healthz") == (200, "ok\n")
+
+        target.thaw() if end is Mosquitto.freeze else target.start()
+        within(30, lambda: get(f"{url}/readyz")[0] == 200, process)
+        assert process.end() == 0
+
+
+def test_it_answers_soon_and_is_small_though_its_brokers_are_away(tmp_path: Path) -> None:
+    port, nobody = free_port(), free_port()
+    config = tmp_path / "gateway.yaml"
+    values = {"source": nobody, "target": nobody, "spool": tmp_path / "spool"}
+    config.write_text(CONFIG.format(port=port, **values))
+    process = Process(config)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        within(10, lambda: get(f"{url}/healthz")[0] == 200, process)
+        code, text = get(f"{url}/readyz")
+        assert code == 503
+        assert "endpoint source (source): " in text
+        assert "endpoint target (sink): " in text
+        asked = subprocess.run(  # noqa: S603  # our own command
+            [sys.executable, "-m", "gateway", "status", "--json", "--url", url],
+            capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        metrics = get(f"{url}/metrics")[1]
+        memory = re.search(r"^process_resident_memory_bytes (\S+)$", metrics, re.MULTILINE)
+        assert memory is not None
+        assert float(memory[1]) < 60 << 20
+        assert (asked.returncode, json.loads(asked.stdout)["gateway"]) == (1, "test")
+        assert process.end() == 0
+        assert get(f"{url}/healthz")[0] == 0
+    finally:
+        process.end(signal.SIGKILL)
+
+
+def test_a_taken_port_is_said_before_anything_is_connected(
+    tmp_path: Path, start_mosquitto: StartMosquitto
+) -> None:
+    broker = start_mosquitto()
+    config = tmp_path / "gateway.yaml"
+    values = {"source": broker.port, "target": broker.port, "spool": tmp_path / "spool"}
+    config.write_text(CONFIG.format(port=broker.port, **values))
+
+    done = subprocess.run(  # noqa: S603  # our own command
+        [sys.executable, "-m", "gateway", "run", str(config)],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert f"web: cannot listen at 127.0.0.1:{broker.port}: Address already in use" in done.stderr
+    assert not (tmp_path / "spool").exists()

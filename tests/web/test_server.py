@@ -1,0 +1,234 @@
+"""The server over real sockets: what it takes, what it refuses, and what it survives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.config.schema import WebRef
+from gateway.errors import WebError
+from gateway.web.client import Client, Way
+from gateway.web.connection import serve
+from gateway.web.exchange import Request, Response
+from gateway.web.server import CONNECTIONS, WebServer
+from gateway.web.site import HEADERS, Site
+from tests.brokers.mosquitto import free_port
+from tests.brokers.test_mqtt_tls import make_certificate
+from tests.web.site_samples import Shown, served, status
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LAST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def exchange(server: WebServer, sent: bytes) -> bytes:
+    """Everything the server says to `sent`, until it closes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as peer:
+        peer.sendall(sent)
+        with peer.makefile("rb") as stream:
+            return stream.read()
+
+
+def test_one_connection_serves_many_requests() -> None:
+    with served(Shown(status())) as server:
+        said = exchange(server, GET + GET + LAST)
+
+    assert said.count(b"HTTP/1.1 200 OK\r\n") == 3
+    assert said.count(b"\r\n\r\nok\n") == 3
+
+
+def test_every_response_has_the_security_headers() -> None:
+    requests = [LAST, LAST.replace(b"/healthz", b"/nowhere"), b"nonsense\r\n\r\n"]
+    with served(Shown(status())) as server:
+        answers = [exchange(server, request).decode() for request in requests]
+
+    assert [answer.split()[1] for answer in answers] == ["200", "404", "400"]
+    for answer in answers:
+        for name, value in HEADERS.items():
+            assert f"\r\n{name}: {value}\r\n" in answer
+
+
+def test_the_page_may_load_nothing_but_itself() -> None:
+    with served(Shown(status())) as server:
+        head, _, body = exchange(server, LAST.replace(b"/healthz", b"/")).partition(b"\r\n\r\n")
+
+    (policy,) = [line for line in head.split(b"\r\n") if line.startswith(b"Content-Security")]
+    assert b"default-src 'none'" in policy
+    assert b"unsafe" not in policy
+    assert b"http" not in policy.partition(b":")[2]
+    assert b"src=" not in body
+    assert b"@import" not in body
+
+
+def test_head_has_no_body() -> None:
+    with served(Shown(status())) as server:
+        head, _, body = exchange(server, LAST.replace(b"GET", b"HEAD")).partition(b"\r\n\r\n")
+
+    assert b"Content-Length: 3" in head
+    assert body == b""
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000, b"431", id="endless header"),
+        pytest.param(b"GET /" + b"a" * 100_000, b"431", id="endless path"),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n" + b"a" * 5000,
+            b"413",
+            id="a body",
+        ),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", b"400", id="no host"),
+        pytest.param(b"\x16\x03\x01\x00\xa5\x01\x00\r\n\r\n", b"400", id="TLS to a plain port"),
+        pytest.param(
+            b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            b"400",
+            id="two lengths",
+        ),
+    ],
+)
+def test_what_is_too_large_or_no_http_is_refused(sent: bytes, code: bytes) -> None:
+    with served(Shown(status())) as server:
+        said = exchange(server, sent)
+        assert exchange(server, LAST).endswith(b"ok\n")
+
+    assert said.startswith(b"HTTP/1.1 " + code)
+
+
+def test_one_connection_too_many_is_closed_and_the_others_go_on() -> None:
+    with served(Shown(status())) as server:
+        place = ("127.0.0.1", server.port)
+        peers = [socket.create_connection(place, timeout=10) for _ in range(CONNECTIONS)]
+        for peer in peers:  # answered, so it is counted
+            peer.sendall(GET)
+            assert peer.recv(15) == b"HTTP/1.1 200 OK"
+        surplus = socket.create_connection(place, timeout=10)
+        with surplus, contextlib.suppress(ConnectionResetError):
+            assert surplus.recv(1) == b""
+        for peer in peers:
+            peer.sendall(LAST)
+            with peer, peer.makefile("rb") as stream:
+                assert stream.read().endswith(b"ok\n")
+
+
+def test_a_taken_address_is_said() -> None:
+    with served(Shown(status())) as server:
+        ref = WebRef(port=server.port)
+        with pytest.raises(WebError, match=f"cannot listen at 127.0.0.1:{server.port}: Address"):
+            WebServer(Site(Shown(status()), proven=False), ref)
+
+
+def test_a_server_that_never_started_lets_go_of_its_port() -> None:
+    port = free_port()
+    for _ in range(2):
+        server = WebServer(Site(Shown(status()), proven=False), WebRef(port=port))
+        server.stop()
+        server.stop()
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=1)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates")
+    make_certificate(folder, "authority", None)
+    make_certificate(folder, "stranger", None)
+    make_certificate(folder, "server", "authority", "subjectAltName=IP:127.0.0.1")
+    make_certificate(folder, "client", "authority")
+    return folder
+
+
+def guarded(folder: Path) -> WebRef:
+    return WebRef(
+        port=0,
+        cert_file=str(folder / "server.pem"),
+        key_file=str(folder / "server.key"),
+        client_ca_file=str(folder / "authority.pem"),
+    )
+
+
+def test_with_mutual_tls_only_known_clients_are_answered(certificates: Path) -> None:
+    folder = certificates
+    authority = folder / "authority.pem"
+    with served(Shown(status()), guarded(folder)) as server:
+        known = Way(server.url, None, authority, folder / "client.pem", folder / "client.key")
+        assert Client(known).status()["gateway"] == "plant-1"
+        unknown = [
+            Way(server.url, None, authority),
+            Way(server.url, None, authority, folder / "stranger.pem", folder / "stranger.key"),
+        ]
+        for way in unknown:
+            with pytest.raises(WebError):
+                Client(way).status()
+        assert Client(known).status()["ready"] is True
+
+
+def test_certificates_that_cannot_be_used_are_said(tmp_path: Path) -> None:
+    (tmp_path / "bad.pem").write_text("no certificate")
+    for name in ("bad.pem", "absent.pem"):
+        ref = WebRef(port=0, cert_file=str(tmp_path / name))
+        with pytest.raises(WebError, match=f"cannot use the certificates .*{name}: "):
+            WebServer(Site(Shown(status()), proven=False), ref)
+
+
+async def _said(sent: list[bytes]) -> bytes:
+    """What a connection answers to `sent`, with a site of its own and no socket."""
+    site = Site(Shown(status()), proven=False)
+
+    async def answer(request: Request) -> Response:
+        return site.answer(request)
+
+    ours, theirs = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=ours)
+    with theirs:
+        for part in sent:
+            theirs.sendall(part)
+        theirs.shutdown(socket.SHUT_WR)
+        await serve(reader, writer, answer)
+        writer.close()
+        await writer.wait_closed()
+        theirs.settimeout(10)
+        with theirs.makefile("rb") as stream:
+            return stream.read()
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                b"GET ", b"HEAD ", b"CONNECT ", b"/", b"/api/status", b"?text=%", b" HTTP/1.1",
+                b" HTTP/1.0", b"\r\n", b"\r\n\r\n", b"Host: localhost", b"Host:\xff", b"X: y",
+                b"Content-Length: 3", b"Content-Length: -1", b"Transfer-Encoding: chunked",
+                b"Expect: 100-continue", b"Upgrade: h2c", b"abc", b"0", b"\0",
+            ]
+        )
+        | st.binary(max_size=20),
+        max_size=12,
+    )
+)  # fmt: skip
+def test_any_bytes_get_http_or_silence(sent: list[bytes]) -> None:
+    said = asyncio.run(_said(sent))
+
+    assert said == b"" or said.startswith(b"HTTP/1.1 ")
+    assert b"HTTP/1.1 5" not in said
+
+
+def test_a_fault_is_an_answer_without_its_text() -> None:
+    class Broken(Shown):
+        def moment(self) -> object:  # type: ignore[override]  # it is wrong on purpose
+            raise RuntimeError("hunter22")
+
+    with served(Broken(status())) as server:
+        said = exchange(server, LAST.replace(b"/healthz", b"/api/status"))
+        assert exchange(server, LAST).endswith(b"ok\n")
+
+    assert said.startswith(b"HTTP/1.1 500 ")
+    assert b"hunter22" not in said
+    assert "log" in json.loads(said.partition(b"\r\n\r\n")[2])["error"]
