@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.config.build import BACK, At
+from gateway.config.encryption import exposures
 from gateway.config.load import Configuration, load
+from gateway.config.nearly import nearly_fields
 from gateway.config.nodes import Place
-from gateway.errors import ConfigError, ConfigErrors
+from gateway.config.way_back import one_way
+from gateway.errors import ConfigError, ConfigErrors, Example
 from gateway.model.message import DeliveryMode
 from gateway.proofs import EndpointFacts, Finding, prove
 from gateway.routing.route import Route, Target
+
+APART = "write two routes, each with an `exclude` of its own, in place of `direction: both`"
 
 
 def load_proven(path: Path) -> Configuration:
@@ -29,17 +34,18 @@ def load_proven(path: Path) -> Configuration:
 def examine(configuration: Configuration) -> list[ConfigError]:
     """Every finding of the proofs, in file order; errors, warnings and notes."""
     facts = {
-        name: EndpointFacts(
-            endpoint.settings.broker_key,
-            endpoint.dialect,
-            tuple(pattern.text for pattern in endpoint.allow),
-        )
+        name: EndpointFacts(endpoint.settings.broker_key, endpoint.dialect)
         for name, endpoint in configuration.endpoints.items()
     }
     found = [_placed(each, configuration) for each in prove(configuration.routes, facts)]
     for route in configuration.routes:
         if route.inverse and not route.name.endswith(BACK):
             found += _uncut_loops(route, configuration)
+    found += [*nearly_fields(configuration), *one_way(configuration)]
+    found += [
+        _place(each.at, configuration).error(each.rule, each.reason, each.hint, each.severity)
+        for each in exposures(configuration.endpoints)
+    ]
     return sorted(found, key=lambda each: (each.path, each.line, each.column))
 
 
@@ -70,16 +76,25 @@ def _placed(finding: Finding, configuration: Configuration) -> ConfigError:
     severity: str = finding.severity
     if finding.rule == "past-limit" and severity == "warning" and _length_meant(at, configuration):
         severity = "note"
-    return place.error(finding.rule, reason, finding.hint, severity)
+    hint = finding.hint
+    if finding.rule == "not-inverse" and finding.route.endswith(BACK):
+        hint = APART  # a route that is derived has no line of its own to mend
+    examples = tuple(
+        Example(name, end, configuration.endpoints[end].dialect.name)
+        for name, end in zip(finding.example, finding.ends, strict=True)
+    )
+    return place.error(finding.rule, reason, hint, severity, examples)
 
 
 def _length_meant(at: At, configuration: Configuration) -> bool:
     """Whether `length` is written out for this target: then refusing names is what is wanted."""
-    if (*at, "length") in configuration.places:
+    back = at[2:] == ("direction",)  # derived from the one target that is written
+    name, number = (f"{at[1]}{BACK}", 0) if back else (at[1], at[3] if len(at) > 3 else None)  # noqa: PLR2004
+    if (*at[:2], "to", number, "length") in configuration.places:
         return True
     for route in configuration.routes:
-        if ("routes", route.name) == at[:2] and len(at) > 3 and isinstance(at[3], int):  # noqa: PLR2004
-            endpoint = route.targets[at[3]].endpoint
+        if route.name == name and isinstance(number, int):
+            endpoint = route.targets[number].endpoint
             return ("endpoints", endpoint, "length") in configuration.places
     return False
 
@@ -89,11 +104,12 @@ def _uncut_loops(route: Route, configuration: Configuration) -> Iterator[ConfigE
         if "origin" not in configuration.endpoints[name].settings.carries:
             place = _place(("routes", route.name, "direction"), configuration)
             reason = (
-                f"route {route.name!r}: what goes to {name!r} comes back and goes round without"
-                " end, for its messages have no room for an origin"
+                f"route {route.name!r}: messages at {name!r} have no room for an origin path, so"
+                " what comes back is told by its name and payload, within 30 s and by this"
+                " gateway alone"
             )
-            hint = "use MQTT 5 there, or two routes under different prefixes"
-            yield place.error("loop", reason, hint)
+            hint = "use MQTT 5 there when other bridges join the same brokers"
+            yield place.error("echo", reason, hint, "note")
 
 
 def _place(at: At, configuration: Configuration) -> Place:

@@ -1,0 +1,91 @@
+"""No endpoint speaks less than TLS 1.2, though the peer would."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gateway.endpoints.registry import make_sink
+from gateway.endpoints.settings import EndpointSettings, MqttSettings, TlsSettings
+from gateway.endpoints.solace_settings import SolaceSettings
+from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.errors import GatewayError
+
+KINDS = ["mqtt", "yami4", "solace"]
+pytestmark = pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
+
+
+class Server:
+    """Accepts one connection with one version of TLS, and keeps what became of it; mutable."""
+
+    def __init__(self, certificate: Path, version: ssl.TLSVersion) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        context.minimum_version = context.maximum_version = version
+        context.load_cert_chain(certificate)
+        self.spoken: str | None = None
+        self.done = threading.Event()
+        self._context = context
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with self._listening, suppress(OSError):
+            connection, _ = self._listening.accept()
+            connection.settimeout(10)
+            with self._context.wrap_socket(connection, server_side=True) as spoken:
+                self.spoken = spoken.version()
+        self.done.set()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("tls") / "server.pem"
+    subprocess.run(  # noqa: S603
+        [  # noqa: S607
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1",
+            "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2", "-keyout", file,
+            "-out", file.with_suffix(".crt"),
+        ],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    file.write_text(file.read_text() + file.with_suffix(".crt").read_text())
+    return file
+
+
+def settings(kind: str, port: int, certificate: Path) -> EndpointSettings:
+    tls = TlsSettings(ca_file=str(certificate.with_suffix(".crt")))
+    if kind == "mqtt":
+        return MqttSettings(host="127.0.0.1", port=port, tls=tls, connect_timeout=5)
+    if kind == "yami4":
+        return Yami4Settings(url=f"tcps://127.0.0.1:{port}", tls=tls, connect_timeout=5)
+    pytest.importorskip("solace.messaging")
+    return SolaceSettings(url=f"tcps://127.0.0.1:{port}", tls=tls, connect_timeout=5)
+
+
+def connect(kind: str, version: ssl.TLSVersion, certificate: Path) -> str | None:
+    """The version that was agreed upon, or None."""
+    server = Server(certificate, version)
+    sink = make_sink(settings(kind, server.port, certificate))
+    with suppress(GatewayError):  # it is no broker
+        sink.open()
+    sink.close()
+    assert server.done.wait(20)
+    return server.spoken
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_does_not_speak_tls_1_1(kind: str, certificate: Path) -> None:
+    assert connect(kind, ssl.TLSVersion.TLSv1_1, certificate) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_speaks_tls_1_2(kind: str, certificate: Path) -> None:
+    assert connect(kind, ssl.TLSVersion.TLSv1_2, certificate) == "TLSv1.2"
