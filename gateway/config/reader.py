@@ -24,14 +24,16 @@ from typing import Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_o
 import yaml
 
 from gateway.config.nodes import Place, did_you_mean, entries, key_faults, place_of
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, shown
 
 T = TypeVar("T")
 Route_: typing.TypeAlias = tuple[str | int, ...]
 
+MAX_SECRET = 1 << 20  # bytes; what is longer is no secret, or never ends
 _REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 _TRUE, _FALSE = {"true", "yes", "on"}, {"false", "no", "off"}
 _FAILED: Any = object()
+_YAML = yaml.constructor.SafeConstructor()
 NOTHING: Mapping[str, object] = types.MappingProxyType({})
 
 
@@ -117,7 +119,7 @@ class Reader:
             word = self._choice(node, tuple(str(member.value) for member in kind), at)
             return word if word is _FAILED else next(m for m in kind if str(m.value) == word)
         value = self._readers[kind](node, at, meta)
-        return value if value is _FAILED else self._in_range(value, at, meta)
+        return value if value is _FAILED else self._in_range(value, node, at, meta)
 
     def _optional(self, node: yaml.Node, kind: Any, at: Route_, meta: Mapping[str, Any]) -> Any:
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
@@ -188,7 +190,9 @@ class Reader:
         text = self._text(node, at, {})
         if text is _FAILED or text in words:
             return text
-        return self._fail(at, "choice", f"unknown value {text!r}", did_you_mean(text, words))
+        return self._fail(
+            at, "choice", f"unknown value {_written(node)!r}", did_you_mean(text, words)
+        )
 
     def _text(self, node: yaml.Node, at: Route_, meta: Mapping[str, Any]) -> Any:
         if not isinstance(node, yaml.ScalarNode):
@@ -219,8 +223,10 @@ class Reader:
         if source == "env":
             return self._environment.get(name)
         try:
-            return Path(name).read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeError):
+            with Path(name).open("rb") as file:
+                data = file.read(MAX_SECRET + 1)
+            return None if len(data) > MAX_SECRET else data.decode().rstrip("\r\n")
+        except (OSError, ValueError):
             return None
 
     def _number(self, node: yaml.Node, at: Route_, kind: type[int | float], noun: str) -> Any:
@@ -228,9 +234,15 @@ class Reader:
         if text is _FAILED:
             return _FAILED
         try:
-            return kind(text.replace("_", ""))
-        except ValueError:
-            return self._fail(at, "type", f"expected {noun}, not {text!r}")
+            value = _figure(node, text)
+            whole = int(value)
+        except (ValueError, OverflowError):  # the latter of an infinity
+            return self._fail(at, "type", f"expected {noun}, not {shown(_written(node))}")
+        if kind is float:
+            return float(value)
+        if whole != value:
+            return self._fail(at, "type", f"expected {noun}, not {shown(_written(node))}")
+        return whole
 
     def _int(self, node: yaml.Node, at: Route_, _meta: Mapping[str, Any]) -> Any:
         return self._number(node, at, int, "a whole number")
@@ -240,11 +252,13 @@ class Reader:
 
     def _bool(self, node: yaml.Node, at: Route_, _meta: Mapping[str, Any]) -> Any:
         text = self._text(node, at, {})
-        if text is _FAILED or text.lower() in _TRUE | _FALSE:
-            return text if text is _FAILED else text.lower() in _TRUE
-        return self._fail(at, "type", f"expected true or false, not {text!r}")
+        if text is _FAILED:
+            return _FAILED
+        if text.lower() in _TRUE | _FALSE and _is_plain(node, "bool"):
+            return text.lower() in _TRUE
+        return self._fail(at, "type", f"expected true or false, not {_written(node)!r}")
 
-    def _in_range(self, value: Any, at: Route_, meta: Mapping[str, Any]) -> Any:
+    def _in_range(self, value: Any, node: yaml.Node, at: Route_, meta: Mapping[str, Any]) -> Any:
         low, high = meta.get("minimum"), meta.get("maximum")
         if (low is not None and value < low) or (high is not None and value > high):
             allowed = f"{'' if low is None else low}..{'' if high is None else high}"
@@ -252,14 +266,35 @@ class Reader:
         choices = meta.get("choices")
         if choices and value not in choices:
             words = [str(each) for each in choices]
+            written = _written(node)
             return self._fail(
-                at, "choice", f"unknown value {value!r}", did_you_mean(str(value), words)
+                at, "choice", f"unknown value {written!r}", did_you_mean(written, words)
             )
         return value
 
     def _fail(self, at: Route_, rule: str, reason: str, hint: str = "") -> Any:
         self.report(at, rule, reason, hint)
         return _FAILED
+
+
+def _is_plain(node: yaml.Node, *kinds: str) -> bool:
+    """Whether YAML, and so an editor, sees one of `kinds`; what a reference stands for is text."""
+    return node.tag.rpartition(":")[2] in kinds or _REFERENCE.search(node.value) is not None
+
+
+def _figure(node: yaml.Node, text: str) -> int | float:
+    """A number as YAML reads it, or as a reference gives it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":int"):
+        return int(_YAML.construct_yaml_int(node))
+    if not _is_plain(node, "float"):
+        raise ValueError(text)
+    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":float"):
+        return float(_YAML.construct_yaml_float(node))
+    return float(text) if set(text) & set(".eE") else int(text)
 
 
 @cache
@@ -283,6 +318,11 @@ def required(field: Field[Any]) -> bool:
 
 def _doc(field: Field[Any]) -> str:
     return str(field.metadata.get("doc", ""))
+
+
+def _written(node: yaml.Node) -> str:
+    """What stands in the file; a reference stays one, for its value may be a secret."""
+    return str(node.value)
 
 
 def _noun(node: yaml.Node) -> str:

@@ -89,5 +89,5 @@ def _spellings(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
     yield repr(secret)[1:-1]
-    yield quote(secret, safe="")
-    yield quote_plus(secret)
+    yield quote(secret, safe="", errors="backslashreplace")
+    yield quote_plus(secret, errors="backslashreplace")
