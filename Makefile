@@ -4,22 +4,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-nightly check format bench clean system jms-helper
+.PHONY: demo test test-nightly test-chaos check format bench bench-check clean system jms-helper lock licences audit
 
 demo: $(READY)
 	$(BIN)/gateway demo
 
 test: check
-	$(BIN)/pytest -m "not nightly"
+	$(BIN)/pytest -m "not nightly and not chaos"
 
 test-nightly: $(READY)
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600
+
+# Kills, cuts, full disks and a million spooled messages: about half an hour.
+test-chaos: $(READY)
+	$(BIN)/pytest -m chaos --timeout 3600 tests/chaos
 
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m deploy.licences --check
 
 format: $(READY)
 	$(BIN)/ruff format .
@@ -28,8 +33,12 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# Fails when the ratios to mosquitto and the paho relay are a fifth worse than benchmarks/ratios.json.
+bench-check: $(READY)
+	$(BIN)/python -m benchmarks.check
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .audit .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt deploy/system-packages.sh
 	$(MAKE) system
@@ -37,6 +46,20 @@ $(READY): pyproject.toml constraints.txt deploy/system-packages.sh
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
+
+# What the images install, pinned with hashes; after a change of pyproject.toml or constraints.txt.
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet uv
+	PATH="$(CURDIR)/$(BIN):$$PATH" deploy/lock.sh
+
+licences: $(READY)
+	$(BIN)/python -m deploy.licences
+
+# Known weaknesses of what the images install; asks a public service, so `make check` leaves it out.
+audit: $(READY)
+	$(PYTHON) -m venv .audit
+	.audit/bin/pip install --quiet pip-audit
+	.audit/bin/pip-audit --require-hashes --disable-pip -r deploy/lock/spark.txt
 
 # Debian packages: brokers for the tests and the demo, a Java runtime for Spark and JMS.
 system:

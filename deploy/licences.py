@@ -1,0 +1,121 @@
+"""Lists the licences of all that the gateway installs, and refuses those nobody has allowed.
+
+python -m deploy.licences            write docs/licences.md
+python -m deploy.licences --check    exit status 1 when it is out of date, or one is not allowed
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "licences.md"
+EXTRAS = ("jms", "solace", "reconcile")
+ALLOWED = frozenset(
+    {
+        "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "EPL-2.0", "ISC", "MIT",
+        "PSF-2.0", "Python-2.0", "Zlib",
+    }
+)  # fmt: skip  # by their SPDX names; of a choice one is enough, of several all must be
+SPOKEN = {
+    "Apache 2.0": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
+    "Apache License, Version 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "http://www.apache.org/licenses/LICENSE-2.0": "Apache-2.0",
+    "BSD License": "BSD-3-Clause",
+    "MIT License": "MIT",
+}
+HEAD = """\
+# Licences
+
+What an installation with all extras has, beside the gateway itself (Apache-2.0). Written by
+`make licences`; `make check` fails when a package is missing here, or has a licence that
+`deploy/licences.py` does not allow. Versions are in `deploy/lock/`.
+
+| package | licence | what it is |
+|---|---|---|
+"""
+
+
+def main() -> int:
+    names = sorted(closure(EXTRAS))
+    lines = [_row(distribution(name)) for name in names]
+    text = HEAD + "\n".join(lines) + "\n"
+    refused = [name for name in names if not allowed(licence(distribution(name)))]
+    for name in refused:
+        print(f"{name}: licence {licence(distribution(name))!r} is not allowed", file=sys.stderr)
+    if "--check" not in sys.argv:
+        DOCUMENT.write_text(text, encoding="utf-8")
+    elif DOCUMENT.read_text(encoding="utf-8") != text:
+        print(f"{DOCUMENT.name} is out of date; run `make licences`", file=sys.stderr)
+        return 1
+    return int(bool(refused))
+
+
+def closure(extras: Collection[str]) -> set[str]:
+    """The names of what `gateway[extras]` installs here, itself left out.
+
+    Raises:
+        PackageNotFoundError: one of them is not installed.
+    """
+    found: set[tuple[str, str]] = set()
+    waiting = [("gateway", extra) for extra in ("", *extras)]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting += _needed(*each)
+    return {name for name, _ in found} - {"gateway"}
+
+
+def _needed(name: str, extra: str) -> list[tuple[str, str]]:
+    needed: list[tuple[str, str]] = []
+    for text in distribution(name).requires or ():
+        requirement = Requirement(text)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+            other = canonicalize_name(requirement.name)
+            needed += [(other, each) for each in ("", *requirement.extras)]
+    return needed
+
+
+def licence(package: Distribution) -> str:
+    """Its SPDX expression, as far as the package says one."""
+    if expression := _fact(package, "License-Expression"):
+        return expression
+    said = _fact(package, "License").partition("\n")[0]
+    classifiers = map(str, package.metadata.get_all("Classifier") or ())
+    named = [each.rpartition(" :: ")[2] for each in classifiers if each.startswith("License :: ")]
+    for text in (said, *named):
+        if text in SPOKEN or text in ALLOWED:
+            return SPOKEN.get(text, text)
+    return said or ", ".join(named)
+
+
+def allowed(expression: str) -> bool:
+    """Whether an SPDX expression asks for nothing outside of ALLOWED."""
+    plain = expression.replace("(", " ").replace(")", " ")
+    return all(
+        any(name.strip() in ALLOWED for name in re.split(r"\s+OR\s+", part))
+        for part in re.split(r"\s+AND\s+", plain)
+    )
+
+
+def _fact(package: Distribution, name: str) -> str:
+    """A line of its metadata, empty when it has none."""
+    return str((package.metadata.get_all(name) or ("",))[0]).strip()
+
+
+def _row(package: Distribution) -> str:
+    summary = _fact(package, "Summary").replace("|", "/")
+    return f"| {canonicalize_name(package.name)} | {licence(package)} | {summary} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

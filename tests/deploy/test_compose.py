@@ -1,0 +1,81 @@
+"""The try-it composition keeps to the compose specification, and its bridge to our own checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from compose_spec import PyCompose
+
+from gateway.config.examine import examine
+from gateway.config.load import load
+
+FOLDER = Path(__file__).parents[2] / "deploy"
+TEXT = (FOLDER / "compose.yaml").read_text()
+SERVICES: Mapping[str, Mapping[str, Any]] = yaml.safe_load(TEXT)["services"]
+WRONG = [
+    pytest.param("read_only: true", "read_onyl: true", id="misspelled"),
+    pytest.param("source: mosquitto,", "source: mosqitto,", id="no-such-config"),
+    pytest.param("mem_limit: 1g", "mem_limit: lots", id="no-size"),
+]
+
+
+def check(text: str) -> None:
+    """Raises ValueError where `text` breaks the specification."""
+    composition = PyCompose.from_yaml(text)
+    composition.validate()
+
+
+def test_the_composition_keeps_to_the_specification() -> None:
+    check(TEXT)
+
+
+@pytest.mark.parametrize(("right", "wrong"), WRONG)
+def test_the_check_would_find_a_mistake(right: str, wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        check(TEXT.replace(right, wrong))
+
+
+def test_its_bridge_passes_the_strict_check() -> None:
+    environment = {"GATEWAY_TOKEN": "0123456789abcdef", "ACTIVEMQ_PASSWORD": "x"}
+    findings = examine(load(FOLDER / "compose" / "gateway.yaml", environment))
+
+    assert [each.rule for each in findings if each.severity != "note"] == []
+    asked = SERVICES["gateway"]["environment"].keys()
+    assert asked == environment.keys()
+
+
+def test_every_broker_of_the_bridge_is_a_service() -> None:
+    endpoints = yaml.safe_load((FOLDER / "compose" / "gateway.yaml").read_text())["endpoints"]
+    text = str(endpoints)
+
+    for broker in ("mosquitto", "activemq", "solace"):
+        assert broker in SERVICES
+        assert broker in text
+
+
+def test_the_gateway_has_no_more_than_it_needs() -> None:
+    gateway = SERVICES["gateway"]
+
+    assert gateway["read_only"] is True
+    assert gateway["cap_drop"] == ["ALL"]
+    assert gateway["security_opt"] == ["no-new-privileges:true"]
+    assert [each for each in gateway["volumes"] if not each.endswith(":ro")] == [
+        "state:/var/lib/gateway"
+    ]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_ports_are_published_on_loopback_only(name: str) -> None:
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES[name].get("ports", []))
+
+
+def test_what_is_mounted_and_built_is_there() -> None:
+    gateway = SERVICES["gateway"]
+    context = FOLDER / gateway["build"]["context"]
+
+    assert (context / gateway["build"]["dockerfile"]).is_file()
+    assert (FOLDER / gateway["volumes"][0].partition(":")[0]).is_file()

@@ -1,0 +1,199 @@
+"""The manifests as kustomize makes them: against the schemas, the hardening and our own checks."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from gateway.config.examine import examine
+from gateway.config.load import load
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
+OVERLAYS = ["production", "trial"]
+VERSIONS = ["1.33", "1.37"]  # native sidecars are stable since 1.33
+SECRETS = {"far-password": "hunter2", "web-token": "0123456789abcdef", "ca.pem": ""}
+HOSTS = {"POD_NAME": "app-0", "NEAR_HOST": "mosquitto", "FAR_HOST": "broker.example.com"}
+Manifest = Mapping[str, Any]
+
+
+@cache
+def manifests(overlay: str) -> tuple[Manifest, ...]:
+    if (program := shutil.which("kustomize")) is not None:
+        command = [program, "build"]
+    elif (program := shutil.which("kubectl")) is not None:
+        command = [program, "kustomize"]
+    else:
+        pytest.skip("neither kustomize nor kubectl is installed")
+    done = subprocess.run(  # noqa: S603
+        [*command, str(FOLDER / "overlays" / overlay)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return tuple(yaml.safe_load_all(done.stdout))
+
+
+def one(overlay: str, kind: str, name: str) -> Manifest:
+    (found,) = (
+        each
+        for each in manifests(overlay)
+        if each["kind"] == kind and each["metadata"]["name"].startswith(name)
+    )
+    return found
+
+
+def pod(overlay: str, kind: str, name: str) -> Manifest:
+    spec: Manifest = one(overlay, kind, name)["spec"]
+    if kind == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    found: Manifest = spec["template"]["spec"]
+    return found
+
+
+def pods(overlay: str) -> Iterator[Manifest]:
+    yield pod(overlay, "StatefulSet", "app")
+    yield pod(overlay, "CronJob", "reconcile")
+    if overlay == "trial":
+        yield pod(overlay, "Deployment", "mosquitto")
+
+
+def containers(spec: Manifest) -> list[Manifest]:
+    return [*spec.get("initContainers", []), *spec["containers"]]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_manifest_fits_its_schema(overlay: str, version: str) -> None:
+    for manifest in manifests(overlay):
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_the_schemas_would_find_a_mistake() -> None:
+    (sidecar, *_) = pod("trial", "StatefulSet", "app")["initContainers"]
+    wrong = {**one("trial", "StatefulSet", "app")}
+    wrong["spec"] = {
+        **wrong["spec"],
+        "template": {"spec": {"containers": [{**sidecar, "prot": 1}]}},
+    }
+
+    with pytest.raises(kubernetes_validate.ValidationError, match="prot"):
+        kubernetes_validate.validate(wrong, VERSIONS[0], strict=True)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_no_pod_has_more_rights_than_the_restricted_standard(overlay: str) -> None:
+    for spec in pods(overlay):
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+        for container in containers(spec):
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert "memory" in container["resources"]["limits"]
+            assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_gateway_is_a_native_sidecar_with_probes(overlay: str) -> None:
+    spec = pod(overlay, "StatefulSet", "app")
+    (sidecar,) = spec["initContainers"]
+    probes = {name: sidecar[f"{name}Probe"]["httpGet"] for name in PROBES}
+
+    assert sidecar["restartPolicy"] == "Always"
+    assert {name: probe["path"] for name, probe in probes.items()} == PROBES
+    assert {probe["port"] for probe in probes.values()} == {"web"}
+    assert sidecar["ports"] == [{"name": "web", "containerPort": 8047}]
+    written = {mount["mountPath"] for mount in sidecar["volumeMounts"] if "readOnly" not in mount}
+    assert written == {"/var/lib/gateway", "/tmp"}  # noqa: S108  # a mount, not a file of ours
+
+
+PROBES = {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_there_is_time_to_stop_in_order(overlay: str, tmp_path: Path) -> None:
+    configuration = load(settings(overlay, tmp_path), environment(overlay))
+    spec = pod(overlay, "StatefulSet", "app")
+
+    assert spec["terminationGracePeriodSeconds"] > configuration.gateway.stop_seconds + 10
+
+
+def settings(overlay: str, folder: Path) -> Path:
+    """The sidecar's configuration, with its secrets in a folder of the test."""
+    (text,) = one(overlay, "ConfigMap", "gateway-settings")["data"].values()
+    file = folder / "gateway.yaml"
+    file.write_text(text.replace("/run/secrets/gateway", str(folder)))
+    for name, content in SECRETS.items():
+        (folder / name).write_text(content)
+    return file
+
+
+def environment(overlay: str) -> dict[str, str]:
+    hosts: dict[str, str] = one(overlay, "ConfigMap", "gateway-hosts")["data"]
+    assert hosts.keys() <= HOSTS.keys()
+    return HOSTS | hosts
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_its_configuration_passes_the_strict_check(overlay: str, tmp_path: Path) -> None:
+    findings = examine(load(settings(overlay, tmp_path), environment(overlay)))
+
+    assert [each.rule for each in findings if each.severity != "note"] == []
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_everything_that_is_referred_to_exists(overlay: str) -> None:
+    names = {(each["kind"], each["metadata"]["name"]) for each in manifests(overlay)}
+    for spec in pods(overlay):
+        for volume in spec.get("volumes", []):
+            if "configMap" in volume:
+                assert ("ConfigMap", volume["configMap"]["name"]) in names
+            if "secret" in volume and overlay == "trial":
+                assert ("Secret", volume["secret"]["secretName"]) in names
+        mounts = {
+            mount["name"] for each in containers(spec) for mount in each.get("volumeMounts", [])
+        }
+        claims = {
+            claim["metadata"]["name"]
+            for claim in one(overlay, "StatefulSet", "app")["spec"]["volumeClaimTemplates"]
+        }
+        assert mounts <= {volume["name"] for volume in spec.get("volumes", [])} | claims
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_nightly_job_finds_the_archive_of_the_gateway(overlay: str) -> None:
+    spec = pod(overlay, "CronJob", "reconcile")
+    (volume,) = (each for each in spec["volumes"] if each["name"] == "state")
+    term = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    application = one(overlay, "StatefulSet", "app")["spec"]
+
+    assert volume["persistentVolumeClaim"]["claimName"] == "state-app-0"
+    assert term["labelSelector"] == application["selector"]
+    assert application["template"]["metadata"]["labels"] == application["selector"]["matchLabels"]
+
+
+@pytest.mark.parametrize("kind", ["PodDisruptionBudget", "NetworkPolicy"])
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_policies_select_the_application(overlay: str, kind: str) -> None:
+    policy = one(overlay, kind, "app")["spec"]
+    labels = one(overlay, "StatefulSet", "app")["spec"]["selector"]
+
+    assert policy.get("podSelector", policy.get("selector")) == labels
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_images_are_of_a_version(overlay: str) -> None:
+    images = {each["image"] for spec in pods(overlay) for each in containers(spec)}
+
+    assert all(":" in image and not image.endswith(":latest") for image in images), images

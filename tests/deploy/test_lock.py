@@ -1,0 +1,83 @@
+"""What the images install: pinned, whole, and in step with pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from deploy.licences import closure
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+EXTRAS = {
+    "slim": {"solace"},
+    "jvm": {"solace", "jms"},
+    "spark": {"solace", "jms", "reconcile"},
+}
+VARIANTS = pytest.mark.parametrize("variant", EXTRAS)
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
+
+
+def pins(path: Path) -> dict[str, str]:
+    return {canonicalize_name(name): version for name, version in PIN.findall(path.read_text())}
+
+
+def locked(variant: str) -> dict[str, str]:
+    return pins(ROOT / "deploy" / "lock" / f"{variant}.txt")
+
+
+def wanted(variant: str) -> list[Requirement]:
+    project = PROJECT["project"]
+    texts = list(project["dependencies"])
+    for extra in sorted(EXTRAS[variant]):
+        texts += project["optional-dependencies"][extra]
+    return [Requirement(text) for text in texts]
+
+
+@VARIANTS
+def test_a_lock_file_has_what_the_project_asks_for(variant: str) -> None:
+    pinned = locked(variant)
+
+    for requirement in wanted(variant):
+        name = canonicalize_name(requirement.name)
+        assert name in pinned, f"{name}: run `make lock`"
+        assert requirement.specifier.contains(pinned[name]), f"{name}: run `make lock`"
+
+
+@VARIANTS
+def test_a_lock_file_has_nothing_else(variant: str) -> None:
+    assert locked(variant).keys() == closure(EXTRAS[variant]), "run `make lock`"
+
+
+@VARIANTS
+def test_versions_are_those_the_tests_ran_with(variant: str) -> None:
+    tested = pins(ROOT / "constraints.txt")
+
+    different = {
+        name: (version, tested[name])
+        for name, version in locked(variant).items()
+        if tested.get(name, version) != version
+    }
+    assert different == {}, "run `make lock`"
+
+
+@pytest.mark.parametrize("name", [*EXTRAS, "build"])
+def test_every_package_has_its_hashes(name: str) -> None:
+    text = (ROOT / "deploy" / "lock" / f"{name}.txt").read_text()
+    entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
+
+    assert len(entries) == len(locked(name))
+    assert all("--hash=sha256:" in entry for entry in entries)
+
+
+def test_the_wheel_is_built_with_what_the_project_asks_for() -> None:
+    pinned = locked("build")
+
+    for text in PROJECT["build-system"]["requires"]:
+        requirement = Requirement(text)
+        assert requirement.specifier.contains(pinned[requirement.name])

@@ -1,0 +1,88 @@
+"""The units, as systemd reads them; what it would do is not tried here."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from configparser import RawConfigParser
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
+UNITS = ["gateway.service", "gateway-reconcile.service", "gateway-reconcile.timer"]
+SERVICES = [name for name in UNITS if name.endswith(".service")]
+EXPOSED = 15  # tenths, of 100: systemd's own measure
+
+
+def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd-analyze is not installed")
+    return subprocess.run(  # noqa: S603
+        [program, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> Path:
+    """Copies of the units whose program is one that exists here."""
+    program = tmp_path / "gateway"
+    program.write_text(f"#!{sys.executable}\n")
+    program.chmod(0o755)
+    folder = tmp_path / "units"
+    shutil.copytree(FOLDER, folder)
+    for name in UNITS:
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace("/opt/gateway/bin/gateway", str(program)))
+    return folder
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_has_nothing_to_say_of_a_unit(units: Path, name: str) -> None:
+    done = analyze("verify", "--man=no", units / name)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_systemd_would_find_a_mistake(units: Path) -> None:
+    unit = units / "gateway.service"
+    unit.write_text(unit.read_text().replace("ProtectSystem", "ProtectSistem"))
+
+    assert "'ProtectSistem'" in analyze("verify", "--man=no", unit).stderr
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_little_of_the_host_is_exposed(units: Path, name: str) -> None:
+    done = analyze(
+        "security", "--offline=true", f"--threshold={EXPOSED}", "--no-pager", units / name
+    )
+
+    assert done.returncode == 0, done.stdout[-500:]
+
+
+def read(name: str) -> RawConfigParser:
+    parser = RawConfigParser(strict=False, delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # as its documentation says
+    parser.read(FOLDER / name)
+    return parser
+
+
+def test_a_hangup_reloads_and_a_stop_has_time() -> None:
+    service = read("gateway.service")["Service"]
+
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert int(service["TimeoutStopSec"]) > 20
+    assert service["StateDirectory"] == "gateway"
+
+
+def test_the_night_is_reconciled_as_the_same_user_in_the_same_place() -> None:
+    gateway, night = (read(name)["Service"] for name in SERVICES)
+
+    assert [gateway[key] for key in ("User", "StateDirectory")] == [
+        night[key] for key in ("User", "StateDirectory")
+    ]
+    assert "/var/lib/gateway/archive" in night["ExecStart"]
+    assert re.search(r"^u gateway ", (FOLDER / "gateway.sysusers").read_text(), re.MULTILINE)
