@@ -1,0 +1,147 @@
+"""What the sidecar needs without Java: time to be ready, memory idle and at work, disk a message.
+
+MQTT to MQTT over two mosquittos, archive and spool on, page served. The archive's converter is a
+process of its own that lives for seconds; its memory is counted apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Self
+
+from benchmarks.relay import CONFIG, HERE, broker, run_load, running
+from gateway.archive.layout import DIGESTS, PAIRS
+from gateway.demo.broker import free_port
+
+MORE = "spool: {{path: {spool}}}\nweb: {{port: {web}}}\n"
+IDLE = 5.0  # seconds from being ready to the look at its memory
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=int, default=5_000, help="messages a second")
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--qos", type=int, default=1, choices=(0, 1))
+    args = parser.parse_args()
+    print(json.dumps(measure(args.qos, args.rate, args.messages)), flush=True)
+
+
+def measure(qos: int, rate: int, messages: int) -> dict[str, object]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        source, target, web = free_port(), free_port(), free_port()
+        stack.enter_context(broker(folder, source))
+        stack.enter_context(broker(folder, target))
+        config = folder / "bench.yaml"
+        text = CONFIG.format(source=source, target=target, qos=qos, archive=folder / "archive")
+        config.write_text(text + MORE.format(spool=folder / "spool", web=web))
+        began = time.perf_counter()
+        gateway = stack.enter_context(
+            running([sys.executable, "-m", "gateway", "run", str(config)])
+        )
+        ready = wait_until_ready(web, began)
+        threading.Event().wait(IDLE)
+        idle = memory(gateway.pid)["VmRSS"]
+        most = stack.enter_context(Most(gateway))
+        load = [sys.executable, str(HERE / "relay_load.py"), "--from-port", str(source)]
+        load += ["--to-port", str(target), "--qos", str(qos), "--rate", str(rate)]
+        figures = run_load([*load, "--messages", str(messages), "--warmup", "500"])
+        busy = memory(gateway.pid)
+        gateway.terminate()
+        gateway.wait(30)
+        disk = size(folder / "archive")
+    return {
+        "qos": qos,
+        "rate": rate,
+        "messages": messages,
+        "lost": figures["lost"],
+        "latency_ms": figures["latency_ms"],
+        "ready_s": round(ready, 2),
+        "idle_mb": round(idle),
+        "busy_mb": round(busy["VmRSS"]),
+        "most_mb": round(busy["VmHWM"]),
+        "converter_mb": round(most.converter),
+        "archive_bytes_a_message": round(disk / messages, 1),
+    }
+
+
+class Most:
+    """The most memory that a child of the gateway has; mutable, a thread looks at it."""
+
+    def __init__(self, gateway: subprocess.Popen[bytes]) -> None:
+        self.converter = 0.0
+        self._pid = gateway.pid
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._end.wait(0.05):
+            for pid in children(self._pid):
+                self.converter = max(self.converter, memory(pid).get("VmHWM", 0.0))
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += map(int, task.read_text().split())
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def memory(pid: int) -> dict[str, float]:
+    """The figures of /proc in MB; none when the process has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
+    pairs = (line.split(":") for line in lines if line.startswith("Vm"))
+    return {name: int(value.split()[0]) / 1024 for name, value in pairs}
+
+
+def wait_until_ready(port: int, began: float) -> float:
+    """Seconds since `began` until /readyz says yes."""
+    while not ready(port):
+        assert time.perf_counter() - began < 30  # noqa: PLR2004  # seconds
+        time.sleep(0.01)
+    return time.perf_counter() - began
+
+
+def ready(port: int) -> bool:
+    connection = HTTPConnection("127.0.0.1", port, timeout=1)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200  # noqa: PLR2004  # HTTP's own
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def size(archive: Path) -> int:
+    """Bytes of segments, digests, name pairs, and journals not yet converted."""
+    folders = [*archive.glob("date=*"), archive / DIGESTS, archive / PAIRS, archive / ".journal"]
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return sum(path.stat().st_size for path in files)
+
+
+if __name__ == "__main__":
+    main()
