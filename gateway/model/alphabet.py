@@ -64,13 +64,14 @@ def letters(
     exact: Collection[str],
     globs: Collection[Glob],
     universe: Universe = EVERYTHING,
-    most: int = MAX_TEXTS,
+    most: int | None = None,
 ) -> tuple[str, ...]:
     """A text for each kind of level: those that are not in `exact` first, then `exact` itself.
 
     Raises:
-        LimitError: the globs tell more kinds apart than a walk of `most` texts finds.
+        LimitError: a walk of `most` texts, MAX_TEXTS unless given, does not find them all.
     """
+    most = MAX_TEXTS if most is None else most
     taken = frozenset(exact)
     known = tuple(text for text in exact if universe.has(text))
     if not globs:

@@ -17,7 +17,9 @@ def matches(pattern: Pattern, levels: Sequence[str]) -> bool:
     for at, part in enumerate(parts):
         if isinstance(part, AnyMany):
             if at < last:
-                return _matches_anywhere(parts, levels, pattern.shy)
+                return _has_literals(parts, levels) and _matches_anywhere(
+                    parts, levels, pattern.shy
+                )
             return len(levels) >= at + part.minimum and _rest_is_free(levels, at, pattern.shy)
         if at >= len(levels) or not _takes(part, levels[at], at, pattern.shy):
             return False
@@ -55,6 +57,12 @@ def _rest_is_free(levels: Sequence[str], at: int, shy: Shy) -> bool:
     if at == 0 and levels and shy.first and levels[0].startswith(shy.first):
         return False
     return not shy.anywhere or not any(level in shy.anywhere for level in levels[at:])
+
+
+def _has_literals(parts: Sequence[Level], levels: Sequence[str]) -> bool:
+    """Whether the name has every literal somewhere, which most names have not."""
+    present = set(levels)
+    return all(part.text in present for part in parts if isinstance(part, Literal))
 
 
 def _matches_anywhere(parts: tuple[Level, ...], levels: Sequence[str], shy: Shy) -> bool:

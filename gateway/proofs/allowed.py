@@ -4,67 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.dialects.base import Dialect, parse_subject
+from gateway.dialects.base import Dialect
 from gateway.model.pattern import AnyMany, Literal, Pattern
-from gateway.proofs.facts import EndpointFacts, Finding
+from gateway.proofs.facts import Finding
 from gateway.proofs.forms import Flow
 from gateway.proofs.solve import restricted
 from gateway.proofs.survey import fixed_depth, flow_of
 from gateway.proofs.witness import Refused, attempt
 from gateway.proofs.words import exactly, example
-from gateway.routing.captures import parse_source
 
 ATTEMPTS = 4  # made names that a source name is looked for
 HINT = "begin the template with what is allowed, or allow more at the endpoint"
 
 
-def allowed_patterns(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
-    """What one line of `allow` allows: a pattern, or a name and all that lies below it.
-
-    Raises:
-        SubjectError: it is neither.
-    """
-    patterns = fixed_depth(parse_source(text, dialect))
-    if all(isinstance(level, Literal) for pattern in patterns for level in pattern.levels):
-        levels = parse_subject(text, dialect).levels
-        return (Pattern((*map(Literal, levels), AnyMany(0))),)
-    return patterns
+def never_sent_to(dialect: Dialect) -> list[Pattern]:
+    """Names with a level that is one client's inbox: every target refuses them, so none leave."""
+    found: list[Pattern] = []
+    for text in dialect.inboxes:
+        (first,), (_, meant) = dialect.codec.decode([text]), dialect.codec.decode(["x", text])
+        found.append(Pattern((AnyMany(0), Literal(meant), AnyMany(0))))
+        if first != meant:
+            found.append(Pattern((Literal(first), AnyMany(0))))
+    return found
 
 
-def all_allowed(facts: EndpointFacts) -> tuple[Pattern, ...]:
-    """Everything that an endpoint allows; nothing stands for all.
+def within(flow: Flow) -> tuple[list[Flow], Finding | None]:
+    """The part of `flow` that stays within what its target allows, and a name that does not.
 
-    Raises:
-        SubjectError: `allow` has an illegal pattern.
-    """
-    return tuple(each for text in facts.allow for each in allowed_patterns(text, facts.dialect))
-
-
-def within(flow: Flow, allowed: Sequence[Pattern]) -> tuple[list[Flow], Finding | None]:
-    """The part of `flow` that stays within what is allowed, and a name that does not.
-
-    `allowed` comes from the endpoint's facts; the target's own `allow` holds besides. The part
-    is one flow for each pattern that is left, `flow` itself when nothing is outside.
+    The part is one flow for each pattern that is left, `flow` itself when nothing is outside.
 
     Raises:
         LimitError: the search became too long.
     """
-    own = [pattern for each in flow.target.allow for pattern in fixed_depth(each)]
-    flows, found = [flow], None
-    for patterns in (own, allowed):
-        if patterns and example([[flow.image]], patterns) is not None:
-            flows = [
-                flow_of(each.site, each.place, each.target, each.broker, pattern)
-                for each in flows
-                for goal in patterns
-                for pattern in restricted(each, goal)
-                if example([[pattern]], each.site.excludes) is not None
-            ]
-            found = found or _outside(flow, patterns)
-    return flows, found
+    allowed = [pattern for each in flow.target.allow for pattern in fixed_depth(each)]
+    inner = [*allowed, *never_sent_to(flow.target.renderer.dialect)]
+    if not allowed or example([[flow.image]], inner) is None:
+        return [flow], None
+    flows = [
+        flow_of(flow.site, flow.place, flow.target, flow.broker, pattern)
+        for goal in allowed
+        for pattern in restricted(flow, goal)
+        if example([[pattern]], flow.site.excludes) is not None
+    ]
+    return flows, _outside(flow, inner)
 
 
 def _outside(flow: Flow, patterns: Sequence[Pattern]) -> Finding | None:
+    """A name that is made outside of `patterns`, if any may be."""
     tried: list[Pattern] = []
     at = flow.target.endpoint
     while len(tried) < ATTEMPTS:
@@ -74,7 +60,9 @@ def _outside(flow: Flow, patterns: Sequence[Pattern]) -> Finding | None:
         tried.append(exactly(made))
         if (names := _names(flow, tried[-1], patterns)) is not None:
             text = f"{names[0]!r} becomes {names[1]!r}, which is outside of what {at!r} allows"
-            return flow.site.finding("outside-allow", "error", text, HINT, names, target=flow.place)
+            return flow.site.finding(
+                "outside-allow", "error", text, HINT, names, flow.ends, target=flow.place
+            )
     if not tried:
         return None
     text = f"names may leave what {at!r} allows; no example was found"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.model.pattern import Glob, Pattern
+from gateway.proofs.effort import spend
 from gateway.proofs.forms import Part, Var
 
 FRESH = "x"
@@ -67,6 +68,7 @@ def _search(items: Sequence[_Item]) -> tuple[str, _Owners, _Owners] | None:
     seen = {(0, 0, False)}
     while queue:
         one, other, text, first, second = queue.popleft()
+        spend(len(alphabet))
         if first != second and _may_end(items, one) and _may_end(items, other):
             return text, first, second
         for char in alphabet:

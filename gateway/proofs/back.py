@@ -37,6 +37,7 @@ def both_ways(
         renderer,
         made,
         allow,
+        rules=target.rules.turned(),
         when_full=target.when_full,
         place=there.place,
     )

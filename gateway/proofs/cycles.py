@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from gateway.errors import LimitError
 from gateway.model.pattern import Pattern
+from gateway.proofs.effort import TOO_LONG, ask
 from gateway.proofs.facts import Finding
 from gateway.proofs.forms import Flow
 from gateway.proofs.index import overlapping
 from gateway.proofs.rounds import Some, all_of, hop_back, judged, unproven
+from gateway.proofs.shapes import numbered
 
 LONGEST = 12  # hops
+HOPS = 40_000  # from one route to another that are looked for
 WAYS = 4_000  # hops back that are looked at in all
 
 Graph = dict[Flow, list[Flow]]
@@ -27,40 +31,63 @@ def cycles(flows: Sequence[Flow]) -> Iterator[Finding]:
     """A finding for each round.
 
     A message that comes straight back through the `inverse` of its route is known by its origin
-    and dropped; longer ways are followed.
+    and dropped; longer ways are followed. Of flows that differ in their names alone the first
+    stands for all.
     """
-    graph = _trimmed(_hops_back(flows))
-    order = {flow: at for at, flow in enumerate(flows)}
+    kinds = _unlike(flows)
+    every, whole = _hops_back(kinds)
+    graph = _trimmed(every)
+    order = {flow: at for at, flow in enumerate(kinds)}
     search = _Search(graph, order)
     seen: set[frozenset[tuple[int, int]]] = set()
     for start in graph:
+        ask()
         try:
             for ring, names in search.rounds(start):
                 key = frozenset((flow.site.number, flow.place) for flow in ring)
                 if key not in seen and (finding := judged(ring, names)) is not None:
                     seen.add(key)
                     yield finding
-        except LimitError as error:
-            yield unproven((start,), f"it is open whether names travel in a round ({error})")
-    if search.budget <= 0 and graph:
-        flow = next(iter(graph))
-        text = f"only the first {WAYS} ways back were followed; there may be more rounds"
+        except LimitError:
+            yield unproven((start,), f"it is open whether names travel in a round: {TOO_LONG}")
+    if not whole or search.budget <= 0:
+        flow = next(iter(graph), kinds[0])
+        text = (
+            "so many routes lead to each other that only some ways were followed; "
+            "there may be more rounds"
+        )
         hint = "mend the rounds found so far, then check again"
         yield flow.site.finding("unproven", "warning", text, hint, target=flow.place)
 
 
-def _hops_back(flows: Sequence[Flow]) -> Graph:
-    """For each flow those whose made names it may take."""
+def _unlike(flows: Sequence[Flow]) -> list[Flow]:
+    """One flow of each shape between two brokers; those with a way back stay as they are."""
+    shapes = numbered(flows)
+    named = {flow.site.route.inverse for flow in flows}
+    found: dict[object, Flow] = {}
+    for flow in flows:
+        route = flow.site.route
+        own = flow if route.inverse or route.name in named else None
+        ends = flow.site.broker, flow.broker
+        found.setdefault((shapes[flow], ends, route.selector is None, own), flow)
+    return list(found.values())
+
+
+def _hops_back(flows: Sequence[Flow]) -> tuple[Graph, bool]:
+    """For each flow those whose made names it may take, and whether these are all."""
     graph: Graph = {flow: [] for flow in flows}
     brokers: dict[str, tuple[list[tuple[Pattern, Flow]], list[tuple[Pattern, Flow]]]] = {}
     for flow in flows:
         brokers.setdefault(flow.broker, ([], []))[0].append((flow.image, flow))
         brokers.setdefault(flow.site.broker, ([], []))[1].append((flow.pattern, flow))
+    whole = True
     for made, taken in brokers.values():
-        for sender, taker in overlapping(made, taken):
+        pairs = overlapping(made, taken)
+        for sender, taker in islice(pairs, HOPS // len(brokers)):
             if sender.site.route.name != taker.site.route.inverse:
                 graph[taker].append(sender)
-    return graph
+        whole = whole and next(pairs, None) is None
+    return graph, whole
 
 
 def _trimmed(graph: Graph) -> Graph:

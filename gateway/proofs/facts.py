@@ -12,15 +12,10 @@ Severity: TypeAlias = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class EndpointFacts:
-    """`broker` is the same text for two endpoints that lead to one broker.
-
-    `allow` holds what a route may send to, in `dialect`: patterns, or names that stand for
-    themselves and all that lies below; empty allows everything.
-    """
+    """`broker` is the same text for two endpoints that lead to one broker."""
 
     broker: str
     dialect: Dialect
-    allow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +25,7 @@ class Finding:
     `source` and `target` count from 0 within the route. `target` is None when the source alone
     is at fault.
 
-    `example` holds names to paste, each as the system spells it that the text says.
+    `example` holds names to paste, `ends` the endpoint of each, whose system spells it so.
     """
 
     route: str
@@ -41,3 +36,4 @@ class Finding:
     text: str
     hint: str
     example: tuple[str, ...]
+    ends: tuple[str, ...] = ()

@@ -35,7 +35,8 @@ def firsts(flow: Flow) -> Iterator[Finding]:
         clauses = "; ".join(clause for clause, *_ in told.values())
         text = f"publishers choose how names at {flow.target.endpoint!r} begin: {clauses}"
         names = [name for _, *names in told.values() for name in names]
-        yield flow.site.finding("first-place", "note", text, HINT, names, target=flow.place)
+        ends = [end for _, *names in told.values() for end in flow.ends[: len(names)]]
+        yield flow.site.finding("first-place", "note", text, HINT, names, ends, target=flow.place)
 
 
 def _prefixes(dialect: Dialect) -> list[str]:

@@ -61,19 +61,21 @@ class Site:
     patterns: tuple[Pattern, ...]
     excludes: tuple[Pattern, ...]
 
-    def finding(  # noqa: PLR0913  # the parts of one finding
+    def finding(  # noqa: PLR0913, PLR0917  # the parts of one finding
         self,
         rule: str,
         severity: Severity,
         text: str,
         hint: str,
         example: Sequence[str] = (),
+        ends: Sequence[str] = (),
         *,
         target: int | None = None,
     ) -> Finding:
-        return Finding(
-            self.route.name, self.source, target, rule, severity, text, hint, tuple(example)
-        )
+        """A finding about this route; without `ends` all names of `example` are its source's."""
+        at = tuple(ends) or (self.route.endpoint,) * len(example)
+        what = (rule, severity, text, hint, tuple(example), at)
+        return Finding(self.route.name, self.source, target, *what)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -103,6 +105,18 @@ class Flow:
                 if not name.isdigit() or words[at][0] != "{":
                     words[at] = f"{{{name}{dots}}}"
         return words
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Its endpoints: where it takes names, and where it makes them."""
+        return self.site.route.endpoint, self.target.endpoint
+
+    @property
+    def repeats(self) -> bool:
+        """Whether an unknown stands twice in the made name."""
+        parts = [part for level in self.made for part in parts_of(level)]
+        places = [part.at for part in parts if isinstance(part, Seq | Var)]
+        return len(set(places)) < len(places)
 
     @property
     def keeps(self) -> bool:
@@ -136,8 +150,12 @@ def places_of(symbols_taken: Sequence[Symbol]) -> tuple[int, ...]:
 def cuts_of(flow: Flow) -> Iterator[Cut]:
     """Its calls of functions that lose something."""
     for level in flow.made:
-        parts = level if isinstance(level, tuple) else (level,)
-        yield from (part for part in parts if isinstance(part, Cut))
+        yield from (part for part in parts_of(level) if isinstance(part, Cut))
+
+
+def parts_of(level: Made) -> tuple[Part | Seq, ...]:
+    """What stands in one made level, or in a run of them."""
+    return level if isinstance(level, tuple) else (level,)
 
 
 def spread(pattern: Pattern, levels: Sequence[str]) -> list[tuple[str, ...]]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from gateway.dialects.measure import measured
 from gateway.dialects.names import split
 from gateway.model.limits import Limit, Unit
-from gateway.model.pattern import AnyMany, Glob
-from gateway.proofs.forms import Flow, Seq, Var, spread
+from gateway.model.pattern import AnyMany, Glob, Literal
+from gateway.proofs.forms import Flow, Part, Seq, Var, spread
 from gateway.proofs.witness import Refused, Sent, attempt
+
+Edges: TypeAlias = dict[object, int | None]  # how far a name grew; None: as far as its source lets
 
 GUESSES = 8
 NEAR = 8  # characters that a guess may be wrong by, and one for every level of 32
@@ -18,24 +21,53 @@ NEAR = 8  # characters that a guess may be wrong by, and one for every level of 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """`levels`, a name of `flow`, with more and more of `filler`.
+    """The levels of `plain`, a name of `flow`, with more and more of `filler`.
 
     No level is grown past `cap` characters. `limit` is the one to reach.
     """
 
     flow: Flow
-    levels: tuple[str, ...]
+    plain: Sent
     filler: str
     cap: int | None
     limit: Limit
 
-    def edge(self) -> tuple[Sent, Refused] | None:
-        """The longest name that fits and the next one; None when all that the source has fit."""
-        low, fits = 0, self._at(0)
+    def edge(self, known: Edges) -> tuple[Sent, Refused] | None:
+        """The longest name that fits and the next one; None when all that the source has fit.
+
+        `known` keeps what was found for flows of the same outline, and gets what is found here.
+        """
+        outline = self._outline()
+        if outline in known:
+            size = known[outline]
+            if size is None:
+                return None
+            fits, over = self._at(size), self._at(size + 1)
+            if isinstance(fits, Sent) and isinstance(over, Refused):
+                return fits, over
+        known[outline], found = self._search()
+        return found
+
+    def _outline(self) -> object:
+        """All that decides how much the name can grow: lengths for texts, and what grows."""
+        here, there = self.flow.site.route.dialect, self.flow.target.renderer.dialect
+        texts = (*split(self.plain.name, here), *split(self.plain.made, there))
+        return (
+            (self.filler, self.cap, self.limit, id(here), id(there), self.flow.site.excludes),
+            tuple((len(text), len(text.encode())) for text in texts),
+            tuple(
+                None if isinstance(level, Literal) else level for level in self.flow.pattern.levels
+            ),
+            tuple(
+                _lengths(level) if isinstance(level, tuple) else level for level in self.flow.made
+            ),
+        )
+
+    def _search(self) -> tuple[int | None, tuple[Sent, Refused] | None]:
+        """How much the name grows until the edge, and both its sides."""
+        low, fits = 0, self.plain
         high = next((size for size in (1, 2, 3) if self._at(size) is not None), 1)
         over = self._at(high)
-        if not isinstance(fits, Sent):
-            return None
         grown = self._size(over) - self._size(fits) if isinstance(over, Sent) else 1
         slope = max(1, grown // high)
         for _ in range(GUESSES):
@@ -46,7 +78,7 @@ class Growth:
             over = self._at(high)
         probe = max(low, high - NEAR - high // 32)
         if over is None and (probe == low or self._at(probe) is None):
-            return None  # the source ends long before the target does
+            return None, None  # the source ends long before the target does
         probe = high - 1  # the guess is good when the size grows evenly
         while high - low > 1:
             found = self._at(probe)
@@ -55,7 +87,7 @@ class Growth:
             else:
                 high, over = probe, found
             probe = (low + high) // 2
-        return (fits, over) if isinstance(over, Refused) else None
+        return (low, (fits, over)) if isinstance(over, Refused) else (None, None)
 
     def _at(self, size: int) -> Sent | Refused | None:
         levels = self._grown(size)
@@ -72,7 +104,7 @@ class Growth:
 
     def _grown(self, size: int) -> tuple[str, ...] | None:
         """The name with `size` more characters, or levels; None when it has no room for them."""
-        groups = spread(self.flow.pattern, self.levels)
+        groups = spread(self.flow.pattern, self.plain.levels)
         left = size
         for at in self._places():
             group, left = self._filled(at, groups[at], left)
@@ -109,3 +141,7 @@ class Growth:
 
     def _room(self, text: str, left: int) -> int:
         return left if self.cap is None else max(0, self.cap - len(text))
+
+
+def _lengths(parts: tuple[Part, ...]) -> tuple[int | Part, ...]:
+    return tuple(len(part) if isinstance(part, str) else part for part in parts)

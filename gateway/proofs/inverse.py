@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from gateway.errors import LimitError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
-from gateway.proofs.facts import Finding
+from gateway.proofs.effort import TOO_LONG, ask
+from gateway.proofs.facts import Finding, Severity
 from gateway.proofs.forms import Flow, Site
 from gateway.proofs.injective import twins
 from gateway.proofs.solve import restricted
@@ -38,11 +39,12 @@ def prove_inverse(forward: Route, backward: Route) -> Finding | None:
         text = f"route {backward.name!r} does not lead back to {forward.endpoint!r}"
         hint = f"send it to {forward.endpoint!r}, from where this route sends to"
         return site.finding("not-inverse", "error", text, hint)
+    ask()
     try:
         found = (_judged(flow, back, levels) for flow in there for levels in _names(flow, back))
         return next(filter(None, found), None)
-    except LimitError as error:
-        text = f"whether route {backward.name!r} leads back is open: {error}"
+    except LimitError:
+        text = f"whether route {backward.name!r} leads back is open: {TOO_LONG}"
         return site.finding("unproven", "warning", text, HINT)
 
 
@@ -101,10 +103,18 @@ def _judged(flow: Flow, back: Site, levels: tuple[str, ...]) -> Finding | None:
         text = f"{forth.name!r} goes forth as {forth.made!r} and {_end(found, route)}"
         changed = isinstance(found, Sent)
         names = [forth.name, forth.made, *([found.made] if isinstance(found, Sent) else [])]
+        severity: Severity = "error" if changed else "warning"
+        ends = (*flow.ends, flow.site.route.endpoint)[: len(names)]
         return flow.site.finding(
-            "not-inverse", "error" if changed else "warning", text, HINT, names, target=flow.place
+            "not-inverse", severity, text, _hint(found, back, forth), names, ends, target=flow.place
         )
     return None
+
+
+def _hint(found: Sent | Refused | None, back: Site, forth: Sent) -> str:
+    if found is None and back.route.source.selects(forth.arrived):
+        return f"exclude {forth.name!r} and what is like it here too, or write two routes"
+    return HINT
 
 
 def _end(found: Sent | Refused | None, route: Route) -> str:

@@ -4,38 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 
 from gateway.model.pattern import Pattern
 from gateway.proofs.forms import Flow, cuts_of
 from gateway.proofs.solve import restricted
-from gateway.proofs.trial import trial_names
+from gateway.proofs.trial import Trials
 from gateway.proofs.witness import Sent, sent
 from gateway.proofs.words import exactly, example
+from gateway.translate.names import Escape
 
 ATTEMPTS = 3  # made names that are tried for a pair, beside those of its own examples
 Names = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what takes a search is kept
 class Meeting:
-    """`near` holds patterns of `one` whose names may become one of `other`, `far` the way round.
-
-    Beside each pattern stands a name of it. When either is empty, no names meet.
-    """
+    """Names of `one` that may become a name of `other`, and the way round."""
 
     one: Flow
     other: Flow
-    near: tuple[tuple[Pattern, Names], ...]
-    far: tuple[tuple[Pattern, Names], ...]
+    trials: Trials
 
-    @classmethod
-    def of(cls, one: Flow, other: Flow) -> Meeting:
-        near = _towards(one, other)
-        return cls(one, other, near, _towards(other, one) if near else ())
+    @cached_property
+    def near(self) -> list[Pattern]:
+        """Patterns of `one` whose names may become one of `other`."""
+        return restricted(self.one, self.other.image)
 
-    @property
+    @cached_property
+    def far(self) -> list[Pattern]:
+        """Patterns of `other` whose names may become one of `one`."""
+        return restricted(self.other, self.one.image)
+
+    @cached_property
     def may(self) -> bool:
-        return bool(self.near and self.far)
+        """Whether names may meet: when either has none, they do not."""
+        return any(True for _ in self._near_names()) and any(True for _ in self._far_names())
 
     @property
     def same_source(self) -> bool:
@@ -62,11 +67,23 @@ class Meeting:
                     pair = None if levels is None else self._sent(levels, levels)
                     if pair is not None and pair[0].arrived == pair[1].arrived:
                         return pair
-        return first
+        return self._copied_by_trial() or first
+
+    def _copied_by_trial(self) -> tuple[Sent, Sent] | None:
+        """One message that both make the same of, where equations are not solved."""
+        flows = (self.one, self.other)
+        if not self.may or not any(flow.repeats or any(cuts_of(flow)) for flow in flows):
+            return None
+        tried = (names for flow in flows for names in self.trials.of(flow).values())
+        pairs = (self._sent(levels, levels) for names in tried for levels in names)
+        same = (pair for pair in pairs if pair is not None and pair[0].arrived == pair[1].arrived)
+        return next(same, None)
 
     def collision(self) -> tuple[Sent, Sent] | None:
         """Two names that become one; of two brokers perhaps the same name."""
-        same: tuple[Sent, Sent] | None = None
+        same = self._kept() if self._keeps else None
+        if same is not None:
+            return None if self.same_source else same
         for first, second in self._pairs():
             pair = self._sent(first, second)
             if pair is None or pair[0].arrived != pair[1].arrived:
@@ -77,6 +94,19 @@ class Meeting:
                 same = same or pair
         return same
 
+    @property
+    def _keeps(self) -> bool:
+        """Whether both leave names as they are: then no two different ones become one."""
+        return all(
+            flow.keeps and flow.target.renderer.escape is not Escape.REPLACE
+            for flow in (self.one, self.other)
+        )
+
+    def _kept(self) -> tuple[Sent, Sent] | None:
+        excludes = [*self.one.site.excludes, *self.other.site.excludes]
+        levels = example([[self.one.pattern], [self.other.pattern]], excludes)
+        return None if levels is None else self._sent(levels, levels)
+
     def _pairs(self) -> Iterator[tuple[Names, Names]]:
         """A name of each that may become one, different ones first."""
         yield from self._close()
@@ -84,13 +114,20 @@ class Meeting:
             yield from self._by_trial()
 
     def _by_trial(self) -> Iterator[tuple[Names, Names]]:
-        known: dict[Names, list[Names]] = {}
-        for levels in trial_names(self.one):
-            if (found := sent(self.one, levels)) is not None:
-                known.setdefault(found.arrived, []).append(levels)
-        for levels in trial_names(self.other):
-            if (found := sent(self.other, levels)) is not None:
-                yield from ((first, levels) for first in known.get(found.arrived, ()))
+        known, others = self.trials.of(self.one), self.trials.of(self.other)
+        pairs = (
+            pair
+            for arrived, seconds in others.items()
+            for pair in product(known.get(arrived, ()), seconds)
+        )
+        same: tuple[Names, Names] | None = None
+        for pair in pairs:
+            if pair[0] == pair[1]:
+                same = same or pair  # the first of them tells as much as all
+            else:
+                yield pair
+        if same is not None:
+            yield same
 
     def _close(self) -> Iterator[tuple[Names, Names]]:
         """Pairs that equations between levels give."""
@@ -99,7 +136,8 @@ class Meeting:
             rights = restricted(self.other, made)
             for left in restricted(self.one, made):
                 first = example([[left]], ones)
-                if first is None:
+                known = sent(self.one, first)
+                if first is None or known is None or exactly(known.arrived) != made:
                     continue
                 for right in rights:
                     second = example([[right]], [*others, exactly(first)])
@@ -111,8 +149,8 @@ class Meeting:
     def _made(self) -> Iterator[Pattern]:
         """Names that one makes and the other may make, then such that both may."""
         tried: dict[Pattern, None] = {}
-        for flow, found in ((self.one, self.near), (self.other, self.far)):
-            for _, levels in found:
+        for flow, names in ((self.one, self._near_names()), (self.other, self._far_names())):
+            for levels in names:
                 made = sent(flow, levels)
                 if made is not None and exactly(made.arrived) not in tried:
                     tried[exactly(made.arrived)] = None
@@ -128,10 +166,10 @@ class Meeting:
         left, right = sent(self.one, first), sent(self.other, second)
         return None if left is None or right is None else (left, right)
 
+    def _near_names(self) -> Iterator[Names]:
+        found = (example([[pattern]], self.one.site.excludes) for pattern in self.near)
+        return (levels for levels in found if levels is not None)
 
-def _towards(flow: Flow, other: Flow) -> tuple[tuple[Pattern, Names], ...]:
-    found = (
-        (pattern, example([[pattern]], flow.site.excludes))
-        for pattern in restricted(flow, other.image)
-    )
-    return tuple((pattern, levels) for pattern, levels in found if levels is not None)
+    def _far_names(self) -> Iterator[Names]:
+        found = (example([[pattern]], self.other.site.excludes) for pattern in self.far)
+        return (levels for levels in found if levels is not None)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gateway.errors import LimitError
-from gateway.model.pattern import Pattern
+from gateway.proofs import effort
 from gateway.proofs.across import across
-from gateway.proofs.allowed import all_allowed, within
+from gateway.proofs.allowed import within
 from gateway.proofs.cycles import cycles
+from gateway.proofs.effort import TOO_LONG, ask, bounded
 from gateway.proofs.facts import EndpointFacts, Finding
 from gateway.proofs.firsts import firsts
 from gateway.proofs.forms import Flow, Site
+from gateway.proofs.growth import Edges
 from gateway.proofs.injective import injective
 from gateway.proofs.inverse import prove_inverse
 from gateway.proofs.reach import reach, unused
-from gateway.proofs.sample import never_sent
+from gateway.proofs.sample import never_sent, sample
 from gateway.proofs.sizes import sizes
 from gateway.proofs.survey import survey, whole_of
 from gateway.routing.route import Route
@@ -31,58 +33,76 @@ def prove(routes: Sequence[Route], endpoints: Mapping[str, EndpointFacts]) -> li
     Routes that name each other as their `inverse` are held to it.
 
     Raises:
-        KeyError: an endpoint is not in `endpoints`; SubjectError: `allow` has an illegal pattern.
+        KeyError: an endpoint is not in `endpoints`.
     """
     sites, flows = survey(routes, {name: facts.broker for name, facts in endpoints.items()})
-    allowed = {name: all_allowed(facts) for name, facts in endpoints.items()}
     found: list[Finding] = []
+    with bounded():
+        dead = _dead(sites, found)
+    with bounded(effort.AMPLE):
+        live = _live([flow for flow in flows if flow.site not in dead], found)
+    for proof in (across, cycles):
+        with bounded():
+            found += proof(live)
+    with bounded():
+        found += _inverses(routes)
+    return _ordered(found, routes)
+
+
+def _dead(sites: Sequence[Site], found: list[Finding]) -> set[Site]:
+    """Routes that take no name; what is wrong with any goes to `found`."""
     dead: set[Site] = set()
     for site in sites:
         about = list(reach(site))
         found += [*about, *unused(site)]
         if any(finding.rule == "unreachable" for finding in about):
             dead.add(site)
+    return dead
+
+
+def _live(flows: Sequence[Flow], found: list[Finding]) -> list[Flow]:
+    """The parts of `flows` that names go through; what is wrong with one alone goes to `found`."""
     live: list[Flow] = []
+    edges: Edges = {}
     for flow in flows:
-        if flow.site not in dead:
-            for part in _within(flow, allowed[flow.target.endpoint], found):
-                about = list(_single(part))
-                found += about
-                if not any(finding.rule == "never-sent" for finding in about):
-                    live.append(part)
-    found += across(live)
-    found += cycles(live)
-    found += _inverses(routes)
-    return _ordered(found, routes)
+        ask()
+        for part in _within(flow, found):
+            about = list(_single(part, edges))
+            found += about
+            if not any(finding.rule == "never-sent" for finding in about):
+                live.append(part)
+    return live
 
 
-def _within(flow: Flow, allowed: Sequence[Pattern], found: list[Finding]) -> list[Flow]:
+def _within(flow: Flow, found: list[Finding]) -> list[Flow]:
     """The allowed part of `flow`; what is not allowed goes to `found`."""
     try:
-        parts, outside = within(flow, allowed)
-    except LimitError as error:
-        found.append(_given_up(flow, error))
+        parts, outside = within(flow)
+    except LimitError:
+        found.append(_given_up(flow))
         return [flow]
     found += [] if outside is None else [outside]
     return parts
 
 
-def _single(flow: Flow) -> Iterator[Finding]:
+def _single(flow: Flow, edges: Edges) -> Iterator[Finding]:
     """The proofs that look at one target alone."""
     try:
-        if (finding := never_sent(flow)) is not None:
+        plain = sample(flow)
+        if plain is None and (finding := never_sent(flow)) is not None:
             yield finding
             return
         if (finding := injective(whole_of(flow))) is not None:
             yield finding
-        yield from sizes(flow)
+        if plain is not None:
+            yield from sizes(flow, plain, edges)
         yield from firsts(flow)
-    except LimitError as error:
-        yield _given_up(flow, error)
+    except LimitError:
+        yield _given_up(flow)
 
 
-def _given_up(flow: Flow, error: LimitError) -> Finding:
-    text = f"the proofs were given up: {error}"
+def _given_up(flow: Flow) -> Finding:
+    text = f"what becomes of names at {flow.target.endpoint!r} is open: {TOO_LONG}"
     hint = "use fewer rest wildcards in the pattern"
     return flow.site.finding("unproven", "warning", text, hint, target=flow.place)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gateway.dialects.base import parse_pattern
 from gateway.errors import LimitError
+from gateway.proofs.effort import TOO_LONG, ask
 from gateway.proofs.facts import Finding
 from gateway.proofs.forms import Site
 from gateway.proofs.survey import fixed_depth
@@ -15,14 +16,15 @@ from gateway.proofs.words import example
 
 def reach(site: Site) -> Iterator[Finding]:
     """A route without names, excludes without effect, and what the broker sends in vain."""
+    ask()
     try:
         if example([site.patterns], site.excludes) is None:
             yield _unreachable(site)
             return
         yield from _idle(site)
         yield from _widened(site)
-    except LimitError as error:
-        text = f"whether {site.route.source.text!r} takes any name is open: {error}"
+    except LimitError:
+        text = f"what {site.route.source.text!r} takes is open: {TOO_LONG}"
         yield site.finding("unproven", "warning", text, "use fewer rest wildcards in the pattern")
 
 
@@ -58,6 +60,10 @@ def _widened(site: Site) -> Iterator[Finding]:
     if surplus is None:
         surplus = example([site.patterns, site.excludes]) if site.excludes else None
         cause = "excludes it"
+        if surplus is not None:
+            taken = surplus
+            by = next(each for each in site.route.excludes if each.selects(taken))
+            cause = f"excludes {by.text!r}"
     name = None if surplus is None else spelled(surplus, site.route.dialect)
     if name is None:
         return

@@ -8,6 +8,7 @@ from enum import Enum
 
 from gateway.errors import LimitError
 from gateway.model.pattern import Pattern
+from gateway.proofs.effort import TOO_LONG
 from gateway.proofs.facts import Finding, Severity
 from gateway.proofs.forms import Flow
 from gateway.proofs.solve import restricted, restricted_exactly
@@ -20,6 +21,7 @@ HINT = (
     "exclude from one of these routes what the others send, "
     "or send it under a prefix that no route takes"
 )
+BOTH = "; what a route in both directions excludes, its way back leaves alone too"
 
 
 class Ending(Enum):
@@ -80,8 +82,8 @@ def judged(ring: Ring, names: Sequence[Some]) -> Finding | None:
         for flow in reversed(ring):
             again = hop_back(flow, again)
         starts = [some.name() for some in (*again, *names)]
-    except LimitError as error:
-        return unproven(ring, f"it is open whether names travel in a round ({error})")
+    except LimitError:
+        return unproven(ring, f"it is open whether names travel in a round: {TOO_LONG}")
     runs = [_run(ring, levels) for levels in starts if levels is not None]
     if not runs:
         return None
@@ -124,7 +126,9 @@ def _finding(ring: Ring, run: _Run) -> Finding:
         severity = "warning"
         text += ", as far as the selectors let it"
     names = (shown[0].name, *(hop.made for hop in shown))
-    return ring[0].site.finding("cycle", severity, text, HINT, names, target=ring[0].place)
+    hint = HINT + (BOTH if any(flow.site.route.inverse for flow in ring) else "")
+    ends = (ring[0].site.route.endpoint, *(flow.target.endpoint for flow in ring))
+    return ring[0].site.finding("cycle", severity, text, hint, names, ends, target=ring[0].place)
 
 
 def unproven(ring: Ring, reason: str) -> Finding:

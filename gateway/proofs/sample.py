@@ -28,42 +28,25 @@ def dealt(places: tuple[int, ...], levels: tuple[str, ...]) -> Bound:
     return {at: tuple(map(Literal, texts)) for at, texts in groups.items()}
 
 
-def sample(flow: Flow) -> tuple[str, ...] | None:
-    """A short and plain name that the target takes, else one that it refuses."""
-    first: tuple[str, ...] | None = None
-    for levels in _variety(flow):
-        first = first or levels
-        if isinstance(attempt(flow.site.route, flow.target, levels), Sent):
-            return levels
-    return first
+def sample(flow: Flow) -> Sent | None:
+    """A short and plain name that the target takes, None when it refuses all that are tried."""
+    found = (attempt(flow.site.route, flow.target, levels) for levels in _variety(flow))
+    return next((each for each in found if isinstance(each, Sent)), None)
 
 
 def never_sent(flow: Flow) -> Finding | None:
-    """That the target refuses all names.
+    """That the target refuses all names, of a flow without a `sample`.
 
     Short and plain ones are tried, longer ones, and such that functions find what they ask for;
     what refuses all of them lies in the fixed part. A name outside of `allow` tells nothing.
     """
-    refused: Refused | None = None
-    for levels in _variety(flow):
-        found = attempt(flow.site.route, flow.target, levels)
-        if isinstance(found, Sent):
-            return None
-        if found is not None:
-            if found.error.rule in OPEN:
-                return None
-            refused = refused or found
-    if refused is None:
+    found = [attempt(flow.site.route, flow.target, levels) for levels in _variety(flow)]
+    refused = [each for each in found if isinstance(each, Refused)]
+    if not refused or any(each.error.rule in OPEN for each in refused):
         return None
-    text = f"no name can be sent to {flow.target.endpoint!r}: {refused.name!r} is refused"
-    return flow.site.finding(
-        "never-sent",
-        "error",
-        f"{text} ({refused.error})",
-        HINT,
-        (refused.name,),
-        target=flow.place,
-    )
+    name, error = refused[0].name, refused[0].error
+    text = f"no name can be sent to {flow.target.endpoint!r}: {name!r} is refused ({error})"
+    return flow.site.finding("never-sent", "error", text, HINT, (name,), target=flow.place)
 
 
 def _variety(flow: Flow) -> Iterator[tuple[str, ...]]:

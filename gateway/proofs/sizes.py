@@ -15,9 +15,8 @@ from gateway.errors import LimitError
 from gateway.model.limits import Limit, Unit
 from gateway.proofs.facts import Finding
 from gateway.proofs.forms import Flow
-from gateway.proofs.growth import Growth
-from gateway.proofs.sample import sample
-from gateway.proofs.witness import Refused, Sent, attempt
+from gateway.proofs.growth import Edges, Growth
+from gateway.proofs.witness import Refused, Sent
 
 PASTED = 1_000  # characters; nobody pastes longer names
 WIDE = "漢"  # one character, three bytes
@@ -35,32 +34,22 @@ class _Edge:
     limit: Limit
 
 
-def sizes(flow: Flow) -> Iterator[Finding]:
+def sizes(flow: Flow, plain: Sent, edges: Edges) -> Iterator[Finding]:
     """A finding for a target that some legal names of the source are too long or deep for.
 
-    Raises:
-        LimitError: the search for a first name became too long.
+    `plain` is a name that the target takes; `edges` is kept from flow to flow.
     """
     dialect = flow.target.renderer.dialect
-    levels = sample(flow) if dialect.limits else None
-    if levels is None or not isinstance(attempt(flow.site.route, flow.target, levels), Sent):
-        return
     for filler in _fillers(flow):
-        edges = [_edge(flow, levels, limit, filler) for limit in dialect.limits]
         found: dict[str, _Edge] = {}
-        for edge in edges:
-            if edge is not None:
-                found.setdefault(edge.error.rule, edge)
+        for limit in dialect.limits:
+            growth = Growth(flow, plain, filler, _cap(flow, limit.unit), limit)
+            edge = growth.edge(edges)
+            if edge is not None and isinstance(edge[1].error, LimitError):
+                found.setdefault(edge[1].error.rule, _Edge(*edge, edge[1].error, filler, limit))
         if found:
             yield _finding(flow, list(found.values()))
             return
-
-
-def _edge(flow: Flow, levels: tuple[str, ...], limit: Limit, filler: str) -> _Edge | None:
-    edge = Growth(flow, levels, filler, _cap(flow, limit.unit), limit).edge()
-    if edge is None or not isinstance(edge[1].error, LimitError):
-        return None
-    return _Edge(*edge, edge[1].error, filler, limit)
 
 
 def _fillers(flow: Flow) -> Sequence[str]:

@@ -16,8 +16,10 @@ from typing import TypeAlias
 from gateway.model.chain import ANY_ONE, admits
 from gateway.model.matching import glob_matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
-from gateway.proofs.forms import Cut, Flow, Made, Part, Seq, Var, spread
+from gateway.proofs.effort import spend
+from gateway.proofs.forms import Cut, Flow, Made, Part, Seq, Var, parts_of, spread
 
+MOST_PARTS = 200  # of both sides together; an equation of more is not solved
 MOST_WAYS = 16  # so many are told apart; when there are more, the whole pattern is one of them
 
 Bound: TypeAlias = Mapping[int, tuple[Level, ...]]  # an unknown, and what is left for it
@@ -35,7 +37,7 @@ def restricted_exactly(flow: Flow, goal: Pattern) -> list[Pattern] | None:
 
     Levels that no wildcard sees anywhere (`Shy.anywhere`) are inboxes, to which nothing is sent.
     """
-    wild = isinstance(goal.levels[0], AnyOne | AnyMany) and goal.shy.first
+    wild = bool(goal.shy.first) and isinstance(next(iter(goal.levels), None), AnyOne | AnyMany)
     fixed = bool(flow.made) and _is_fixed(flow.made[0])
     if (wild and not fixed) or any(isinstance(x, Glob) for x in goal.levels):
         return None
@@ -52,6 +54,9 @@ def restricted_exactly(flow: Flow, goal: Pattern) -> list[Pattern] | None:
 
 
 def _solved(flow: Flow, goal: Pattern) -> tuple[list[Pattern], bool]:
+    parts = sum(len(parts_of(level)) for level in flow.made)
+    if parts + len(goal.levels) > MOST_PARTS:
+        return [], False
     ways = _Equation(flow.pattern, flow.made, goal.levels).ways(0, 0, {})
     found = [with_bound(flow.pattern, bound) for bound in islice(ways, MOST_WAYS)]
     return list(dict.fromkeys(found)), next(ways, None) is None
@@ -84,6 +89,7 @@ class _Equation:
 
     def ways(self, left: int, right: int, bound: Bound) -> Iterator[Bound]:
         """All that the unknowns can be, when the sides meet from `left` and `right` on."""
+        spend(1)
         if left == len(self.made):
             if all(level == AnyMany(0) for level in self.goal[right:]):
                 yield bound

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
+from typing import TypeAlias
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal
 from gateway.proofs.forms import Flow, cuts_of
+from gateway.proofs.witness import sent
 
 MOST = 400
+Names: TypeAlias = tuple[str, ...]
 PLAIN = ("x", "y", "X", "xx", "")
 
 
@@ -18,6 +21,23 @@ def trial_names(flow: Flow, most: int = MOST) -> Iterator[tuple[str, ...]]:
     groups = (_group(level, texts) for level in flow.pattern.levels)
     names = (sum(each, ()) for each in islice(product(*groups), most))
     return (name for name in names if name)
+
+
+class Trials:
+    """What trial names become, by flow. Mutable: a flow is tried once and remembered."""
+
+    def __init__(self) -> None:
+        self._known: dict[Flow, dict[Names, list[Names]]] = {}
+
+    def of(self, flow: Flow) -> Mapping[Names, Sequence[Names]]:
+        """The names by what they become."""
+        if flow not in self._known:
+            found: dict[Names, list[Names]] = {}
+            for levels in trial_names(flow):
+                if (made := sent(flow, levels)) is not None:
+                    found.setdefault(made.arrived, []).append(levels)
+            self._known[flow] = found
+        return self._known[flow]
 
 
 def _texts(flow: Flow) -> Sequence[str]:
@@ -37,7 +57,8 @@ def _texts(flow: Flow) -> Sequence[str]:
         for times in (1, 2)
     ]
     special = [text for word in words if word for text in (f"x{word}x", f"x{word}y", f"{word}x")]
-    return tuple(dict.fromkeys((*PLAIN, *starts, *special)))
+    fixed = [level.text for level in flow.pattern.levels if isinstance(level, Literal)]
+    return tuple(dict.fromkeys((*PLAIN, *starts, *special, *fixed)))
 
 
 def _group(level: Level, texts: Sequence[str]) -> list[tuple[str, ...]]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.subject import Subject
+from gateway.proofs.effort import ATTEMPT, spend
 from gateway.proofs.forms import Flow
 from gateway.proofs.words import example
 from gateway.routing.captures import SourcePattern
@@ -43,6 +44,7 @@ def spelled(levels: tuple[str, ...], dialect: Dialect) -> str | None:
 
 def attempt(route: Route, target: Target, levels: tuple[str, ...]) -> Sent | Refused | None:
     """What the route makes of a name for one target; None when it does not take it."""
+    spend(ATTEMPT + len(levels) // 2)
     if not route.takes(levels) or (name := spelled(levels, route.dialect)) is None:
         return None
     captures = route.source.capture(levels)

@@ -7,16 +7,23 @@ template, not excluded), where `gateway.model.language` compares two unions.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import combinations, product
 from typing import TypeAlias
 
 from gateway.errors import LimitError
-from gateway.model.alphabet import Universe, letters
+from gateway.model.aligned import aligned
+from gateway.model.alphabet import EVERYTHING, PLAIN, Universe, letters
 from gateway.model.chain import Chain, chain_of
-from gateway.model.pattern import AnyOne, Glob, Literal, Pattern
+from gateway.model.matching import matches
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
+from gateway.proofs.effort import spend
 
 MAX_STEPS = 100_000  # about 0.3 s
+PAIR, FEW = 2, 4
+LEVELS = 16  # are compared in a step
+MAX_TEXTS = 2_000  # that are looked at for the kinds of a level; under 0.1 s
 NAMES = Universe(empty_subject=False)  # no system has a name of one empty level
 
 _Places: TypeAlias = frozenset[tuple[int, int]]  # a chain of a union, and the state in it
@@ -33,16 +40,68 @@ def exactly(levels: Iterable[str]) -> Pattern:
 def example(
     every: Sequence[Sequence[Pattern]], none: Sequence[Pattern] = ()
 ) -> tuple[str, ...] | None:
-    """A subject of the fewest levels that each union of `every` matches and `none` does not.
+    """A subject of few levels that each union of `every` matches and `none` does not.
 
     Raises:
         LimitError: the search became too long to be sure.
     """
+    found = _at_once(every, none)
+    if found is not None or _apart(every):
+        return found
+    return _searched(every, none)
+
+
+def _apart(every: Sequence[Sequence[Pattern]]) -> bool:
+    """Whether two of the unions are one pattern each, and have no subject in common."""
+    alone = [union[0] for union in every if len(union) == 1]
+    return any(aligned(*pair, EVERYTHING) is False for pair in combinations(alone, 2))
+
+
+def _at_once(every: Sequence[Sequence[Pattern]], none: Sequence[Pattern]) -> tuple[str, ...] | None:
+    """A subject that is plain to see, when it meets all conditions."""
+    unions = [*every, none]
+    spend(sum(len(pattern.levels) for union in unions for pattern in union) // LEVELS)
+    for levels in _candidates(every):
+        if all(
+            any(matches(one, levels) for one in union) is (union is not none) for union in unions
+        ):
+            return levels
+    return None
+
+
+def _candidates(every: Sequence[Sequence[Pattern]]) -> Iterator[tuple[str, ...]]:
+    """The plainest subjects of the patterns, then of two that have room for each other."""
+    plain = [list(filter(None, map(_plainest, union))) for union in every]
+    yield from sorted((levels for union in plain for levels in union), key=len)
+    if len(plain) == PAIR:
+        for one, other in product(*(union[:FEW] for union in plain)):
+            yield from (one + other, other + one)
+
+
+def _plainest(pattern: Pattern) -> tuple[str, ...] | None:
+    """A subject of the fewest levels that `pattern` matches, if its wildcards are not shy of it."""
+    found: list[str] = []
+    for level in pattern.levels:
+        match level:
+            case Literal(text):
+                found.append(text)
+            case AnyOne():
+                found.append(PLAIN[0])
+            case AnyMany(minimum):
+                found += [PLAIN[0]] * minimum
+            case Glob(parts, minimum):
+                found.append(parts[0] + PLAIN[0] * minimum + "".join(parts[1:]))
+    return None if found == [""] else tuple(found) or (PLAIN[0],)
+
+
+def _searched(
+    every: Sequence[Sequence[Pattern]], none: Sequence[Pattern]
+) -> tuple[str, ...] | None:
     unions = [*([chained(one) for one in union] for union in every), list(map(chained, none))]
     start: _State = tuple(frozenset((at, 0) for at in range(len(union))) for union in unions)
     seen = {start}
     queue: deque[tuple[_State, tuple[str, ...]]] = deque([(start, ())])
-    steps = 0
+    steps = counted = 0
     while queue:
         state, word = queue.popleft()
         for level in _letters(unions, state, first=not word):
@@ -55,6 +114,8 @@ def example(
             if after not in seen:
                 seen.add(after)
                 queue.append((after, (*word, level)))
+        spend(steps - counted)
+        counted = steps
         if steps > MAX_STEPS:
             text = " & ".join(str(len(union)) for union in unions)
             raise LimitError("proofs", text, "steps", "steps", steps, MAX_STEPS)
@@ -104,12 +165,20 @@ def _letters(unions: Sequence[Sequence[Chain]], state: _State, *, first: bool) -
     for union, places in zip(unions, state, strict=True):
         for number, place in sorted(places):
             _collect(union[number], place, exact, globs, first=first)
-    return _alphabet(tuple(exact), tuple(globs))
+    found = _alphabet(tuple(exact), tuple(globs))
+    if isinstance(found, LimitError):
+        raise found.with_traceback(None)
+    return found
 
 
 @lru_cache(maxsize=4_096)
-def _alphabet(exact: tuple[str, ...], globs: tuple[Glob, ...]) -> tuple[str, ...]:
-    return letters(exact, globs, NAMES)
+def _alphabet(exact: tuple[str, ...], globs: tuple[Glob, ...]) -> tuple[str, ...] | LimitError:
+    """The kinds of level, or that there are too many, which takes as long to find out."""
+    spend(min(4 ** len(globs), MAX_TEXTS) * len(globs))  # kinds may double with each glob
+    try:
+        return letters(exact, globs, NAMES, MAX_TEXTS)
+    except LimitError as error:
+        return error
 
 
 def _only_text(chain: Chain, place: int) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gateway.dialects.base import Dialect
 from gateway.dialects.registry import DIALECTS, find_dialect
@@ -59,13 +60,17 @@ def findings(
     quiet: frozenset[str] = QUIET,
 ) -> list[Finding]:
     """What the proofs say, without the rules of `quiet`."""
-    endpoints = {
-        name: EndpointFacts(facts.broker, facts.dialect, tuple(allow))
-        if any(name == target.endpoint for each in routes for target in each.targets)
-        else facts
-        for name, facts in ENDPOINTS.items()
-    }
-    return [found for found in prove(routes, endpoints) if found.rule not in quiet]
+    limited = [allowing(each, allow) for each in routes] if allow else routes
+    return [found for found in prove(limited, ENDPOINTS) if found.rule not in quiet]
+
+
+def allowing(one: Route, allow: Sequence[str]) -> Route:
+    """The route, its targets with what their endpoints allow."""
+    targets = tuple(
+        replace(target, allow=tuple(parse_source(text, target.renderer.dialect) for text in allow))
+        for target in one.targets
+    )
+    return replace(one, targets=targets)
 
 
 def rules(*routes: Route, allow: Sequence[str] = ()) -> list[str]:

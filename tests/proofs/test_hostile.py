@@ -15,7 +15,7 @@ from gateway.model.subject import Subject
 from gateway.proofs.witness import spelled
 from gateway.routing.route import Route
 from gateway.translate.names import Escape, Length
-from tests.proofs.routes import route
+from tests.proofs.routes import allowing, route
 
 SYSTEMS = tuple(DIALECTS)
 HOSTILE = (
@@ -114,3 +114,48 @@ def test_every_hostile_level_is_carried_or_refused(source: str, target: str) -> 
     carried = [made_by(one, ("in", level, "x")) for level in HOSTILE]
 
     assert sum(made is not None for made in carried) > len(HOSTILE) // 2
+
+
+def limited(source: str, target: str, mode: tuple[Escape, Length]) -> Route:
+    """A route whose template leaves the first level to publishers, and what its target allows."""
+    here, there = DIALECTS[source], DIALECTS[target]
+    pattern = here.leading + here.separator.join(["in", "{x}", "{r...}"])
+    template = there.leading + there.separator.join(["{x}", "{r...}"])
+    one = route(source, pattern, (target, template), escape=mode[0], length=mode[1])
+    rest = {"smartsockets": "...", "yami4": "*", "mqtt": "#", "ibm": "#"}.get(target, ">")
+    return allowing(one, [there.leading + there.separator.join(["out", rest])])
+
+
+LIMITED = {
+    (source, target, mode): limited(source, target, mode)
+    for source, target in product(SYSTEMS, SYSTEMS)
+    for mode in MODES
+}
+
+
+@given(
+    st.sampled_from(SYSTEMS),
+    st.sampled_from(SYSTEMS),
+    st.sampled_from(MODES),
+    LEVELS | st.just("out"),
+    st.lists(LEVELS, max_size=3),
+)
+def test_no_hostile_name_leaves_what_is_allowed(
+    source: str, target: str, mode: tuple[Escape, Length], first: str, rest: list[str]
+) -> None:
+    dialect = DIALECTS[target]
+    made = made_by(LIMITED[source, target, mode], ("in", first, *rest))
+    if made is None:
+        return
+    check_name(made, dialect)
+
+    assert made.removeprefix(dialect.leading).split(dialect.separator)[0] == "out"
+
+
+@pytest.mark.parametrize("target", SYSTEMS)
+@pytest.mark.parametrize("source", SYSTEMS)
+def test_what_is_allowed_is_sent_and_what_is_not_is_refused(source: str, target: str) -> None:
+    one = LIMITED[source, target, MODES[0]]
+
+    assert made_by(one, ("in", "out", "x")) is not None
+    assert [made_by(one, ("in", level, "x")) for level in HOSTILE] == [None] * len(HOSTILE)

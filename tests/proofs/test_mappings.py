@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import DIALECTS
-from gateway.errors import SubjectError
 from gateway.proofs import EndpointFacts, Finding, prove, prove_inverse
+from gateway.proofs.witness import Refused, attempt
 from gateway.routing.captures import parse_source
 from gateway.routing.route import Route
 from gateway.routing.selector import parse_selector
@@ -177,6 +178,13 @@ PAIRS = [
         ["not-injective", "collision"],
         ("a/a", "a/A"),
         id="behind-a-function",
+    ),
+    pytest.param(
+        route("mqtt", "{r...}", ("ems", "{r...}")),
+        route("mqtt", "a/a/{r...}", ("ems", "{r...}.{r...}.{r...}"), name="s"),
+        ["delivered-twice"],
+        ("a/a/a", "a.a.a"),
+        id="a-capture-that-stands-there-often",
     ),
 ]
 
@@ -535,12 +543,16 @@ def test_a_fixed_first_level_leaves_nothing_to_publishers() -> None:
 
 
 ALLOWED = [
-    pytest.param("E.{x}", ("E",), None, id="a-prefix"),
+    pytest.param("E.{x}", ("E.>",), None, id="a-prefix"),
     pytest.param("E.{x}", ("F.>", "E.*"), None, id="a-pattern"),
-    pytest.param("{x}.E", ("E.>", "x"), ("a/y", "y.E"), id="publishers-choose"),
-    pytest.param("E{x}.b", ("E",), ("a/x", "Ex.b"), id="a-prefix-is-of-levels"),
+    pytest.param("{x}.E", ("E.>", "x.>"), ("a/y", "y.E"), id="publishers-choose"),
+    pytest.param("E{x}.b", ("E.>",), ("a/x", "Ex.b"), id="a-prefix-is-of-levels"),
     pytest.param("E.{x}.{x}", ("E.*",), ("a/x", "E.x.x"), id="too-deep"),
 ]
+
+
+INBOXES = [("fleet/{x}/{r...}", "fleet/>"), ("fleet/{x}", "fleet/*"), ("fleet/{x}", ">"),
+           ("f{x}/{r...}", ">"), ("x{x}/y/{x}/{r...}", "x*/y/>")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("template", "allow", "example"), ALLOWED)
@@ -553,13 +565,20 @@ def test_names_stay_within_what_is_allowed(
     assert not found or found[0].example == example
 
 
-def test_the_targets_own_allow_is_proven_too() -> None:
-    one = route("mqtt", "a/{x}/{y}", ("ems", "{x}.{y}"))
-    limited = replace(one.targets[0], allow=(parse_source("E.>", DIALECTS["ems"]),))
-    found = findings(replace(one, targets=(limited,)))
+@pytest.mark.parametrize(("template", "allow"), INBOXES)
+def test_what_every_target_refuses_cannot_leave_what_is_allowed(template: str, allow: str) -> None:
+    found = rules(route("mqtt", "a/{x}/{r...}", ("smf", template)), allow=[allow])
 
-    assert [each.rule for each in found] == ["outside-allow"]
-    assert found[0].example == ("a/x/x", "x.x")
+    assert not {"outside-allow", "unproven"} & set(found)
+
+
+@pytest.mark.parametrize("name", ["a/%2523P2P/x", "a/x/%2523P2P"])
+def test_and_it_is_refused(name: str) -> None:
+    one = route("mqtt", "a/{x}/{r...}", ("smf", "fleet/{x}/{r...}"))
+    found = attempt(one, one.targets[0], parse_subject(name, one.dialect).levels)
+
+    assert isinstance(found, Refused)
+    assert found.error.rule == "inbox"
 
 
 def test_what_is_not_allowed_counts_in_no_other_proof() -> None:
@@ -571,11 +590,6 @@ def test_what_is_not_allowed_counts_in_no_other_proof() -> None:
     routes[0] = replace(routes[0], targets=(limited,))
 
     assert rules(*routes) == ["outside-allow"]
-
-
-def test_an_illegal_allow_is_for_the_caller() -> None:
-    with pytest.raises(SubjectError):
-        findings(route("mqtt", "a/{x}", ("ems", "E.{x}")), allow=("E..x",))
 
 
 def test_captures_of_other_tags_are_taken_as_given() -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from gateway.model.alphabet import EVERYTHING
 from gateway.model.language import overlaps
-from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, Shy
 from gateway.proofs.ambiguity import divided_twice
 from gateway.proofs.forms import Part, Var, spread
 from gateway.proofs.index import overlapping
-from gateway.proofs.solve import restricted
+from gateway.proofs.solve import restricted, restricted_exactly
 from gateway.proofs.survey import survey
 from gateway.proofs.witness import sent
 from gateway.proofs.words import exactly, example
@@ -104,6 +104,14 @@ def test_names_are_found_for_what_was_made(
         there = sent(flow, levels)
         assert there is not None
         assert there.arrived == made
+
+
+def test_no_name_becomes_one_without_levels() -> None:
+    brokers = {name: facts.broker for name, facts in ENDPOINTS.items()}
+    _, (flow,) = survey([route("mqtt", "a/{x}", ("ems", "A.{x}"))], brokers)
+
+    assert restricted(flow, Pattern((), Shy(first=("$",)))) == []
+    assert restricted_exactly(flow, Pattern((), Shy(first=("$",)))) == []
 
 
 def test_a_name_is_spread_over_the_levels_of_its_pattern() -> None:

@@ -1,0 +1,112 @@
+"""Many routes at once are judged as one by one and two by two, and the searching has an end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.proof_sets import SETS, endpoint_facts
+from gateway.errors import LimitError
+from gateway.proofs import Finding, effort, prove
+from gateway.routing.route import Route
+from tests.proofs.routes import ENDPOINTS, route
+
+FACTS = {**ENDPOINTS, **endpoint_facts()}
+MANY = 14
+ALONE = {
+    "past-limit", "first-place", "not-injective", "possible-loss", "capture-unused", "widened",
+    "outside-allow", "never-sent", "unreachable", "idle-exclude",
+}  # fmt: skip
+CLEAN = {"single_wildcards", "chained", "meshed"}  # sets whose routes are right, each alone
+PAIRED = {"delivered-twice", "copies", "collision", "merged"}
+
+
+def of(rules: set[str], routes: Sequence[Route]) -> list[Finding]:
+    return [found for found in prove(routes, FACTS) if found.rule in rules]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_found_of_a_route_alone_is_found_among_many(name: str) -> None:
+    routes = SETS[name](MANY)
+    alone = [found for each in routes for found in of(ALONE, [each])]
+
+    assert bool(alone) is (name not in CLEAN)
+    assert of(ALONE, routes) == alone
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_found_of_two_routes_is_found_among_many(name: str) -> None:
+    check_pairs(SETS[name](MANY))
+
+
+ENDS = ("mqtt", "mqtt-2", "ems", "smf")
+PATTERNS = {"mqtt": ("a/{x}", "a/b/{x}", "{x}/#", "#"), "ems": ("a.{x}", "a.b.{x}", "{x}.>", ">"),
+            "smf": ("a/{x}", "a/b*", "{x}/>", ">")}  # fmt: skip
+TEMPLATES = {"mqtt": ("a/{1}", "b/{1}", None), "ems": ("a.{1}", "b.{1}", None),
+             "smf": ("a/{1}", "b/{1}", None)}  # fmt: skip
+
+
+@st.composite
+def mixtures(draw: st.DrawFn) -> list[Route]:
+    """Some routes that are often alike."""
+    routes: list[Route] = []
+    for number in range(draw(st.integers(2, 5))):
+        source, target = draw(st.sampled_from(ENDS)), draw(st.sampled_from(ENDS))
+        system, other = (end.partition("-")[0] for end in (source, target))
+        pattern = draw(st.sampled_from(PATTERNS[system]))
+        template = draw(st.sampled_from(TEMPLATES[other]))
+        exclude = draw(st.sampled_from(([], ["a/b"]))) if system != "ems" else []
+        routes.append(route(source, pattern, (target, template), name=f"r{number}",
+                            exclude=exclude))  # fmt: skip
+    return routes
+
+
+@given(mixtures())
+def test_routes_that_are_alike_are_told_apart_where_it_counts(routes: list[Route]) -> None:
+    check_pairs(routes)
+
+
+def check_pairs(routes: list[Route]) -> None:
+    """Every route with each before it, against all at once."""
+    every = of(PAIRED, routes)
+    slow: dict[str, list[Finding]] = {each.name: [] for each in routes}
+    for one, other in combinations(routes, 2):
+        slow[other.name] += [each for each in of(PAIRED, [one, other]) if each.route == other.name]
+    for name, expected in slow.items():
+        found = [each for each in every if each.route == name]
+        twice = {"delivered-twice"} & {each.rule for each in expected}
+        assert set(found) <= set(expected)
+        assert twice <= {each.rule for each in found}
+        assert twice or {each.rule for each in found} == {each.rule for each in expected}
+
+
+def test_a_question_has_steps_of_its_own_when_all_others_are_used_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(effort, "PURSE", 50)
+    with effort.bounded(own=10):
+        effort.ask()
+        effort.spend(60)
+        with pytest.raises(LimitError):
+            effort.spend(1)
+        effort.ask()
+        effort.spend(10)
+        with pytest.raises(LimitError):
+            effort.spend(1)
+    effort.spend(1_000_000)  # outside nothing is counted
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_what_there_is_no_time_for_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effort, "PURSE", 0)
+    monkeypatch.setattr(effort, "OWN", 1)
+    monkeypatch.setattr(effort, "AMPLE", 1)
+    found = prove(SETS[name](MANY), FACTS)
+
+    open_ones = {each.route for each in found if each.rule in {"unproven", "possible-cycle"}}
+    assert {each.severity for each in found if each.rule == "unproven"} == {"warning"}
+    assert len(open_ones) == MANY
