@@ -6,6 +6,8 @@ never by the text. Texts read `where: what is wrong; what to do`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 SHOWN = 120  # characters of the user's text that an error repeats
 
 
@@ -72,6 +74,15 @@ class ReconcileError(GatewayError):
     """The reconciliation cannot run as asked."""
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A name that shows what a finding says, as the system of the endpoint spells it."""
+
+    name: str
+    endpoint: str
+    system: str
+
+
 class ConfigError(GatewayError):
     """A configuration file is wrong at a known place; `line` and `column` count from 1."""
 
@@ -84,6 +95,7 @@ class ConfigError(GatewayError):
         reason: str,
         hint: str = "",
         severity: str = "error",
+        examples: tuple[Example, ...] = (),
     ) -> None:
         tail = f"; {hint}" if hint else ""
         mark = "" if severity == "error" else f"{severity}: "
@@ -91,6 +103,7 @@ class ConfigError(GatewayError):
         self.path, self.line, self.column = path, line, column
         self.rule, self.reason, self.hint = rule, reason, hint
         self.severity = severity  # error, warning or note
+        self.examples = examples
 
 
 class ConfigErrors(GatewayError):  # noqa: N818  # many, where the other is one

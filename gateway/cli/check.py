@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from gateway.cli.parsers import Commands
@@ -66,17 +67,26 @@ def _as_text(findings: Sequence[ConfigError]) -> None:
 
 
 def _as_json(findings: Sequence[ConfigError]) -> None:
-    fields = ("path", "line", "column", "rule", "severity", "reason", "hint")
-    print(json.dumps([{f: getattr(each, f) for f in fields} for each in findings], indent=2))
+    fields = ("path", "line", "column", "rule", "severity", "hint")
+    shown = [
+        {field: getattr(each, field) for field in fields}
+        | {"message": each.reason, "examples": [asdict(example) for example in each.examples]}
+        for each in findings
+    ]
+    print(json.dumps(shown, indent=2))
 
 
 def _as_github(findings: Sequence[ConfigError]) -> None:
     """Workflow commands, which GitHub shows beside the line."""
     for each in findings:
         text = f"{each.reason}; {each.hint}" if each.hint else each.reason
-        text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-        where = f"file={each.path},line={each.line},col={each.column},title={each.rule}"
-        print(f"::{_GITHUB[each.severity]} {where}::{text}")
+        path = _escaped(each.path).replace(":", "%3A").replace(",", "%2C")
+        where = f"file={path},line={each.line},col={each.column},title={each.rule}"
+        print(f"::{_GITHUB[each.severity]} {where}::{_escaped(text)}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 FORMATS: dict[str, Callable[[Sequence[ConfigError]], None]] = {

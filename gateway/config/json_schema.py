@@ -8,6 +8,8 @@ from dataclasses import Field, is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin
 
+import yaml
+
 from gateway.config.reader import declared, required, type_hints
 from gateway.config.schema import SECTIONS, EndpointRef
 from gateway.endpoints.registry import KINDS
@@ -23,6 +25,7 @@ def json_schema() -> Schema:
     properties: Schema = {"endpoints": _named({"oneOf": [_endpoint(kind) for kind in KINDS]})}
     for section, kind in SECTIONS.items():
         properties[section] = _of(kind)
+    properties["gateway"]["properties"]["name"] |= _name()
     properties["routes"] = _named(properties["routes"])
     properties["tests"] = {"type": "object", "additionalProperties": properties["tests"]}
     properties["include"] = _value(tuple[str, ...], {})
@@ -38,6 +41,15 @@ def json_schema() -> Schema:
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
+    }
+
+
+def _name() -> Schema:
+    """A name as a value, where YAML may have read a number."""
+    text = {"type": "string", "pattern": f"{NAME}|{REFERENCE}"}
+    return {
+        "type": ["string", "number", "boolean"],
+        "anyOf": [text, {"type": ["number", "boolean"], "minimum": 0}],
     }
 
 
@@ -111,7 +123,8 @@ def _words(words: tuple[Any, ...]) -> Schema:
 def _scalar(kind: type, meta: Mapping[str, Any]) -> Schema:
     if meta.get("choices"):
         words = list(meta["choices"])
-        return _words((*words, *(str(word) for word in words if not isinstance(word, str))))
+        figures = [yaml.safe_load(word) for word in words if isinstance(word, str)]
+        return _words((*words, *(each for each in figures if isinstance(each, int | float))))
     if kind is str:
         if meta.get("secret"):
             return _reference()

@@ -34,13 +34,14 @@ from gateway.config.schema import (
     legal_name,
 )
 from gateway.endpoints.registry import KINDS
-from gateway.errors import ArchiveError, ConfigError, ConfigErrors
+from gateway.errors import ArchiveError, ConfigError, ConfigErrors, shown
 from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import Shortened
 
 KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # and the order they are taken in
 DEFAULTS = ("route", "from", "to")
 SUFFIXES = (".yaml", ".yml")
+DEEPEST = 32  # files that include each other
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,16 @@ class Draft:
         self._letters_reader: Reader | None = None
         self.web: WebRef | None = None
         self._environment = environment
+        self._taken: set[Path] = set()
         self._open: list[Path] = []  # the file being read, and those that include it
         self._defaults: dict[str, yaml.MappingNode] = {}  # of the file being read
         self._named: set[str] = set()  # endpoints that are written, right or wrong
 
     def take(self, path: Path) -> None:
-        """Add the content of one file."""
+        """Add the content of one file, unless it was added before."""
+        if (resolved := path.resolve()) in self._taken:
+            return
+        self._taken.add(resolved)
         try:
             root = load_mapping(path)
         except ConfigError as error:
@@ -101,7 +106,7 @@ class Draft:
         reader = Reader(str(path), self._environment)
         reader.findings += key_faults(str(path), root)
         outer, self._defaults = self._defaults, {}
-        self._open.append(path.resolve())
+        self._open.append(resolved)
         sections = sorted(entries(root), key=lambda entry: _rank(entry[0].value))
         for key, node in sections:
             if key.value not in KNOWN:
@@ -155,12 +160,15 @@ class Draft:
     def _take_include(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         """Other files, as if they stood here; paths are relative to this file."""
         for number, name in enumerate(reader.read(node, tuple[str, ...], at) or ()):
-            path = (self._open[-1].parent / name).resolve()
+            path = _resolved(self._open[-1].parent / name)
             if path in self._open:
                 reason = f"{name!r} includes itself, through {len(self._open)} files"
                 reader.report((*at, number), "recursive-include", reason)
-            elif not path.is_file():
-                reader.report((*at, number), "unreadable", f"no file {name!r} to include")
+            elif path is None:
+                reader.report((*at, number), "unreadable", f"no file {shown(name)} to include")
+            elif len(self._open) == DEEPEST:
+                reason = f"files include each other {DEEPEST} deep, {name!r} is one more"
+                reader.report((*at, number), "recursive-include", reason)
             else:
                 self.take(path)
 
@@ -233,6 +241,14 @@ class Draft:
 
     def _take_tests(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         self.tests |= reader.read(node, Mapping[str, TestRef], at) or {}  # type: ignore[type-abstract]  # the reader makes a dict
+
+
+def _resolved(path: Path) -> Path | None:
+    """The file of that name; None where there is none, or can be none."""
+    try:
+        return path.resolve() if path.is_file() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _rank(section: str) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, Example
 
 MAX_BYTES = 16 << 20  # a larger file is a mistake, not a configuration
 MAX_DEPTH = 64
@@ -26,8 +26,16 @@ class Place:
     line: int
     column: int
 
-    def error(self, rule: str, reason: str, hint: str = "", severity: str = "error") -> ConfigError:
-        return ConfigError(self.path, self.line, self.column, rule, reason, hint, severity)
+    def error(  # the parts of one finding
+        self,
+        rule: str,
+        reason: str,
+        hint: str = "",
+        severity: str = "error",
+        examples: tuple[Example, ...] = (),
+    ) -> ConfigError:
+        place = (self.path, self.line, self.column)
+        return ConfigError(*place, rule, reason, hint, severity, examples)
 
 
 def place_of(path: str, node: yaml.Node) -> Place:

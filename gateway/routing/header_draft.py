@@ -7,7 +7,7 @@ other name is a property, and `property.priority` is the property called `priori
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -27,15 +27,19 @@ MICRO = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for a value: a field of the message, or a property."""
+    """A place for a value: a field of the message, or a property.
+
+    `stated` says that the file calls it a property, which makes no other place of it.
+    """
 
     name: str
     header: bool
+    stated: bool = field(default=False, compare=False)
 
 
 def find_slot(text: str) -> Slot:
     if text.startswith(PROPERTY):
-        return Slot(text.removeprefix(PROPERTY), header=False)
+        return Slot(text.removeprefix(PROPERTY), header=False, stated=True)
     return Slot(text, text in HEADERS)
 
 

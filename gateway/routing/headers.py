@@ -87,6 +87,17 @@ class HeaderRules:
             ),
         )
 
+    def turned(self) -> HeaderRules:
+        """What undoes the renames on a way back, if all can be; no other rule can.
+
+        A field cannot be filled there, for nobody made sure that its property fits, and `mode`
+        cannot be taken away.
+        """
+        firm = any(old.header or new == Slot("mode", header=True) for old, new in self.renames)
+        if firm or not self.renames:
+            return NO_RULES
+        return HeaderRules(renames=tuple((new, old) for old, new in self.renames))
+
     def with_property(self, name: str, value: Value) -> HeaderRules:
         """These rules, and one more property; see `gateway.routing.tags`."""
         return replace(self, sets=(*self.sets, (Slot(name, header=False), value)))

@@ -148,6 +148,52 @@ def test_check_speaks_to_scripts_and_to_github(
     assert capsys.readouterr().out.startswith(f"::error file={config},line=7,col=")
 
 
+ROUND = """\
+endpoints:
+  plant: {kind: memory, dialect: mqtt}
+  ems: {kind: memory, dialect: ems}
+routes:
+  there:
+    from: {endpoint: plant, pattern: "a/{x}"}
+    to: {endpoint: ems, template: "A.{x}"}
+  back:
+    from: {endpoint: ems, pattern: "A.{x}"}
+    to: {endpoint: plant, template: "a/{x}"}
+"""
+
+
+def test_the_names_of_a_proof_stand_beside_its_text(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(ROUND)
+
+    assert main(["check", str(config), "--format", "json"]) == 1
+    found = {each["rule"]: each for each in json.loads(capsys.readouterr().out)}
+    assert found["cycle"]["examples"] == [
+        {"name": "a/x", "endpoint": "plant", "system": "mqtt"},
+        {"name": "A.x", "endpoint": "ems", "system": "ems"},
+        {"name": "a/x", "endpoint": "plant", "system": "mqtt"},
+    ]
+    assert set(found["cycle"]) == {
+        "path", "line", "column", "rule", "severity", "message", "hint", "examples"
+    }  # fmt: skip
+
+
+def test_a_finding_for_github_is_one_line_whatever_the_file_is_called(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "a,b:c%d"
+    folder.mkdir()
+    (folder / "gateway.yaml").write_text(ROUND)
+    main(["check", str(folder), "--format", "json"])
+    count = len(json.loads(capsys.readouterr().out))
+    main(["check", str(folder), "--format", "github"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == count
+    assert "a%2Cb%3Ac%25d/gateway.yaml,line=" in lines[0]
+
+
 TESTS = """\
 tests:
   there:

@@ -1,0 +1,120 @@
+"""Files made to hurt: each is a finding at its place, soon, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.config.examine import examine
+from gateway.config.load import load
+from gateway.config.reader import MAX_SECRET
+from gateway.errors import ConfigError, ConfigErrors
+
+ENDPOINT = "endpoints: {a: {kind: memory, dialect: mqtt}}\n"
+ROUTE = "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}\n"
+
+
+def findings(file: Path) -> list[ConfigError]:
+    with pytest.raises(ConfigErrors) as caught:
+        load(file, {})
+    return caught.value.findings
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "gateway.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+WRONG = [
+    pytest.param("gateway: {stop_seconds: .nan}\n", "type", ".nan", id="not-a-number"),
+    pytest.param("archive: {path: x, segment_seconds: .inf}\n", "type", ".inf", id="infinite"),
+    pytest.param(
+        f"archive: {{path: x, segment_bytes: {'9' * 5000}}}\n", "type", "999", id="digits"
+    ),
+    pytest.param('include: ["a\\0b"]\n', "unreadable", '"a', id="include-nul"),
+    pytest.param(f"include: [{'a' * 5000}]\n", "unreadable", "aaa", id="include-long"),
+    pytest.param("include: [/]\n", "unreadable", "/", id="include-folder"),
+    pytest.param("include: [/dev/zero]\n", "unreadable", "/", id="include-device"),
+    pytest.param("defaults: &d {route: {<<: *d}}\n", "too-large", None, id="merges-itself"),
+    pytest.param("tests: &t [*t]\n", "too-large", None, id="holds-itself"),
+    pytest.param("&a *a\n", "syntax", None, id="alias-as-key"),
+    pytest.param("? [a, b]\n: 1\n", "bad-key", "[", id="list-as-key"),
+    pytest.param("--- 1\n--- 2\n", "syntax", None, id="two-documents"),
+    pytest.param("tests: !!python/object/apply:os.system [x]\n", "type", None, id="python-tag"),
+]
+
+
+@pytest.mark.parametrize(("text", "rule", "at"), WRONG)
+def test_a_hostile_file_is_a_finding(tmp_path: Path, text: str, rule: str, at: str | None) -> None:
+    found = findings(written(tmp_path, ENDPOINT + ROUTE + text))
+    places = {(each.line, each.column) for each in found if each.rule == rule}
+
+    assert places
+    assert at is None or places == {(3, text.index(at) + 1)}
+    assert all(len(str(each)) < 2_000 for each in found)
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "a\\0b", "x" * 5000, "/"])
+def test_a_secret_that_cannot_be_read_is_a_finding(tmp_path: Path, name: str) -> None:
+    text = f'endpoints: {{a: {{kind: mqtt, host: x, password: "${{file:{name}}}"}}}}\n'
+
+    assert [each.rule for each in findings(written(tmp_path, text + ROUTE))] == ["missing-secret"]
+
+
+def test_a_secret_has_a_largest_size(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    text = f"endpoints: {{a: {{kind: mqtt, host: x, password: '${{file:{secret}}}'}}}}\n"
+    secret.write_bytes(b"x" * MAX_SECRET)
+    load(written(tmp_path, text + ROUTE), {})
+    secret.write_bytes(b"x" * (MAX_SECRET + 1))
+
+    assert [each.rule for each in findings(written(tmp_path, text + ROUTE))] == ["missing-secret"]
+
+
+def test_a_file_that_two_others_include_is_read_once(tmp_path: Path) -> None:
+    for number in range(20):  # a million ways to the last one
+        text = f"include: [{number + 1}.yaml, {number + 1}.yaml]\n"
+        (tmp_path / f"{number}.yaml").write_text(text)
+    (tmp_path / "20.yaml").write_text(ENDPOINT + ROUTE)
+
+    assert [route.name for route in load(tmp_path / "0.yaml").routes] == ["r"]
+    assert [route.name for route in load(tmp_path).routes] == ["r"]
+
+
+def test_files_include_each_other_so_deep_and_no_deeper(tmp_path: Path) -> None:
+    for number in range(3_000):
+        (tmp_path / f"{number}.yaml").write_text(f"include: {number + 1}.yaml\n")
+
+    (found,) = [each for each in findings(tmp_path / "0.yaml") if each.rule != "no-routes"]
+    assert (found.rule, Path(found.path).name) == ("recursive-include", "31.yaml")
+
+
+def long(pattern: str, dialect: str, template: str | None = None) -> str:
+    made = "" if template is None else f", template: '{template}'"
+    return (
+        f"endpoints: {{a: {{kind: memory, dialect: {dialect}}}}}\n"
+        f"routes: {{r: {{from: {{endpoint: a, pattern: '{pattern}'}}, to: {{endpoint: a{made}}}}}}}"
+    )
+
+
+LONG = [
+    pytest.param(long("/".join(["+"] * 3_000) + "/#", "mqtt"), id="levels"),
+    pytest.param(long("{x...}", "mqtt", "/".join(["{x...}"] * 900)), id="one-capture-often"),
+    pytest.param(
+        long(
+            "/".join(f"{{c{n}}}" for n in range(300)), "mqtt",
+            "".join(f"{{c{n}}}" for n in range(300)),
+        ), id="one-level-of-many",
+    ),
+    pytest.param(long("/".join(["#", "a"] * 400), "ibm"), id="rest-wildcards"),
+    pytest.param(long("/" + "*a" * 3_000 + "*", "smartsockets", "/y"), id="stars"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LONG)
+def test_a_pattern_without_measure_is_judged_or_said_to_be_too_much(
+    tmp_path: Path, text: str
+) -> None:
+    assert examine(load(written(tmp_path, text), {}))
