@@ -15,7 +15,11 @@ from gateway.config.json_schema import json_schema
 
 ROOT = Path(__file__).parents[1]
 MAPPINGS = sorted((ROOT / "mappings").rglob("*.yaml"))
-DEPLOYED = sorted((ROOT / "deploy").glob("*.yaml"))
+DEPLOYED = sorted(
+    file
+    for file in (ROOT / "deploy").glob("*.yaml")
+    if "\nroutes:" in file.read_text(encoding="utf-8")  # and not for other programs
+)
 SYSTEMS = ("mqtt", "ems", "smf", "yami4", "ibm")
 STORIES = ("plant-telemetry", "market-data", "control-tags", "request-reply", "migration")
 INDEX = (ROOT / "mappings/README.md").read_text(encoding="utf-8")

@@ -1,15 +1,12 @@
-"""A `gateway run` beside a Solace broker of ours, and a wire that can be cut."""
+"""A `gateway run` beside a Solace broker of ours."""
 
 from __future__ import annotations
 
 import signal
-import socket
-import struct
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,7 +22,6 @@ from gateway.model.outcome import ACCEPTED
 from tests.brokers.test_run import Process
 
 QUICK = "backoff_min: 0.05, backoff_max: 0.2"
-ABORT = struct.pack("ii", 1, 0)  # linger for no time: closing sends a reset
 
 
 class StoredBroker:
@@ -54,60 +50,6 @@ class StoredBroker:
             self._process.send_signal(signal.SIGKILL)
             self._process.communicate()
             self._process = None
-
-
-class Wire:
-    """A relay of TCP connections to one port. Mutable: it has connections, until it cuts them."""
-
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-        self._open: list[socket.socket] = []
-        self._lock = threading.Lock()
-        self.carried = 0  # bytes, both ways
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> int:
-        """Reset every connection; returns how many ends that were."""
-        with self._lock:
-            ends, self._open = self._open, []
-        for end in ends:
-            with suppress(OSError):
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT)
-                end.shutdown(socket.SHUT_RD)
-        for end in ends:
-            end.close()
-        return len(ends)
-
-    def close(self) -> None:
-        self._listener.close()
-        self.cut()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            try:
-                far = socket.create_connection(("127.0.0.1", self._target))
-            except OSError:
-                near.close()
-                continue
-            with self._lock:
-                self._open += [near, far]
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
-
-    def _copy(self, one: socket.socket, other: socket.socket) -> None:
-        with suppress(OSError):
-            while data := one.recv(65_536):
-                other.sendall(data)
-                self.carried += len(data)
-        for end in (one, other):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

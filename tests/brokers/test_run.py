@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,13 +39,14 @@ archive: {{path: {archive}}}
 class Process:
     """A running `gateway run` and its log lines; mutable, the log grows."""
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self, config: Path, environment: Mapping[str, str] | None = None) -> None:
         self.lines: list[dict[str, object]] = []
         self._changed = threading.Condition()
         self.process = subprocess.Popen(  # noqa: S603  # our own command
             [sys.executable, "-m", "gateway", "run", str(config), "--log-format", "json"],
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, **(environment or {})},
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

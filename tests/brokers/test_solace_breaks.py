@@ -28,13 +28,13 @@ from tests.brokers.smf_client import SmfClient, direct
 from tests.brokers.solace_bridge import (
     QUICK,
     StoredBroker,
-    Wire,
     gateway,
     listening,
     speaking,
     take,
 )
 from tests.brokers.test_run import Process
+from tests.brokers.wire import Wire
 from tests.endpoints.exchange import Answer, reopen, wait_for
 
 pytestmark = pytest.mark.broker
