@@ -100,7 +100,11 @@ class RouteCounters:
             self.received_bytes += size
 
     def delivers(self, messages: int, seconds: float) -> None:
-        """Count deliveries that took `seconds` each since their receipt."""
+        """Count deliveries that took `seconds` each since their receipt.
+
+        A clock that was set back meanwhile makes that negative: it counts as no time at all.
+        """
+        seconds = max(0.0, seconds)
         with self._lock:
             self.delivered += messages
             self.latencies[bisect_left(LATENCIES, seconds)] += messages
