@@ -1,0 +1,87 @@
+"""A TCP relay before a broker, to break what a network breaks: it cuts, stalls and half-closes."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+
+ABORT = struct.pack("ii", 1, 0)  # linger for no time: closing sends a reset
+
+
+class Wire:
+    """A relay of TCP connections to one port. Mutable: it has connections, until it cuts them."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._open: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._flows = threading.Event()
+        self._flows.set()
+        self.carried = 0  # bytes, both ways
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> int:
+        """Reset every connection; returns how many ends that were."""
+        ends = self._take()
+        for end in ends:
+            with suppress(OSError):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT)
+                end.shutdown(socket.SHUT_RD)
+        for end in ends:
+            end.close()
+        return len(ends)
+
+    def stall(self) -> None:
+        """Carry nothing, in connections that stay open and in new ones, until `flow`."""
+        self._flows.clear()
+
+    def flow(self) -> None:
+        self._flows.set()
+
+    def half_close(self, *, broker: bool) -> None:
+        """Tell each client, or each time the broker, that the other has said all."""
+        with self._lock:
+            ends = self._open[int(broker) :: 2]
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._listener.close()
+        self.flow()
+        self.cut()
+
+    def _take(self) -> list[socket.socket]:
+        with self._lock:
+            ends, self._open = self._open, []
+        return ends
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:
+                near.close()
+                continue
+            with self._lock:
+                self._open += [near, far]
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
+
+    def _copy(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65_536):
+                self._flows.wait()
+                other.sendall(data)
+                self.carried += len(data)
+        for end in (one, other):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,294 @@
+"""What tests that break things share: a load, a witness, a gateway process, and its archive."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gateway.endpoints.base import Batch, Sink, Source, Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings import MqttSettings
+from gateway.errors import NotConnectedError
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, Outcome
+from tests.brokers.test_run import Process
+from tests.endpoints.exchange import Answer
+
+CONFIRMED: Final = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+BATCH: Final = 200  # messages a load sends at once
+TOPICS: Final = 20
+PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+INFINITE: Final = float("inf")
+
+CONFIG = """\
+gateway: {{name: test{gateway}}}
+endpoints:
+  source: {{kind: mqtt, host: 127.0.0.1, port: {source}, {quick}{from_more}}}
+  target: {{kind: mqtt, host: 127.0.0.1, port: {target}, {quick}{to_more}}}
+routes:
+  relay:
+    from: {{endpoint: source, pattern: "src/{{rest...}}"}}
+    to: {{endpoint: target, template: "dst/{{rest...}}"}}
+{route}archive: {{path: {folder}/archive{archive}}}
+{spool}"""
+QUICK = "backoff_min: 0.05, backoff_max: 0.2"
+
+
+def profiles(short: int, long: int) -> pytest.MarkDecorator:
+    """The parameter `times` of a test: a few in every run, many in `make test-chaos`."""
+    rows = [
+        pytest.param(short, id=str(short)),
+        pytest.param(long, id=str(long), marks=pytest.mark.chaos),
+    ]
+    return pytest.mark.parametrize("times", rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A relay from one port to another; the texts are put behind what the sections say."""
+
+    folder: Path
+    source: int
+    target: int
+    gateway: str = ""
+    from_more: str = ""
+    to_more: str = ""
+    route: str = ""
+    archive: str = ""
+    spool: str | None = ""  # None: none
+
+    def write(self) -> Path:
+        spool = ""
+        if self.spool is not None:
+            spool = f"spool: {{path: {self.folder}/spool{self.spool}}}\n"
+        file = self.folder / "gateway.yaml"
+        file.write_text(
+            CONFIG.format(
+                folder=self.folder, source=self.source, target=self.target, gateway=self.gateway,
+                from_more=self.from_more, to_more=self.to_more, route=self.route,
+                archive=self.archive, spool=spool, quick=QUICK,
+            )
+        )  # fmt: skip
+        return file
+
+
+@contextmanager
+def running(
+    config: Path,
+    *,
+    source: bool = True,
+    target: bool = True,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Process]:
+    """A gateway process that is connected where that is asked for; it is killed at the end."""
+    process = Process(config, environment)
+    try:
+        if source:
+            process.wait_for("connected", endpoint="source", side="source")
+        if target:
+            process.wait_for("connected", endpoint="target", side="sink")
+        yield process
+    finally:
+        process.end(signal.SIGKILL)
+
+
+def broker(port: int) -> MqttSettings:
+    """The broker at `port`, as the load and the witness see it."""
+    return MqttSettings(host="127.0.0.1", port=port, receive_maximum=20_000)
+
+
+class Load:
+    """Publishes numbers with QoS 1 until each is acknowledged; mutable, it has a thread.
+
+    Number n goes to `src/{n % TOPICS}`. It is sent again, in order, when its broker goes away.
+    """
+
+    def __init__(self, port: int, rate: float = INFINITE, size: int = 0) -> None:
+        """`rate` in messages a second; payloads have at least `size` bytes."""
+        self.sent = 0  # numbers below are with the broker
+        self._sink = make_sink(broker(port), instance="load")
+        self._rate, self._size = rate, size
+        self._stop = threading.Event()
+        self._most = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self, most: int = sys.maxsize) -> None:
+        """Publish all numbers below `most`, in the background."""
+        self._most = most
+        self._thread.start()
+
+    def publish(self, most: int) -> None:
+        """Publish all numbers below `most` that are not out, and wait until the broker has them."""
+        self._most = most
+        self._run()
+
+    def stop(self) -> int:
+        """Send no more; how many were sent."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(30)
+            assert not self._thread.is_alive()
+        self._sink.close()
+        return self.sent
+
+    def finish(self) -> int:
+        """Publish one more, behind all that the broker has; how many were sent."""
+        self.stop()
+        self._stop.clear()
+        self.publish(self.sent + 1)
+        return self.stop()
+
+    def _run(self) -> None:
+        reopen(self._sink, self._stop)
+        began, before = time.monotonic(), self.sent
+        while self.sent < self._most and not self._stop.is_set():
+            number = min(BATCH, self._most - self.sent)
+            ahead = self.sent - before - self._rate * (time.monotonic() - began + 1e-9)
+            if ahead > 0:
+                self._stop.wait(ahead / self._rate)
+            elif self._send([self._message(self.sent + each) for each in range(number)]):
+                self.sent += number
+
+    def _send(self, messages: list[Message]) -> bool:
+        """Whether the broker has them all; not when the load was stopped first."""
+        while messages:
+            answer = Answer()
+            try:
+                self._sink.send(messages, answer)
+            except NotConnectedError:
+                if not reopen(self._sink, self._stop):
+                    return False
+                continue
+            told = zip(messages, answer.wait(), strict=True)
+            messages = [each for each, one in told if one.outcome is not Outcome.ACCEPTED]
+        return True
+
+    def _message(self, number: int) -> Message:
+        payload = (b"%d " % number).ljust(self._size, b".")
+        return Message(f"src/{number % TOPICS}", payload, CONFIRMED)
+
+
+class Witness:
+    """Keeps the numbers that arrive at the target broker, by topic; mutable, it has a thread."""
+
+    def __init__(self, port: int) -> None:
+        self.numbers: dict[str, list[int]] = defaultdict(list)
+        self.unique = 0  # different numbers
+        self._source = make_source(broker(port), [Subscription("dst/#")], instance="witness")
+        self._seen: set[int] = set()
+        self._stop = threading.Event()
+        self._changed = threading.Condition()
+        self._source.open()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(30)
+        self._source.close()
+
+    def wait_for(self, unique: int, seconds: float = 60) -> None:
+        with self._changed:
+            arrived = self._changed.wait_for(lambda: self.unique >= unique, seconds)
+        assert arrived, f"{unique - self.unique} of {unique} did not arrive in time"
+
+    @property
+    def twice(self) -> set[int]:
+        """Numbers that arrived more than once."""
+        return {
+            number
+            for numbers in self.numbers.values()
+            for number, times in Counter(numbers).items()
+            if times > 1
+        }
+
+    def has_all_in_order(self, sent: int) -> None:
+        """Each of the numbers below `sent` came; for the first time, in order in each topic.
+
+        Raises:
+            AssertionError: not so.
+        """
+        assert self.unique == sent
+        for topic, numbers in self.numbers.items():
+            firsts = list(dict.fromkeys(numbers))
+            assert firsts == sorted(firsts), f"{topic} is out of order"
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                batch = self._source.receive(0.2)
+            except NotConnectedError:
+                reopen(self._source, self._stop)
+                continue
+            if batch is not None:
+                self._take(batch)
+
+    def _take(self, batch: Batch) -> None:
+        for message in batch.messages:
+            assert isinstance(message.payload, bytes)
+            number = int(message.payload.split(b" ", 1)[0])
+            if message.headers.redelivered and number in self._seen:
+                continue  # the broker repeats what this witness did not acknowledge in time
+            self.numbers[message.address].append(number)
+            self._seen.add(number)
+        batch.settle([ACCEPTED] * len(batch.messages))
+        with self._changed:
+            self.unique = len(self._seen)
+            self._changed.notify_all()
+
+
+@contextmanager
+def load_and_witness(
+    source: int, target: int, rate: float = INFINITE, size: int = 0
+) -> Iterator[tuple[Load, Witness]]:
+    load, witness = Load(source, rate, size), Witness(target)
+    try:
+        yield load, witness
+    finally:
+        load.stop()
+        witness.stop()
+
+
+def reopen(end: Source | Sink, stop: threading.Event) -> bool:
+    """Open it however often that takes; false when `stop` came first."""
+    while not stop.is_set():
+        with suppress(NotConnectedError):
+            end.open()
+            return True
+        stop.wait(0.05)
+    return False
+
+
+class Memory:
+    """Samples the resident memory of a process; mutable, it has a thread."""
+
+    def __init__(self, pid: int) -> None:
+        self.samples: list[float] = []  # MB
+        self._file = Path(f"/proc/{pid}/statm")
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Go on watching for so long."""
+        self._stop.wait(seconds)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.1):
+            with suppress(OSError):
+                self.samples.append(int(self._file.read_text().split()[1]) * PAGE / 1e6)
