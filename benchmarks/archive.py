@@ -19,7 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from gateway.archive.layout import DIGESTS, PAIRS, journals
-from gateway.archive.records import Rows
+from gateway.archive.records import Cell, Rows
 from gateway.archive.rolling import ArchiveOptions
 from gateway.archive.segments import convert
 from gateway.archive.writer import ArchiveWriter
@@ -48,7 +48,7 @@ def batch(rng: random.Random, start: int, first: int, count: int) -> list[Rows]:
     """Messages `first` and following: names and payloads at random, 10,000 a second."""
     time_ = start + first * 100
     names = [rng.choice(NAMES) for _ in range(count)]
-    columns = {
+    columns: dict[str, list[Cell]] = {
         "id": [
             start.to_bytes(8, "big") + number.to_bytes(8, "big")
             for number in range(first, first + count)
@@ -57,12 +57,12 @@ def batch(rng: random.Random, start: int, first: int, count: int) -> list[Rows]:
         "size": [100] * count,
         "mode": [1] * count,
     }
-    shared = {"route": "sensors", "attempt": 1}
-    received = {
+    shared: dict[str, Cell] = {"route": "sensors", "attempt": 1}
+    received: dict[str, Cell] = {
         **shared, "leg": "received", "endpoint": "plant", "system": "mqtt", "targets": ["erp"],
         "outcome": "received", "time": time_, "received": time_,
     }  # fmt: skip
-    delivered = {
+    delivered: dict[str, Cell] = {
         **shared, "leg": "delivered", "endpoint": "erp", "system": "ems", "target": "erp",
         "outcome": "accepted", "time": time_ + rng.randrange(500, 5_000), "received": time_,
     }  # fmt: skip

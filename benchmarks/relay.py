@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from gateway.demo.broker import free_port, wait_until_it_listens
 
@@ -119,9 +120,10 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def run_load(command: list[str]) -> dict[str, object]:
+def run_load(command: list[str]) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)  # noqa: S603
-    return json.loads(done.stdout.splitlines()[-1])
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def resident(pid: int) -> float:

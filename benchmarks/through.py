@@ -20,7 +20,6 @@ from typing import TypeVar
 
 from benchmarks.relay import broker, resident
 from gateway.brokers import activemq
-from gateway.brokers.smf import SmfBroker
 from gateway.demo.broker import free_port
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
@@ -112,13 +111,8 @@ def measure(system: str, direction: str, number: int) -> dict[str, object]:
 def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, str, str]]:
     """Settings, YAML, separator and rest wildcard of the other end, whose broker it runs."""
     if system == "yami4":
-        options = ["--max-client-queue", "1000000"]
-        command = [sys.executable, "-m", "gateway", "broker", "yami4", *options]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-            assert process.stdout is not None
-            url = process.stdout.readline().split()[-1]
+        with broker_process("yami4", "--max-client-queue", "1000000") as url:
             yield Yami4Settings(name="far", url=url), f"{{kind: yami4, url: {url}}}", ".", "*"
-            process.terminate()
     elif system == "jms":
         with activemq.running(folder) as running:
             jars = ", ".join(activemq.client_jars())
@@ -130,10 +124,19 @@ def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, st
                 ">",
             )
     else:
-        with SmfBroker() as smf:
-            login = f"url: '{smf.url}', username: u"
-            settings = SolaceSettings(name="far", url=smf.url, username="u")
-            yield settings, f"{{kind: solace, {login}}}", "/", ">"
+        with broker_process("smf") as url:
+            settings = SolaceSettings(name="far", url=url, username="u")
+            yield settings, f"{{kind: solace, url: '{url}', username: u}}", "/", ">"
+
+
+@contextmanager
+def broker_process(system: str, *options: str) -> Iterator[str]:
+    """The URL of a `gateway broker` that is a process of its own, as the gateway is."""
+    command = [sys.executable, "-m", "gateway", "broker", system, *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1]
+        process.terminate()
 
 
 @contextmanager
