@@ -39,6 +39,7 @@ def schema_of(columns: Mapping[str, str], required: Sequence[str] = ()) -> pa.Sc
 
 SCHEMA: Final = schema_of(COLUMNS, REQUIRED)
 
+_PAGE: Final = 10_000  # rows
 _ROW_GROUP: Final = 250_000  # rows; small enough for its statistics to skip something
 _ENCODINGS: Final = {  # these never repeat or always grow, so a dictionary would not pay
     "id": "DELTA_BYTE_ARRAY",
@@ -118,4 +119,6 @@ def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream
         column_encoding={name: way for name, way in _ENCODINGS.items() if name in names},
         dictionary_pagesize_limit=16 << 20,  # a hash is stored once for both legs
         write_page_checksum=True,
+        write_page_index=True,  # a minute of a day is found without the pages beside it
+        max_rows_per_page=_PAGE,
     )

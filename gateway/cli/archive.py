@@ -8,12 +8,15 @@ from pathlib import Path
 
 from rich.console import Console
 
+from gateway.cli import compact
 from gateway.cli.parsers import Commands
 from gateway.errors import ArchiveError
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("archive", help="make archives to try the reconciliation with")
+    parser = commands.add_parser(
+        "archive", help="compact an archive, or generate one to try things with"
+    )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     make = actions.add_parser(
         "generate",
@@ -34,6 +37,7 @@ def add_parsers(commands: Commands) -> None:
     add("--segment", type=int, default=100_000, metavar="N", help="messages in one (100000)")
     add("--observed", action="store_true", help="write what a tap at each target saw, too")
     make.set_defaults(run=run_generate)
+    compact.add_parsers(actions)
 
 
 def run_generate(args: argparse.Namespace) -> int:

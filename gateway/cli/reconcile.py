@@ -11,9 +11,11 @@ from rich.console import Console
 
 from gateway.archive.layout import reconciled_folder
 from gateway.cli.parsers import Commands
+from gateway.cli.retranslate import retranslator
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.findings import error
+from gateway.reconcile.html import NAME
 from gateway.reconcile.progress import progress
 from gateway.reconcile.report import NO_ANSWER, Report, show, to_json
 
@@ -27,13 +29,17 @@ def add_parsers(commands: Commands) -> None:
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", type=Path, help="folder the gateway archives to")
     add("--date", required=True, metavar="D", help="the date, UTC, as YYYY-MM-DD")
-    add("--full", action="store_true", help="compare every message, after reading every page")
-    add("--strict", action="store_true", help="marked duplicates are a breach too")
+    add("--full", action="store_true", help="join every message, check every page and digest")
+    add("--strict", action="store_true", help="marked duplicates and what is late break it too")
+    add("--mapping", type=Path, metavar="CONFIG", help="make every name anew and compare")
     add("--master", default="local[*]", metavar="URL", help="Spark master (default: local[*])")
     add("--json", type=Path, metavar="FILE", help="write the summary there too")
     add("--output", type=Path, metavar="DIR", help="for the tables (ARCHIVE/_reconciled)")
     add("--margin-hours", type=int, default=6, metavar="H", help="of the days beside it (6)")
     add("--in-flight-seconds", type=int, default=120, metavar="S", help="before the cut (120)")
+    add(
+        "--late", type=int, default=300, metavar="S", help="after receipt, a delivery is late (300)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -61,8 +67,8 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
     day = _day(args.date)
     if not args.archive.is_dir():
         raise ReconcileError(f"archive {str(args.archive)!r}: is not a folder")
-    if args.margin_hours < 0 or args.in_flight_seconds < 0:
-        raise ReconcileError("--margin-hours and --in-flight-seconds are 0 or more")
+    if min(args.margin_hours, args.in_flight_seconds, args.late) < 0:
+        raise ReconcileError("--margin-hours, --in-flight-seconds and --late are 0 or more")
     check_driver()
     from gateway.reconcile.job import Job, reconcile  # noqa: PLC0415  # the extra may be absent
 
@@ -76,9 +82,14 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
         strict=args.strict,
         margin=args.margin_hours,
         in_flight=args.in_flight_seconds,
+        late=args.late,
+        translator=None if args.mapping is None else retranslator(args.mapping),
     )
     with progress(errors) as say:
-        return reconcile(job, say)
+        report = reconcile(job, say)
+    told = f"report: {job.output / NAME}"
+    errors.print(told, highlight=False, markup=False, soft_wrap=True)
+    return report
 
 
 def _day(text: str) -> date:

@@ -5,21 +5,20 @@ A file that cannot be read is left out and reported; nothing is skipped without 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from gateway.archive.layout import damaged_journals, day_folder, journals, segments, started
-from gateway.archive.parquet import SCHEMA
-from gateway.archive.schema import REQUIRED
-from gateway.reconcile.findings import Finding, Weight, error, warning
+from gateway.archive.layout import damaged_journals, day_folder, journals, started
+from gateway.errors import ReconcileError
+from gateway.reconcile.files import DAY, Manifest, landed, orphans, read_manifest, strays, tables
+from gateway.reconcile.findings import Finding, error, warning
+from gateway.reconcile.footers import Segment, look
+from gateway.reconcile.runs import same_names
 
 _WORKERS: Final = 8  # footers read at once
 _HOURS: Final = 24
@@ -31,97 +30,78 @@ _DAY: Final = timedelta(days=1)
 class Inputs:
     """Readable files: of the date, of the hours before it and of those after it."""
 
-    day: list[Path]
-    before: list[Path]
-    after: list[Path]
+    day: list[Segment]
+    before: list[Segment]
+    after: list[Segment]
     findings: list[Finding]
-    open_journals: bool
+    open_journals: bool = False
+    last: Mapping[str, int] = field(default_factory=dict)  # gateway -> its last row, microseconds
+
+    @property
+    def all(self) -> list[Segment]:
+        return [*self.before, *self.day, *self.after]
 
     @property
     def size(self) -> int:
         """Bytes of all the files."""
-        return sum(path.stat().st_size for path in (*self.day, *self.before, *self.after))
+        return sum(each.size for each in self.all)
 
 
 def find_inputs(root: Path, day: date, margin: int, *, whole: bool = False) -> Inputs:
     """The files of `day` and of `margin` hours on either side; `whole` reads every page."""
-    fault = partial(_page_fault if whole else _footer_fault, root)
     hours = min(margin, _HOURS)
-    groups = [
-        segments(root, day),
-        segments(root, day - _DAY, range(_HOURS - hours, _HOURS)) if day > date.min else [],
-        segments(root, day + _DAY, range(hours)) if day < date.max else [],
-    ]
     findings: list[Finding] = []
-    readable: list[list[Path]] = []
+    manifest = _manifest(root, day, findings)
+    groups = [landed(root, day, manifest) + tables(root, day, manifest)]
+    for beside, part in (
+        (day - _DAY if day > date.min else None, range(_HOURS - hours, _HOURS)),
+        (day + _DAY if day < date.max else None, range(hours)),
+    ):
+        groups.append(_margin(root, beside, part, findings) if beside and hours else [])
     with ThreadPoolExecutor(_WORKERS) as pool:
-        for paths in groups:
-            faults = list(pool.map(fault, paths))
-            findings += [found for found in faults if found is not None]
-            readable.append(
-                [
-                    path
-                    for path, found in zip(paths, faults, strict=True)
-                    if found is None or found.weight is Weight.WARNING
-                ]
-            )
-    findings += _strangers(root, day) + _missing_hours(root, day, groups[0])
+        looked = [list(pool.map(partial(look, root, whole=whole), paths)) for paths in groups]
+    findings += [finding for group in looked for each in group for finding in each.findings]
+    there, before, after = (
+        [each.segment for each in group if each.segment is not None] for group in looked
+    )
+    findings += _strangers(root, day, manifest) + _missing_hours(root, day, manifest, groups[0])
+    findings += same_names(root, day, [*before, *there, *after], manifest)
     findings += _damaged_journals(root, day)
     waiting = _open_journals(root, day)
-    there, before, after = readable
-    return Inputs(there, before, after, [*findings, *waiting], open_journals=bool(waiting))
+    last = _last_rows([*there, *after])
+    return Inputs(there, before, after, [*findings, *waiting], bool(waiting), last)
 
 
-def _footer_fault(root: Path, path: Path) -> Finding | None:
-    place = str(path.relative_to(root))
+def _manifest(root: Path, day: date, findings: list[Finding]) -> Manifest:
+    """The manifest; one that cannot be read names every day table there is."""
     try:
-        if path.stat().st_size == 0:
-            return error("empty-file", place, "the file has no content")
-        metadata = pq.read_metadata(path)
-        found = metadata.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError) as fault:
-        return error("unreadable-file", place, f"not a whole Parquet file: {_first_line(fault)}")
-    if metadata.num_rows == 0:
-        return warning("empty-file", place, "the file has no rows")
-    return _schema_fault(place, found)
+        return read_manifest(root, day)
+    except ReconcileError as fault:
+        folder = day_folder(root, day)
+        findings.append(error("damaged-manifest", str(folder.relative_to(root)), str(fault)))
+        return Manifest({f"{DAY}/{path.name}": 0 for path in (folder / DAY).glob("*.parquet")})
 
 
-def _schema_fault(place: str, found: pa.Schema) -> Finding | None:
-    if absent := [name for name in REQUIRED if name not in found.names]:
-        return error("foreign-file", place, f"no archive segment: no column {', '.join(absent)}")
-    if wrong := [name for name in found.names if not _fits(name, found)]:
-        return error("foreign-file", place, f"another type in column {', '.join(wrong)}")
-    if absent := [name for name in SCHEMA.names if name not in found.names]:
-        return warning("older-schema", place, f"no column {', '.join(absent)}; read as null")
-    return None
+def _margin(root: Path, day: date, hours: range, findings: list[Finding]) -> list[Path]:
+    """Of a day beside the date: its segments of these hours, and its day tables."""
+    manifest = _manifest(root, day, findings)
+    return landed(root, day, manifest, hours) + tables(root, day, manifest)
 
 
-def _fits(name: str, found: pa.Schema) -> bool:
-    if name not in SCHEMA.names:
-        return True  # a newer gateway's column
-    here, wanted = found.field(name).type, SCHEMA.field(name).type
-    return bool(here == wanted or (pa.types.is_nested(here) and here.id == wanted.id))
+def _last_rows(segments: Sequence[Segment]) -> dict[str, int]:
+    last: dict[str, int] = {}
+    for each in segments:
+        if each.gateway is not None and each.last is not None:
+            last[each.gateway] = max(each.last, last.get(each.gateway, 0))
+    return last
 
 
-def _page_fault(root: Path, path: Path) -> Finding | None:
-    if (found := _footer_fault(root, path)) is not None and found.weight is Weight.ERROR:
-        return found
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for _ in file.iter_batches():
-                pass
-    except (pa.ArrowException, OSError) as fault:
-        place = str(path.relative_to(root))
-        return error("unreadable-file", place, f"a page is damaged: {_first_line(fault)}")
-    return found
-
-
-def _first_line(fault: BaseException) -> str:
-    return (str(fault).splitlines() or [type(fault).__name__])[0]
-
-
-def _missing_hours(root: Path, day: date, paths: Sequence[Path]) -> list[Finding]:
-    there = sorted({int(path.parent.name.removeprefix("hour=")) for path in paths})
+def _missing_hours(
+    root: Path, day: date, manifest: Manifest, paths: Sequence[Path]
+) -> list[Finding]:
+    folders = [path.parent.name for path in paths if path.parent.name != DAY]
+    folders += [name.partition("/")[0] for name in manifest.replaced]
+    there = sorted({int(folder.removeprefix("hour=")) for folder in folders})
     gaps = [hour for hour in range(there[0], there[-1]) if hour not in there] if there else []
     if not gaps:
         return []
@@ -130,33 +110,38 @@ def _missing_hours(root: Path, day: date, paths: Sequence[Path]) -> list[Finding
     return [warning("missing-hour", place, f"no segment in hour {listed}: idle, or lost")]
 
 
-def _strangers(root: Path, day: date) -> list[Finding]:
+def _strangers(root: Path, day: date, manifest: Manifest) -> list[Finding]:
     """What lies in the day's folder and is in no hour of it: rows that nobody would read."""
-    hours = {f"hour={hour:02}" for hour in range(_HOURS)}
-    return [
+    known = {*(f"hour={hour:02}" for hour in range(_HOURS)), DAY}
+    found = [
         error("foreign-file", str(path.relative_to(root)), "is not in the folder of an hour")
         for path in sorted(day_folder(root, day).glob("*"))
-        if path.name not in hours and not path.name.startswith((".", "_"))
+        if path.name not in known and not path.name.startswith((".", "_"))
     ]
+    for path in strays(root, day, manifest):
+        text = "an unfinished compaction left it; the next one removes it"
+        found.append(warning("unfinished-compaction", str(path.relative_to(root)), text))
+    for path in orphans(root, day, manifest):
+        text = "its segment is gone, and the rows in it"
+        found.append(error("lost-segment", str(path.relative_to(root)), text))
+    return found
 
 
 def _open_journals(root: Path, day: date) -> list[Finding]:
     return [
         warning("open-journal", str(path.relative_to(root)), f"not converted yet; {_CONVERT}")
-        for path in journals(root)
-        if _may_hold(path, day)
+        for path in _held(journals(root), day)
     ]
 
 
 def _damaged_journals(root: Path, day: date) -> list[Finding]:
     return [
         error("damaged-journal", str(path.relative_to(root)), "parts of it could not be read")
-        for path in damaged_journals(root)
-        if _may_hold(path, day)
+        for path in _held(damaged_journals(root), day)
     ]
 
 
-def _may_hold(journal: Path, day: date) -> bool:
-    """Whether its gateway started before the end of `day`."""
+def _held(found: Sequence[Path], day: date) -> Iterator[Path]:
+    """The journals whose gateway started before the end of `day`."""
     end = datetime.combine(day, time.max, UTC).timestamp()
-    return started(journal) <= end * 1_000_000
+    return (path for path in found if started(path) <= end * 1_000_000)

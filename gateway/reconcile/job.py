@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,22 +12,23 @@ from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from gateway.errors import ReconcileError
-from gateway.reconcile import transforms
-from gateway.reconcile.findings import error
+from gateway.reconcile import remote
+from gateway.reconcile.evidence import Question, all_rows, by_digests
+from gateway.reconcile.findings import Finding, error
+from gateway.reconcile.html import write_page
 from gateway.reconcile.inputs import Inputs, find_inputs
+from gateway.reconcile.names import Translator, renamed
+from gateway.reconcile.output import Terms, stored, write_tables
 from gateway.reconcile.progress import Say
-from gateway.reconcile.report import Report, to_json
-from gateway.reconcile.schema import ROWS
+from gateway.reconcile.reading import read_pairs
+from gateway.reconcile.report import Report, Row, to_json
 from gateway.reconcile.session import spark_session
 
-_GLOB: Final = re.compile(r"([\\{}\[\]*?])")
 _PARTITION: Final = 8 << 20  # bytes of archive for one partition of a shuffle
 _SHORT: Final = 64 << 20  # bytes of archive that are read before a better compiler would pay
-_ROUTES: Final = 10_000  # rows of a table the report takes; the table has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,13 @@ class Job:
     day: date
     output: Path
     master: str = "local[*]"
-    full: bool = False  # read every page of every file before Spark does
-    strict: bool = False  # a marked duplicate is a breach too
+    full: bool = False  # read every page and join every row
+    strict: bool = False  # marked duplicates and late deliveries are a breach too
     margin: int = 6  # hours of the neighbouring days that are read too
     in_flight: int = 120  # seconds before the cut
+    late: int = 300  # seconds after receipt that a delivery is late
     samples: int = 10  # of each class
+    translator: Translator | None = None  # what makes the names anew, to compare them
 
 
 def reconcile(job: Job, say: Say) -> Report:
@@ -54,29 +57,36 @@ def reconcile(job: Job, say: Say) -> Report:
     began = monotonic()
     say(f"looking at the files of {job.day}")
     inputs = find_inputs(job.root, job.day, job.margin, whole=job.full)
-    report = Report(str(job.root), job.day.isoformat(), inputs.findings, strict=job.strict)
+    mode = "full" if job.full else "digest-first"
+    report = Report(str(job.root), str(job.day), inputs.findings, strict=job.strict, mode=mode)
     if not inputs.day:
-        return _without_data(report)
+        return _kept(job, _without_data(report))
     say(f"starting Spark on {job.master} for {len(inputs.day)} files")
     looked = monotonic()
-    with spark_session(job.master, short=inputs.size < _SHORT) as spark:
+    with spark_session(job.master, short=not job.full or inputs.size < _SHORT) as spark:
         started = monotonic()
         try:
             report = _run(spark, job, inputs, say, report)
         except (PySparkException, Py4JError) as fault:
             say("Spark did not finish; reading every page to find out why")
             whole = find_inputs(job.root, job.day, job.margin, whole=True)
-            if len(whole.findings) == len(inputs.findings):
+            if whole.findings == inputs.findings:
                 raise ReconcileError(f"spark: the job failed: {_first_line(fault)}") from fault
             report = replace(report, findings=whole.findings)
             if not whole.day:
-                return _without_data(report)
+                return _kept(job, _without_data(report))
             report = _run(spark, job, whole, say, report)
     say("done")
     timings = {"files": looked - began, "spark": started - looked, "job": monotonic() - started}
-    report = replace(report, timings=timings)
-    if report.answered:
-        (job.output / "summary.json").write_text(to_json(report), encoding="utf-8")
+    return _kept(job, replace(report, timings=timings))
+
+
+def _kept(job: Job, report: Report) -> Report:
+    """The same, written as JSON and as a page; those of an earlier run never stay beside it."""
+    job.output.mkdir(parents=True, exist_ok=True)
+    summary = job.output / "summary.json"
+    summary.write_text(to_json(report), encoding="utf-8")
+    write_page(summary)
     return report
 
 
@@ -91,49 +101,60 @@ def _first_line(fault: Exception) -> str:
 
 
 def _run(spark: SparkSession, job: Job, inputs: Inputs, say: Say, report: Report) -> Report:
-    spark.conf.set("spark.sql.shuffle.partitions", _partitions(spark, inputs))
-    day = _read(spark, inputs.day)
-    nothing = day.where(F.lit(False))
-    before = _read(spark, inputs.before) if inputs.before else nothing
-    after = _read(spark, inputs.after) if inputs.after else nothing
-    steps = transforms.steps(day, before, after)
-    last = transforms.cut(day, after)
-    open_for = job.in_flight if inputs.open_journals else 0
-    classes = transforms.classified(transforms.copies(steps), last, open_for).persist()
+    cores = spark.sparkContext.defaultParallelism
+    found = list(report.findings)
+    asked = Question(job.day, job.margin, job.late)
+    spark.conf.set("spark.sql.shuffle.partitions", max(cores, inputs.size // _PARTITION))
+    # Few rows are left to join when the digests prove the rest: compiling costs more than it saves.
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    if job.full:
+        say("adding every segment up again, against its digest")
+        found += _checked_digests(spark, job, inputs)
+        say("matching every message with its ends")
+        evidence = all_rows(spark, asked, inputs)
+    else:
+        say("adding up the digests")
+        evidence = by_digests(spark, asked, inputs)
+    terms = Terms(job.output, job.late, job.in_flight if inputs.open_journals else 0, job.samples)
     try:
-        say("matching what was received with its ends")
-        routes = _stored(transforms.per_route(classes), job.output / "routes")
-        found = _stored(transforms.exceptions(classes), job.output / "copies")
+        report = write_tables(spark, terms, inputs.last, evidence, report, say)
+        if job.translator is not None:
+            say("translating the names again")
+            names = renamed(read_pairs(spark, inputs.day), job.translator)
+            listed = stored(names, job.output / "renamed", "route", "target", "name")
+            report = replace(report, renamed=listed)
+            found += _renamed(job, listed)
     finally:
-        classes.unpersist()
-    say("looking up the exceptions")
-    listed = _stored(transforms.detailed(found, steps), job.output / "exceptions")
-    dead = _stored(transforms.dead_letters(listed), job.output / "dead_letters")
-    return replace(
-        report,
-        routes=_rows(routes.orderBy("route", "target")),
-        dead_letters=_rows(dead.orderBy("route", "target", "rule")),
-        samples=_rows(transforms.sample(listed, job.samples)),
-    )
+        spark.catalog.clearCache()
+    return replace(report, findings=found)
 
 
-def _partitions(spark: SparkSession, inputs: Inputs) -> int:
-    """As many as the files need and the cores are: the default 200 costs a small night 20 s."""
-    return max(spark.sparkContext.defaultParallelism, inputs.size // _PARTITION)
+def _renamed(job: Job, listed: Sequence[Row]) -> list[Finding]:
+    """One finding a target whose names are not what the mapping makes of them now."""
+    counted = Counter((str(row["route"]), str(row["target"])) for row in listed)
+    return [
+        error(
+            "renamed",
+            f"date={job.day}",
+            f"{count} names sent by route {route!r} to {target!r} are not what the mapping makes"
+            " of them; the table `renamed` lists them",
+        )
+        for (route, target), count in sorted(counted.items())
+    ]
 
 
-def _read(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
-    """The rows of exactly these files, whatever characters their folders have."""
-    escaped = [_GLOB.sub(r"\\\1", str(path.resolve())) for path in paths]
-    return spark.read.schema(ROWS).parquet(*escaped)
-
-
-def _stored(frame: DataFrame, folder: Path) -> DataFrame:
-    """Write the table, replacing it, and read back what was written."""
-    frame.write.mode("overwrite").parquet(str(folder.resolve()))
-    spark = frame.sparkSession
-    return spark.read.schema(frame.schema).parquet(_GLOB.sub(r"\\\1", str(folder.resolve())))
-
-
-def _rows(frame: DataFrame) -> list[dict[str, object]]:
-    return [row.asDict(recursive=True) for row in frame.limit(_ROUTES).collect()]
+def _checked_digests(spark: SparkSession, job: Job, inputs: Inputs) -> list[Finding]:
+    pairs = [
+        (str(each.path.resolve()), str(each.digest.resolve()))
+        for each in inputs.all
+        if each.digest is not None
+    ]
+    if not pairs:
+        return []
+    parts = min(len(pairs), 4 * spark.sparkContext.defaultParallelism)
+    wrong = spark.sparkContext.parallelize(pairs, parts).mapPartitions(remote.differences).collect()
+    root = job.root.resolve()
+    return [
+        error("wrong-digest", str(Path(path).relative_to(root)), text)
+        for path, text in sorted(wrong)
+    ]

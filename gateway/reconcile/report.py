@@ -21,11 +21,15 @@ NO_ANSWER: Final = 2
 
 # What the terminal shows of a route, and the totals at the end: the verdict's number comes last.
 COLUMNS: Final = (
-    "received", "delivered", "dead-lettered", "in flight", "unexpected", "altered", "duplicated",
-    "missing",
+    "received", "delivered", "delivered late", "refused", "dead-lettered", "in flight",
+    "unexpected", "out of order", "altered", "duplicated", "lost in target", "missing",
 )  # fmt: skip
-_FATAL: Final = ("altered", "missing")
-_RARE: Final = ("in flight", "unexpected")  # columns that are shown when they are not all 0
+_FATAL: Final = ("altered", "missing", "lost in target", "out of order")
+_STRICT: Final = ("delivered late", "unexpected")  # a breach only where the strictest is asked
+_RARE: Final = (  # columns that are shown when they are not all 0
+    "delivered late", "dead-lettered", "in flight", "unexpected", "out of order", "lost in target",
+)  # fmt: skip
+_PEACEFUL: Final = ("refused", "dead-lettered", "in flight")  # classes without a line of their own
 _LISTED: Final = 10  # findings of one rule on the terminal; JSON has all
 
 Row: TypeAlias = Mapping[str, object]
@@ -33,7 +37,7 @@ Row: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One date, reconciled; `routes`, `dead_letters` and `samples` are rows of the tables."""
+    """One date, reconciled; what is a sequence of rows is from the table of that name."""
 
     archive: str
     day: str
@@ -41,6 +45,13 @@ class Report:
     routes: Sequence[Row] = ()
     dead_letters: Sequence[Row] = ()
     samples: Sequence[Row] = ()
+    gateways: Sequence[Row] = ()
+    hours: Sequence[Row] = ()  # of the worst routes; the table has all
+    whole_day: Sequence[Row] = ()  # by hour, all routes together
+    names: Sequence[Row] = ()
+    renamed: Sequence[Row] = ()
+    proof: Row = field(default_factory=dict)  # minutes, those proven by digest, copies in those
+    mode: str = "digest-first"
     strict: bool = False
     answered: bool = True  # there was something to reconcile
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds of each step
@@ -57,7 +68,8 @@ class Report:
 
     def breaches(self) -> list[str]:
         """Why the night is not clean; empty when it is."""
-        counted = {name: self.total(name) for name in _FATAL}
+        named = (*_FATAL, *_STRICT) if self.strict else _FATAL
+        counted = {name: self.total(name) for name in named}
         allowed = 0 if self.strict else self.total("marked")
         counted["duplicated"] = self.total("duplicated") - allowed
         reasons = [f"{count} {name}" for name, count in counted.items() if count]
@@ -83,9 +95,17 @@ def to_json(report: Report) -> str:
         "date": report.day,
         "verdict": report.verdict,
         "status": report.status,
+        "mode": report.mode,
+        "strict": report.strict,
+        "proof": report.proof,
         "totals": {name: report.total(name) for name in (*COLUMNS, "marked", "redelivered")},
         "routes": report.routes,
+        "gateways": report.gateways,
+        "hours": report.hours,
+        "whole_day": report.whole_day,
         "dead_letters": report.dead_letters,
+        "names": report.names,
+        "renamed": report.renamed,
         "samples": report.samples,
         "findings": [
             {
@@ -114,7 +134,7 @@ def show(report: Report, console: Console) -> None:
     for line in _finding_lines(report.findings):
         console.print(Text(line), soft_wrap=True)
     for route in report.samples:
-        if route["class"] not in ("dead-lettered", "in flight"):
+        if route["class"] not in _PEACEFUL:
             console.print(Text(_sample_line(route)), soft_wrap=True)
     console.print(Text(f"verdict: {report.verdict}"), soft_wrap=True)
     if report.answered:
@@ -142,7 +162,7 @@ def _route_table(report: Report) -> Table:
 
 
 def _number(name: str, count: int) -> Text:
-    bad = name in ("missing", "duplicated", "altered", "unexpected") and count
+    bad = name in (*_FATAL, "duplicated", "unexpected") and count
     return Text(f"{count:,}", style="bold red" if bad else "")
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from pyspark.sql import types as T
 
-from gateway.archive.schema import COLUMNS
+from gateway.archive.schema import COLUMNS, DIGESTS, PAIRS
 
 _TYPES: Final[Mapping[str, T.DataType]] = MappingProxyType(
     {
@@ -19,8 +19,17 @@ _TYPES: Final[Mapping[str, T.DataType]] = MappingProxyType(
         "boolean": T.BooleanType(),
         "timestamp": T.TimestampType(),
         "list": T.ArrayType(T.StringType()),
+        "counts": T.ArrayType(T.LongType()),
         "map": T.MapType(T.StringType(), T.StringType()),
     }
 )
 
-ROWS: Final = T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in COLUMNS.items()])
+
+def stated(columns: Mapping[str, str]) -> T.StructType:
+    """Spark's schema of columns as `gateway.archive.schema` states them."""
+    return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in columns.items()])
+
+
+ROWS: Final = stated(COLUMNS)
+DIGEST_ROWS: Final = stated(DIGESTS)
+PAIR_ROWS: Final = stated(PAIRS)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -15,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+import gateway
 from gateway.errors import ReconcileError
 
 LOCAL: Final = "local"
@@ -29,6 +32,9 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.files.openCostInBytes": str(256 << 10),  # segments are small and many
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "20000",  # listing here is faster
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",  # the archive writes them
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -62,15 +68,27 @@ def spark_session(
         with log.open("w", encoding="utf-8") as sink:
             spark = _start(_conf(master, folder, {**(_SHORT if short else {}), **extra}), sink, log)
         try:
+            if not master.startswith(LOCAL):
+                spark.sparkContext.addPyFile(str(packed(Path(folder))))
             yield spark
         finally:
             _stop(spark)
 
 
+def packed(folder: Path) -> Path:
+    """The package as a zip file in `folder`, for executors that have PyArrow but not us."""
+    source = Path(gateway.__file__).parent
+    path = folder / "gateway.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for file in sorted(source.rglob("*.py")):
+            archive.write(file, file.relative_to(source.parent))
+    return path
+
+
 def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
     settings = {
         **_SETTINGS,
-        **(_LOOPBACK if master.startswith(LOCAL) else {}),
+        **({**_LOOPBACK, "spark.driver.memory": _heap()} if master.startswith(LOCAL) else {}),
         "spark.master": master,
         "spark.sql.warehouse.dir": folder,
         **extra,
@@ -78,20 +96,29 @@ def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
     return SparkConf(loadDefaults=False).setAll(list(settings.items()))
 
 
+def _heap() -> str:
+    """A quarter of this machine's memory, between 1 and 4 GB: what does not fit goes to disk."""
+    bytes_here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(max(bytes_here >> 32, 1), 4)}g"
+
+
 def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
     if conf.get("spark.driver.host"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    gateway: Any = None  # py4j ships no types
+    if conf.get("spark.master", LOCAL).startswith(LOCAL):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else it takes python3 of PATH
+    java: Any = None  # py4j ships no types
     try:
-        gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]  # pyspark left it untyped
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        java = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]  # pyspark left it untyped
+        return SparkSession(SparkContext(conf=conf, gateway=java))
     except (PySparkException, Py4JError, OSError) as error:
-        _end(gateway)
-        raise ReconcileError(
-            "\n".join(
-                [f"spark: does not start on {conf.get('spark.master')!r}: {error}", *_said(log)]
-            )
-        ) from error
+        told = f"spark: does not start on {conf.get('spark.master')!r}: {_first_line(error)}"
+        _end(java)  # what it says is asked of it before
+        raise ReconcileError("\n".join([told, *_said(log)])) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _said(log: Path) -> list[str]:
@@ -101,15 +128,15 @@ def _said(log: Path) -> list[str]:
 
 
 def _stop(spark: SparkSession) -> None:
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001  # there is no public way to end it
+    java: Any = spark.sparkContext._gateway  # noqa: SLF001  # there is no public way to end it
     spark.stop()
-    _end(gateway)
+    _end(java)
 
 
-def _end(gateway: Any) -> None:  # noqa: ANN401
+def _end(java: Any) -> None:  # noqa: ANN401
     """End the Java process, so that the next session starts from nothing."""
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-    if gateway is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()  # its parent's end is what it waits for
-        gateway.proc.wait()
+    if java is not None:
+        java.shutdown()
+        java.proc.stdin.close()  # its parent's end is what it waits for
+        java.proc.wait()

@@ -1,205 +1,164 @@
-"""Compare what came in with what went out. Every function: DataFrames to a DataFrame.
+"""From archive rows to what became of each message. Every function: DataFrames to a DataFrame.
 
 A message owes one end, delivered or dead, to each target its received row names. What is counted
-is therefore one message for one target: a *copy*, by gateway, route, id and target.
+is therefore one message for one target: a *copy*, by gateway, route, id and target. It belongs to
+the date it was received on.
 """
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg, Step
+from gateway.reconcile.classes import FAILURES, Class, classed, marked
 
 KEY: Final = ("gateway", "route", "id", "target")
-EXACTLY_ONCE: Final = 2
+WAY: Final = ("gateway", "route", "target")
+TALLIES: Final = ("received", *(each.value for each in Class), "marked", "redelivered")
 
 
-class Class(Enum):
-    """What became of a copy; every copy is in one of them, the first that fits."""
-
-    UNEXPECTED = "unexpected"  # it has an end, but no received row
-    ALTERED = "altered"  # a payload arrived that is not the one received
-    DUPLICATED = "duplicated"  # it has more than one end, and was delivered
-    DELIVERED = "delivered"
-    DEAD = "dead-lettered"
-    IN_FLIGHT = "in flight"  # received just before the cut, its end may be in an open journal
-    MISSING = "missing"
+def midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
 
 
-def per_target(rows: DataFrame) -> DataFrame:
-    """Each row once for every target it speaks of; the empty target where it names none."""
-    own = F.col("target")
-    named = F.when(own != "", F.array(own)).when(F.size("targets") > 0, F.col("targets"))
-    targets = F.coalesce(named, F.array(F.lit("")))
-    return rows.withColumn("target", F.explode(targets))
+def on_date(moment: Column, day: date) -> Column:
+    """Whether a time is of `day`, UTC."""
+    start = midnight(day)
+    return (moment >= F.lit(start)) & (moment < F.lit(start + timedelta(days=1)))
 
 
-def steps(day: DataFrame, before: DataFrame, after: DataFrame) -> DataFrame:
-    """The rows that say something of the date's copies, once for every target they speak of.
+def in_window(rows: DataFrame, day: date, hours: int) -> DataFrame:
+    """Rows recorded on the date or within `hours` of it."""
+    start, margin = midnight(day), timedelta(hours=hours)
+    at = F.col("time")
+    end = start + timedelta(days=1) + margin
+    return rows.where((at >= F.lit(start - margin)) & (at < F.lit(end)))
 
-    Of the day before, what was received: its ends may be the date's. Of the day after, the ends.
+
+def spread(rows: DataFrame) -> DataFrame:
+    """Each row once for every target it speaks of, the empty target where it names none.
+
+    Adds `own`: when its message was received, or when the row was recorded where an older gateway
+    did not say.
     """
-    received = F.col("leg") == Leg.RECEIVED.value
-    ended = F.col("leg").isin(Leg.DELIVERED.value, Leg.DEAD.value)
-    rows = (
-        day.where(received | ended)
-        .withColumn("today", F.lit(True))
-        .unionByName(before.where(received).withColumn("today", F.lit(False)))
-        .unionByName(after.where(ended).withColumn("today", F.lit(False)))
-    )
-    return per_target(rows)
+    given = F.col("target")
+    named = F.when(given != "", F.array(given)).when(F.size("targets") > 0, F.col("targets"))
+    targets = F.coalesce(named, F.array(F.lit("")))
+    own = F.coalesce("received", "time")
+    return rows.withColumn("target", F.explode(targets)).withColumn("own", own)
 
 
-def _received() -> Column:
+def minute(moment: Column) -> Column:
+    return F.date_trunc("minute", moment)
+
+
+def is_receipt() -> Column:
     """A receipt; the dead letter of a message that no route took is its own."""
     on_arrival = (F.col("leg") == Leg.DEAD.value) & (F.col("route") == "")
     return (F.col("leg") == Leg.RECEIVED.value) | on_arrival
 
 
-def copies(found: DataFrame) -> DataFrame:
-    """One row a copy: what its steps add up to, in numbers alone, so that many fit in memory.
+def copies(found: DataFrame, keys: Sequence[str] = KEY) -> DataFrame:
+    """One row a copy: what its rows add up to, in numbers alone, so that many fit in memory.
 
-    Copies received before the date are that day's business, and those only seen to end after it
-    are the next day's; both are left out.
+    Rows with `proven` are dead letters whose receipt a digest proves, and counts, already.
     """
-    leg, today = F.col("leg"), F.col("today")
-    received, delivered = _received(), leg == Leg.DELIVERED.value
+    leg, at = F.col("leg"), F.col("time")
+    proven = F.col("proven") if "proven" in found.columns else F.lit(False)
+    received = is_receipt() | proven
+    delivered, dead = leg == Leg.DELIVERED.value, leg == Leg.DEAD.value
+    ended, seen = delivered | dead, leg == Leg.OBSERVED.value
     digest = F.when(F.col("hash").isNotNull(), F.xxhash64("hash"))
     sent = F.when(delivered & (F.col("outcome") == Step.ACCEPTED.value), digest)
     first_try = F.coalesce("attempt", F.lit(1)) <= 1
-    return (
-        found.groupBy(*KEY)
-        .agg(
-            F.max(received & today).alias("owed"),
-            F.max(received & ~today).alias("owed_before"),
-            F.max(~received & today).alias("ended"),
-            F.min(F.when(received, F.col("time"))).alias("received_time"),
-            F.max(F.when(leg != Leg.RECEIVED.value, F.col("time"))).alias("end_time"),
-            F.max(F.when(received, F.col("redelivered"))).alias("redelivered"),
-            F.min(F.when(received, digest)).alias("taken"),
-            F.min(sent).alias("least_sent"),
-            F.max(sent).alias("most_sent"),
-            F.count_if(delivered).alias("deliveries"),
-            F.count_if(delivered & first_try).alias("first_tries"),
-            F.count_if(leg == Leg.DEAD.value).alias("deaths"),
-            F.max(F.when(delivered, F.col("mode"))).alias("mode"),
-        )
-        .where(F.col("owed") | (F.col("ended") & ~F.col("owed_before")))
+    refused = ~F.coalesce("rule", F.lit("")).isin(*FAILURES)
+    source_name = F.coalesce("source_name", "name")
+    return found.groupBy(*keys).agg(
+        F.coalesce(F.max(received), F.lit(False)).alias("owed"),
+        F.coalesce(F.min(F.when(received, F.col("own"))), F.min("own")).alias("received_time"),
+        F.min(F.when(delivered, at)).alias("first_time"),
+        F.max(F.when(ended, at)).alias("end_time"),
+        F.max(F.when(is_receipt() & ~proven, F.col("redelivered"))).alias("redelivered"),
+        F.min(F.when(received, digest)).alias("taken"),
+        F.min(sent).alias("least_sent"),
+        F.max(sent).alias("most_sent"),
+        F.min(F.when(delivered, digest)).alias("least_arrived"),
+        F.max(F.when(delivered, digest)).alias("most_arrived"),
+        F.min(F.when(seen, digest)).alias("least_seen"),
+        F.max(F.when(seen, digest)).alias("most_seen"),
+        F.count_if(delivered).alias("deliveries"),
+        F.count_if(delivered & first_try).alias("first_tries"),
+        F.count_if(dead).alias("deaths"),
+        F.count_if(dead & refused).alias("refusals"),
+        F.count_if(seen).alias("sightings"),
+        F.count_if(leg == Leg.SPOOLED.value).alias("spooled"),
+        F.max(F.when(delivered, F.col("mode"))).alias("mode"),
+        F.max(F.when(delivered, F.xxhash64(*WAY, source_name))).alias("stream"),
     )
 
 
-def cut(day: DataFrame, after: DataFrame) -> DataFrame:
-    """Per gateway, the time of the last row the archive has of it."""
-    rows = day.select("gateway", "time").unionByName(after.select("gateway", "time"))
-    return rows.groupBy("gateway").agg(F.max("time").alias("last"))
+def cut(last: DataFrame, seconds: int) -> DataFrame:
+    """Per gateway, since when a copy without an end is in flight; `last` is its last row's time."""
+    since = F.col("last") - F.make_interval(secs=F.lit(seconds))
+    return last.select("gateway", since.alias("open_since"))
 
 
-def classified(found: DataFrame, last: DataFrame, seconds: int) -> DataFrame:
-    """Each copy with its class; `seconds` before the cut a copy without an end is in flight.
+def classified(found: DataFrame, open_since: DataFrame, taps: DataFrame, late: int) -> DataFrame:
+    """Each copy with its class, but for the order among copies, which `ordered` adds.
 
-    With 0 nothing is: there is no open journal its end could be in.
+    `open_since` has a time for each gateway, `taps` the first minute a tap saw for each way; `late`
+    is in seconds.
     """
-    open_since = F.col("last") - F.make_interval(secs=F.lit(seconds))
-    return found.join(F.broadcast(last), on="gateway", how="left").select(
+    took = F.col("received_time")
+    spent = F.unix_micros("first_time") - F.unix_micros(took)
+    latency = F.when(spent.isNotNull(), F.greatest(spent, F.lit(0)))  # a clock may be set back
+    recent = F.coalesce(took > F.col("open_since"), F.lit(False))
+    watched = F.coalesce(F.col("first_time") >= F.col("tap_since"), F.lit(False))
+    joined = (
+        found.join(F.broadcast(open_since), on="gateway", how="left")
+        .join(F.broadcast(taps), on=list(WAY), how="left")
+        .withColumn("watched", watched)
+        .withColumn("latency", latency)
+    )
+    return joined.select(
         *KEY,
-        _class(F.col("received_time") > open_since).alias("class"),
-        _marked().alias("marked"),
+        classed(recent, late * 1_000_000).alias("class"),
+        marked().alias("marked"),
         F.coalesce("redelivered", F.lit(False)).alias("redelivered"),
         "owed",
         "deliveries",
+        "sightings",
         "received_time",
+        "first_time",
         "end_time",
+        "latency",
+        "stream",
     )
 
 
-def _class(recent: Column) -> Column:
-    taken, ends = F.col("taken"), F.col("deliveries") + F.col("deaths")
-    rules = [
-        (~F.col("owed"), Class.UNEXPECTED),
-        ((F.col("least_sent") != taken) | (F.col("most_sent") != taken), Class.ALTERED),
-        ((F.col("deliveries") > 0) & (ends > 1), Class.DUPLICATED),
-        (F.col("deliveries") > 0, Class.DELIVERED),
-        (F.col("deaths") > 0, Class.DEAD),
-        (recent, Class.IN_FLIGHT),
-    ]
-    found = F.lit(Class.MISSING.value)
-    for condition, name in reversed(rules):
-        found = F.when(condition, F.lit(name.value)).otherwise(found)
-    return found
+def ordered(classes: DataFrame, overtook: Column) -> DataFrame:
+    """The classes with those copies out of order that are delivered and nothing worse."""
+    well = F.col("class").isin(Class.DELIVERED.value, Class.LATE.value)
+    name = F.when(well & overtook, Class.DISORDERED.value).otherwise(F.col("class"))
+    return classes.withColumn("class", name)
 
 
-def _marked() -> Column:
-    """Whether more than one delivery is what the hop allows: a retry that says it is one."""
-    retried = (F.col("first_tries") <= 1) & (F.col("deaths") == 0)
-    return retried & (F.coalesce("mode", F.lit(0)) < EXACTLY_ONCE)
+def strangers(classes: DataFrame, delivered: DataFrame) -> DataFrame:
+    """The copies without those that only another gateway's tap saw: theirs are accounted for.
 
-
-def per_route(classes: DataFrame) -> DataFrame:
-    """How many copies of each route and target are in each class."""
-    name = F.col("class")
-    return (
-        classes.groupBy("route", "target")
-        .agg(
-            F.count_if("owed").alias("received"),
-            *[F.count_if(name == one.value).alias(one.value) for one in Class],
-            F.count_if((name == Class.DUPLICATED.value) & F.col("marked")).alias("marked"),
-            F.count_if("redelivered").alias("redelivered"),
-        )
-        .orderBy("route", "target")
-    )
+    `delivered` has the route, target and id of every delivered copy.
+    """
+    alone = (F.col("class") == Class.UNEXPECTED.value) & (F.col("sightings") > 0)
+    only_seen = alone & F.col("end_time").isNull()
+    seen = classes.where(only_seen).join(delivered, on=["route", "target", "id"], how="left_anti")
+    return classes.where(~only_seen).unionByName(seen)
 
 
 def exceptions(classes: DataFrame) -> DataFrame:
     """Every copy that was not simply delivered."""
     return classes.where(F.col("class") != Class.DELIVERED.value)
-
-
-def detailed(found: DataFrame, rows: DataFrame) -> DataFrame:
-    """Exceptions with what a person needs to look them up: names, sizes, the rule, the reason."""
-    received, dead = _received(), F.col("leg") == Leg.DEAD.value
-    details = (
-        rows.join(found.select(*KEY), on=list(KEY))
-        .groupBy(*KEY)
-        .agg(
-            F.min(F.when(received, F.struct("endpoint", "name", "size"))).alias("first"),
-            F.max(F.when(F.col("leg") == Leg.DELIVERED.value, F.col("name"))).alias("sent_name"),
-            F.max(F.when(dead, F.struct("rule", "reason"))).alias("dead"),
-        )
-    )
-    return found.join(details, on=list(KEY), how="left").select(
-        "class",
-        "gateway",
-        "route",
-        "target",
-        F.lower(F.hex("id")).alias("id"),
-        "received_time",
-        "end_time",
-        "deliveries",
-        "marked",
-        "first.*",
-        "sent_name",
-        "dead.*",
-    )
-
-
-def dead_letters(found: DataFrame) -> DataFrame:
-    """Exceptions that were dead-lettered, by the rule that did it, with one of them to see."""
-    dead = found.where(F.col("class") == Class.DEAD.value)
-    example = F.struct("id", "name", "reason")
-    return (
-        dead.groupBy("route", "target", F.coalesce("rule", F.lit("")).alias("rule"))
-        .agg(F.count("*").alias("copies"), F.min(example).alias("example"))
-        .select("route", "target", "rule", "copies", "example.*")
-        .orderBy("route", "target", "rule")
-    )
-
-
-def sample(found: DataFrame, of_each: int) -> DataFrame:
-    """The first `of_each` exceptions of every class, by time of receipt."""
-    order = Window.partitionBy("class").orderBy("received_time", "id", "target")
-    ranked = found.withColumn("rank", F.row_number().over(order))
-    return ranked.where(F.col("rank") <= of_each).drop("rank")

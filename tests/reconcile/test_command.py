@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.layout import segments
 from gateway.cli import reconcile
+from gateway.reconcile.html import page
 from tests.archive.samples import DAY, START, archive, dead, delivered, digest, received
 
 pytestmark = [
@@ -38,14 +39,22 @@ def test_a_clean_night(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
     assert status == 0
     assert told["totals"] == {
-        "received": 50, "delivered": 49, "dead-lettered": 1, "in flight": 0, "unexpected": 0,
-        "altered": 0, "duplicated": 0, "missing": 0, "marked": 0, "redelivered": 0,
+        "received": 50, "delivered": 49, "delivered late": 0, "refused": 1, "dead-lettered": 0,
+        "in flight": 0, "unexpected": 0, "out of order": 0, "altered": 0, "duplicated": 0,
+        "lost in target": 0, "missing": 0, "marked": 0, "redelivered": 0,
     }  # fmt: skip
     assert [letter["rule"] for letter in told["dead_letters"]] == ["empty-element"]
-    out = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr()
+    out = said.out.splitlines()
     assert out[-1] == "missing 0"
     assert "verdict: clean" in out
-    assert (root / "_reconciled" / f"date={DAY}" / "summary.json").exists()
+    summary = root / "_reconciled" / f"date={DAY}" / "summary.json"
+    assert json.loads(summary.read_text()) == told
+    written = summary.with_name("report.html")
+    assert said.err.splitlines()[-1] == f"report: {written}"
+    assert written.read_text("utf-8") == page(told)
+    hours = [(hour["hour"], hour["received"]) for hour in told["whole_day"]]
+    assert hours == [(f"{DAY}T12:00:00+00:00", 50)]
 
 
 @pytest.mark.usefixtures("spark")
@@ -127,6 +136,8 @@ def test_a_date_without_data(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert status == 2
     assert [finding["rule"] for finding in told["findings"]] == ["empty-file", "no-data"]
     assert "verdict: no answer" in capsys.readouterr().out
+    written = root / "_reconciled" / f"date={DAY}" / "report.html"
+    assert "No answer: this date could not be reconciled" in written.read_text("utf-8")
 
 
 def test_no_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

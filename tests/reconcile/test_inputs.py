@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import journal_path, segments
+from gateway.archive.layout import digest_path, journal_path, segments
 from gateway.archive.parquet import SCHEMA
 from gateway.reconcile.findings import Weight
 from gateway.reconcile.inputs import find_inputs
@@ -73,6 +74,19 @@ def gap(root: Path) -> None:
     archive(root, received([7], time=NOON + 2 * HOUR), start=START + 1)
 
 
+def undigested(root: Path) -> None:
+    digest_path(root, first(root)).unlink()
+
+
+def redigested(root: Path) -> None:
+    digest_path(root, first(root)).write_text("no Parquet")
+
+
+def rewritten(root: Path) -> None:
+    digest = digest_path(root, first(root))
+    os.utime(digest, ns=(0, 0))  # the segment was written after it
+
+
 ERROR, WARNING = Weight.ERROR, Weight.WARNING
 CASES = [
     pytest.param(cut, ERROR, "unreadable-file", "not a whole Parquet file", id="truncated"),
@@ -85,6 +99,9 @@ CASES = [
     pytest.param(stray, ERROR, "foreign-file", "not in the folder of an hour", id="stray"),
     pytest.param(damaged, ERROR, "damaged-journal", "could not be read", id="damaged-journal"),
     pytest.param(waiting, WARNING, "open-journal", "not converted yet", id="open-journal"),
+    pytest.param(undigested, WARNING, "missing-digest", "joined in full", id="no-digest"),
+    pytest.param(redigested, WARNING, "unreadable-digest", "cannot be read", id="bad-digest"),
+    pytest.param(rewritten, WARNING, "stale-digest", "other rows", id="stale-digest"),
     pytest.param(gap, WARNING, "missing-hour", "hour 13: idle, or lost", id="missing-hour"),
 ]
 
@@ -106,6 +123,39 @@ def test_every_fault_is_a_finding_with_its_place(
     assert len(inputs.day) == (0 if bad and spoil is not stray else len(segments(tmp_path, DAY)))
 
 
+def test_a_digest_without_its_segment_is_an_error(tmp_path: Path) -> None:
+    archive(tmp_path, received([1]))
+    archive(tmp_path, received([2]), start=START + 1)
+    segments(tmp_path, DAY)[0].unlink()
+
+    (finding,) = find_inputs(tmp_path, DAY, 6).findings
+
+    assert (finding.weight, finding.rule) == (ERROR, "lost-segment")
+    assert finding.place.startswith("_digests/")
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        pytest.param([(0, 60), (30, 90)], ["same-name"], id="at-the-same-time"),
+        pytest.param([(0, 60), (60, 90)], [], id="a-restart"),
+        pytest.param([(0, 60), (61, 90), (91, 95)], [], id="two-restarts"),
+        pytest.param([(0, 90), (30, 40), (50, 60)], ["same-name"] * 2, id="one-that-never-ended"),
+    ],
+)
+def test_two_gateways_with_one_name_are_found(
+    tmp_path: Path, times: list[tuple[int, int]], expected: list[str]
+) -> None:
+    for number, (start, end) in enumerate(times):
+        rows = [received([at], time=NOON + at * 1_000_000) for at in (start, end)]
+        archive(tmp_path, *rows, start=START + number)
+
+    findings = find_inputs(tmp_path, DAY, 6).findings
+
+    assert [finding.rule for finding in findings] == expected
+    assert all("'edge'" in finding.text for finding in findings)
+
+
 def test_a_journal_of_a_later_start_holds_nothing_of_the_day(tmp_path: Path) -> None:
     archive(tmp_path, received([1]))
     later(tmp_path)
@@ -120,7 +170,7 @@ def test_the_hours_beside_the_day_are_read_too(tmp_path: Path) -> None:
     inputs = find_inputs(tmp_path, DAY, 2)
 
     assert [len(inputs.before), len(inputs.day), len(inputs.after)] == [1, 1, 1]
-    assert inputs.after[0].parent.parent.name == f"date={DAY + timedelta(days=1)}"
+    assert inputs.after[0].path.parent.parent.name == f"date={DAY + timedelta(days=1)}"
 
 
 def test_only_a_whole_read_sees_a_damaged_page(tmp_path: Path) -> None:
@@ -128,7 +178,9 @@ def test_only_a_whole_read_sees_a_damaged_page(tmp_path: Path) -> None:
     path = first(tmp_path)
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 0xFF
+    written = path.stat()
     path.write_bytes(content)
+    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))  # a disk that rots tells nobody
 
     assert find_inputs(tmp_path, DAY, 6).findings == []
     (finding,) = find_inputs(tmp_path, DAY, 6, whole=True).findings

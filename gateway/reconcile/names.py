@@ -1,0 +1,46 @@
+"""The names that were sent against what a mapping makes of them now; it knows no mapping itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Final, TypeAlias
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from gateway.archive.schema import Leg
+
+# Route, target and name at the source -> name at the target, or a text in () that says why none.
+Translator: TypeAlias = Callable[[str, str, str], str]
+
+_FEW: Final = 20_000  # distinct names that are cheaper to translate here than on executors
+_SCHEMA: Final = (
+    "route string, target string, source_name string, name string, now string, copies long"
+)
+
+
+def renamed(pairs: DataFrame, translator: Translator) -> DataFrame:
+    """The distinct names whose translation is not the one that was sent, with their copies."""
+    distinct = (
+        pairs.where((F.col("leg") == Leg.DELIVERED.value) & F.col("source_name").isNotNull())
+        .groupBy("route", "target", "source_name", "name")
+        .agg(F.sum("count").alias("copies"))
+        .persist()
+    )
+    work = partial(_compare, translator)
+    spark = distinct.sparkSession
+    if distinct.count() <= _FEW:
+        return spark.createDataFrame(list(work(distinct.collect())), _SCHEMA)
+    return spark.createDataFrame(distinct.rdd.mapPartitions(work), _SCHEMA)
+
+
+def _compare(
+    translator: Translator, rows: Iterable[Row]
+) -> Iterator[tuple[str, str, str, str, str, int]]:
+    for row in rows:
+        now = translator(row["route"], row["target"], row["source_name"])
+        if now != row["name"]:
+            yield (
+                row["route"], row["target"], row["source_name"], row["name"], now, row["copies"],
+            )  # fmt: skip

@@ -1,0 +1,90 @@
+"""A standalone Spark cluster on loopback: one master and workers, each a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
+
+import pyspark
+
+PATIENCE = 60.0
+pause = threading.Event()  # never set: it only waits
+_CLASS = "org.apache.spark.deploy"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@contextmanager
+def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
+    """The URL of a master with `workers` registered workers; all end with the block."""
+    port, page = free_port(), free_port()
+    with ExitStack() as stack:
+        address = ["--host", "127.0.0.1", "--port", str(port)]
+        stack.enter_context(
+            _process(folder, "master", "master.Master", *address, "--webui-port", str(page))
+        )
+        _wait(lambda: _listens(port))
+        for number in range(workers):
+            own = ["--webui-port", str(free_port()), "--cores", "1", "--memory", "1g"]
+            place = ["--work-dir", str(folder / f"work-{number}"), f"spark://127.0.0.1:{port}"]
+            name = f"worker-{number}"
+            host = ["--host", "127.0.0.1"]
+            stack.enter_context(_process(folder, name, "worker.Worker", *host, *own, *place))
+        _wait(lambda: _alive(page) == workers)
+        yield f"spark://127.0.0.1:{port}"
+
+
+def _wait(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not ready():
+        assert time.monotonic() < deadline
+        pause.wait(0.1)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _alive(page: int) -> int:
+    """How many workers the master's page counts."""
+    try:
+        with build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{page}/json/") as answer:
+            told = json.load(answer)
+    except OSError:
+        return 0
+    return int(told["aliveworkers"])
+
+
+@contextmanager
+def _process(folder: Path, name: str, program: str, *arguments: str) -> Iterator[None]:
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    with (folder / f"{name}.log").open("w") as log:
+        command = [str(home / "bin" / "spark-class"), f"{_CLASS}.{program}", *arguments]
+        child = subprocess.Popen(command, env=environment, stdout=log, stderr=log)  # noqa: S603
+        try:
+            yield
+        finally:
+            child.terminate()
+            child.wait(PATIENCE)

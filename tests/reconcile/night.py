@@ -1,0 +1,263 @@
+"""A small night of random traffic with random faults, and a slow, obvious model of its classes."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.archive.layout import hour_folder
+from gateway.archive.parquet import sort_rows, to_table
+from gateway.archive.records import Cell, Rows
+from gateway.archive.segments import keep
+from gateway.archive.stores import Here
+from tests.archive.samples import NOON, START, digest
+
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+MIDNIGHT = NOON - 12 * HOUR
+LATE = 120
+GATEWAYS = ("east", "west")
+ROUTES: Mapping[str, tuple[str, ...]] = {"orders": ("erp", "audit"), "ticks": ("hub",)}
+TAPPED = {"audit": True, "hub": False}  # target -> whether its system carries an identity
+FAULTS = (
+    "loss", "duplicate", "retry", "alter", "refuse", "dead", "late", "hurry", "spool", "invent",
+    "unseen", "seen-wrong", "intrude", "convert", "after-midnight",
+)  # fmt: skip
+
+Copy = tuple[str, str, str, str]  # gateway, route, target, id as hex
+
+
+@dataclass
+class Night:
+    """Rows by gateway and segment; filled while messages are made up."""
+
+    rows: dict[tuple[str, int, int], list[Rows]] = field(default_factory=lambda: defaultdict(list))
+    told: list[dict[str, Cell]] = field(default_factory=list)
+
+    def add(self, gateway: str, part: int, row: Mapping[str, Cell]) -> None:
+        hour = _number(row["time"]) // HOUR * HOUR
+        own = {"gateway": gateway, **row}
+        self.rows[gateway, part, hour].append(Rows(1, own))
+        self.told.append(own)
+
+    def write(self, root: Path) -> None:
+        for (gateway, part, hour), rows in sorted(self.rows.items()):
+            name = f"{gateway}-{START}-{part:06}-0000.parquet"
+            table, lost = to_table(rows)
+            assert not lost
+            keep(Here(root), hour_folder(Path(), hour) / name, sort_rows(table))
+
+
+def night(seed: int, messages: int = 400, faults: float = 0.08) -> Night:
+    """The same night for the same seed."""
+    rng = random.Random(seed)  # noqa: S311  # a test's traffic
+    made = Night()
+    for number in range(messages):
+        gateway = rng.choice(GATEWAYS)
+        route = rng.choice(tuple(ROUTES))
+        took = MIDNIGHT - HOUR + rng.randrange(26) * HOUR + rng.randrange(600) * SECOND // 10
+        fault = rng.choice(FAULTS) if rng.random() < faults else ""
+        _message(made, rng, gateway, route, number, took, fault)
+    return made
+
+
+def _message(  # what one message is
+    made: Night, rng: random.Random, gateway: str, route: str, number: int, took: int, fault: str
+) -> None:
+    identity = took.to_bytes(8, "big") + number.to_bytes(8, "big")
+    name = f"{route}/n{rng.randrange(4)}"
+    shared: dict[str, Cell] = {
+        "route": route, "id": identity, "mode": 1, "attempt": 1, "size": 9, "received": took,
+        "hash": digest(f"{name}{rng.randrange(3)}"), "redelivered": rng.random() < 0.1,
+    }  # fmt: skip
+    part = (took - MIDNIGHT + HOUR) // (9 * HOUR)
+    targets = ROUTES[route]
+    receipt: dict[str, Cell] = {
+        "leg": "received",
+        "endpoint": "plant",
+        "system": "mqtt",
+        "time": took,
+    }
+    if fault != "invent":
+        made.add(gateway, part, {**shared, **receipt, "name": name, "targets": list(targets)})
+    struck = rng.choice(targets)
+    for target in targets:
+        own = fault if target == struck else ""
+        for row in _ends(shared, target, name, took, own):
+            made.add(gateway, part + (rng.random() < 0.1), row)
+
+
+def _ends(  # noqa: C901, PLR0912  # one case for each fault
+    shared: Mapping[str, Cell], target: str, name: str, took: int, fault: str
+) -> Iterator[dict[str, Cell]]:
+    at = took + SECOND // 2
+    end: dict[str, Cell] = {
+        **shared, "leg": "delivered", "endpoint": target, "system": "ems", "target": target,
+        "name": name.replace("/", "."), "source_name": name, "outcome": "accepted", "time": at,
+    }  # fmt: skip
+    match fault:
+        case "loss":
+            return
+        case "refuse":
+            yield {**end, "leg": "dead", "outcome": "rejected", "rule": "too-long"}
+            return
+        case "dead":
+            yield {**end, "leg": "dead", "outcome": "rejected", "rule": "spool-full"}
+            return
+        case "spool":
+            yield {**end, "leg": "spooled", "outcome": "spooled"}
+            return
+        case "alter":
+            end["hash"] = digest("forged")
+        case "late":
+            end["time"] = took + (LATE + 30) * SECOND
+        case "hurry":
+            end["time"] = took
+        case "after-midnight":
+            end["time"] = took + 2 * HOUR
+        case "convert":
+            end |= {"hash": digest("converted"), "outcome": "converted"}
+        case _:
+            pass
+    yield end
+    if fault in ("duplicate", "retry"):
+        yield {**end, "attempt": 2 if fault == "retry" else 1}
+    if target in TAPPED and fault != "unseen":
+        yield _sighting(end, fault, identified=TAPPED[target])
+    if target in TAPPED and fault == "intrude":
+        strange: dict[str, Cell] = {
+            "origin_id": "f" * 32,
+            "hash": digest("strange"),
+            "id": b"\xee" * 16,
+        }
+        yield {**_sighting(end, "", identified=TAPPED[target]), **strange}
+
+
+def _sighting(end: Mapping[str, Cell], fault: str, *, identified: bool) -> dict[str, Cell]:
+    raw = end["id"]
+    assert isinstance(raw, bytes)
+    seen = {**end, "leg": "observed", "outcome": "accepted", "attempt": 1}
+    if identified:
+        seen["origin_id"] = raw.hex()
+        seen["hash"] = digest("spoilt") if fault == "seen-wrong" else end["hash"]
+    else:
+        seen |= {"id": raw[8:] + raw[:8], "received": None, "source_name": None}
+    return seen
+
+
+def model(made: Night, late: int = LATE) -> dict[Copy, str]:
+    """The class of every copy of DAY that was not simply delivered, one rule after the other."""
+    rows: dict[Copy, list[dict[str, Cell]]] = defaultdict(list)
+    for row in _identified(made.told):
+        raw = row["id"]
+        assert isinstance(raw, bytes)
+        listed = row.get("targets") or [str(row["target"])]
+        assert isinstance(listed, list)
+        for target in listed:
+            rows[str(row["gateway"]), str(row["route"]), str(target), raw.hex()].append(row)
+    today = {
+        copy: own
+        for copy, own in rows.items()
+        if MIDNIGHT
+        <= min(_number(row["received"] or row["time"]) for row in own)
+        < MIDNIGHT + 24 * HOUR
+    }
+    firsts = {copy: _first(own) for copy, own in today.items()}
+    known = {
+        (route, target, key) for (_, route, target, key), at in firsts.items() if at is not None
+    }
+    classes = {
+        copy: _class(copy, own, firsts, today, late)
+        for copy, own in today.items()
+        if not (_legs(own) == {"observed"} and copy[1:] in known)
+    }
+    return {copy: name for copy, name in classes.items() if name != "delivered"}
+
+
+def _identified(told: list[dict[str, Cell]]) -> Iterator[dict[str, Cell]]:
+    """Sightings under the id of what was seen: carried, or that of the n-th delivery alike."""
+    alike: dict[tuple[Cell, ...], list[dict[str, Cell]]] = defaultdict(list)
+    keys = ("gateway", "route", "target", "name", "hash")
+    for row in sorted(told, key=lambda row: (_number(row["time"]), row["id"])):
+        if row["leg"] == "delivered":
+            alike[tuple(row[key] for key in keys)].append(row)
+    for row in sorted(told, key=lambda row: (_number(row["time"]), row["id"])):
+        if row["leg"] == "observed" and row.get("origin_id"):
+            yield {**row, "id": bytes.fromhex(str(row["origin_id"]))}
+        elif row["leg"] == "observed":
+            own = alike[tuple(row[key] for key in keys)]
+            its = own.pop(0) if own else row
+            yield {**row, "id": its["id"], "received": its["received"]}
+        else:
+            yield row
+
+
+def _class(
+    copy: Copy,
+    own: list[dict[str, Cell]],
+    firsts: Mapping[Copy, int | None],
+    today: Mapping[Copy, list[dict[str, Cell]]],
+    late: int,
+) -> str:
+    receipts = [row for row in own if row["leg"] == "received"]
+    deliveries = [row for row in own if row["leg"] == "delivered"]
+    dead = [row for row in own if row["leg"] == "dead"]
+    seen = [row for row in own if row["leg"] == "observed"]
+    if not receipts:
+        return "unexpected"
+    if deliveries:
+        wrong = [
+            row
+            for row in deliveries
+            if row["outcome"] == "accepted" and row["hash"] != receipts[0]["hash"]
+        ]
+        spoilt = [row for row in seen if row["hash"] not in {each["hash"] for each in deliveries}]
+        return _delivered(copy, own, firsts, today, late, bool(wrong or spoilt))
+    if dead:
+        return "refused" if dead[0]["rule"] == "too-long" else "dead-lettered"
+    return "in flight" if "spooled" in _legs(own) else "missing"
+
+
+def _delivered(  # what decides it
+    copy: Copy,
+    own: list[dict[str, Cell]],
+    firsts: Mapping[Copy, int | None],
+    today: Mapping[Copy, list[dict[str, Cell]]],
+    late: int,
+    altered: bool,
+) -> str:
+    first = firsts[copy]
+    assert first is not None
+    ends = [row for row in own if row["leg"] in ("delivered", "dead")]
+    took = _number(own[0]["received"])
+    if altered:
+        return "altered"
+    if len(ends) > 1:
+        return "duplicated"
+    if copy[2] in TAPPED and "observed" not in _legs(own):
+        return "lost in target"
+    for other, at in firsts.items():
+        stream = other[:3] == copy[:3] and _source(today[other]) == _source(own)
+        if stream and other[3] < copy[3] and at is not None and at > first:
+            return "out of order"
+    return "delivered late" if first - took > late * SECOND else "delivered"
+
+
+def _source(own: list[dict[str, Cell]]) -> Cell:
+    return next((row["source_name"] for row in own if row["leg"] == "delivered"), None)
+
+
+def _first(own: list[dict[str, Cell]]) -> int | None:
+    return min((_number(row["time"]) for row in own if row["leg"] == "delivered"), default=None)
+
+
+def _legs(own: list[dict[str, Cell]]) -> set[str]:
+    return {str(row["leg"]) for row in own}
+
+
+def _number(value: Cell) -> int:
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,69 @@
+"""The same night on a standalone cluster: a master and two workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.archive.layout import digest_path, segments
+from tests.archive.samples import DAY
+from tests.reconcile.cluster import cluster
+from tests.reconcile.night import LATE, model, night
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).parents[2]
+
+
+def gateway(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, for this one may have a Spark already."""
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    return subprocess.run(  # noqa: S603  # our own command
+        [sys.executable, "-m", "gateway", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+def test_a_night_with_faults_is_reconciled_exactly(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    made = night(11)
+    made.write(root)
+    digest_path(root, segments(root, DAY)[0]).unlink()  # executors add that one up
+    expected = model(made)
+    day = DAY.isoformat()
+
+    with cluster(tmp_path) as master:
+        common = ["--date", day, "--master", master]
+        night_long = ["--late", str(LATE), "--output"]
+        first = gateway("reconcile", str(root), *common, *night_long, str(tmp_path / "first"))
+        whole = gateway(
+            "reconcile", str(root), *common, *night_long, str(tmp_path / "full"), "--full"
+        )
+        compacted = gateway("archive", "compact", str(root), *common)
+        again = gateway("reconcile", str(root), *common, *night_long, str(tmp_path / "again"))
+
+    assert (first.returncode, whole.returncode, again.returncode) == (1, 1, 1), first.stderr
+    assert compacted.returncode == 0, compacted.stderr
+    for name in ("first", "full", "again"):
+        folder = tmp_path / name / f"date={day}"
+        rows = pq.read_table(folder / "exceptions", partitioning=None).to_pylist()
+        keys = ("gateway", "route", "target", "id")
+        assert {tuple(row[key] for key in keys): row["class"] for row in rows} == expected
+        told = json.loads((folder / "summary.json").read_text())
+        missing = [each for each in expected.values() if each == "missing"]
+        assert told["totals"]["missing"] == len(missing)
