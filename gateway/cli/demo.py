@@ -15,12 +15,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from gateway.archive.layout import reconciled_folder
 from gateway.cli import main
 from gateway.cli.parsers import Commands
 from gateway.config.load import Configuration, load
 from gateway.demo.feed import ODD, TOO_LONG, alarms, expected, messages
 from gateway.demo.parts import Environment, running
 from gateway.demo.traffic import Publisher, Watcher, publish_tags
+from gateway.reconcile.html import NAME
 from gateway.routing.router import Router
 from gateway.runtime.logs import set_up_logging
 from gateway.runtime.supervisor import Gateway
@@ -60,7 +62,15 @@ def run(args: argparse.Namespace) -> int:
     console.rule("reconciliation")
     console.print(f"[dim]gateway reconcile {archive} --date {day}[/dim]")
     code = main(["reconcile", str(archive), "--date", day.isoformat()])
+    _show_report(reconciled_folder(archive, day) / NAME, console)
     return code or int(arrived != wanted or not settled)
+
+
+def _show_report(page: Path, console: Console) -> None:
+    """Say where the night's page is; there is none when nothing could be reconciled."""
+    if page.exists():
+        told = f"open the report in a browser: {page.resolve().as_uri()}"
+        console.print(told, style="bold", highlight=False, markup=False, soft_wrap=True)
 
 
 def _bridge(

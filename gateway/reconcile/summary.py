@@ -1,0 +1,116 @@
+"""A night's summary as `summary.json` has it, read back and checked; the page is made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final, TypeAlias
+
+from gateway.errors import ReconcileError
+
+Row: TypeAlias = Mapping[str, object]
+Rows: TypeAlias = Sequence[Row]
+
+_HINT: Final = "give the summary.json that gateway reconcile wrote"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What one date came to; `seconds` by step, `proof` as counts, the rest as in the tables."""
+
+    archive: str
+    date: date
+    verdict: str
+    status: int
+    mode: str
+    strict: bool
+    totals: Row
+    proof: Row
+    seconds: Row
+    routes: Rows
+    gateways: Rows
+    hours: Rows
+    whole_day: Rows
+    dead_letters: Rows
+    names: Rows
+    renamed: Rows
+    samples: Rows
+    findings: Rows
+
+
+def parse_summary(content: object) -> Summary:
+    """The summary in what a JSON file held.
+
+    Raises:
+        ReconcileError: a part is absent or of another type.
+    """
+    if not isinstance(content, Mapping):
+        raise ReconcileError(f"summary: is no JSON object; {_HINT}")
+    return Summary(
+        archive=_text(content, "archive"),
+        date=_date(content, "date"),
+        verdict=_text(content, "verdict"),
+        status=count(content, "status"),
+        mode=_text(content, "mode"),
+        strict=content.get("strict") is True,
+        totals=_row(content, "totals"),
+        proof=_row(content, "proof"),
+        seconds=_row(content, "seconds"),
+        **{
+            name: _rows(content, name)
+            for name in (
+                "routes", "gateways", "hours", "whole_day", "dead_letters", "names", "renamed",
+                "samples", "findings",
+            )
+        },
+    )  # fmt: skip
+
+
+def count(row: Row, name: str) -> int:
+    """The number in a column; 0 where there is none."""
+    value = row.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def number(row: Row, name: str) -> float | None:
+    value = row.get(name)
+    return value if isinstance(value, int | float) else None
+
+
+def word(row: Row, name: str) -> str:
+    """The text in a column; empty where there is none."""
+    value = row.get(name)
+    return "" if value is None else str(value)
+
+
+def _text(content: Row, name: str) -> str:
+    value = content.get(name)
+    if not isinstance(value, str):
+        raise _wrong(name, "text")
+    return value
+
+
+def _date(content: Row, name: str) -> date:
+    try:
+        return date.fromisoformat(_text(content, name))
+    except ValueError as fault:
+        raise _wrong(name, "a date") from fault
+
+
+def _row(content: Row, name: str) -> Row:
+    value = content.get(name)
+    if not isinstance(value, Mapping):
+        raise _wrong(name, "an object")
+    return value
+
+
+def _rows(content: Row, name: str) -> Rows:
+    value = content.get(name)
+    if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
+        raise _wrong(name, "a list of objects")
+    return value
+
+
+def _wrong(name: str, kind: str) -> ReconcileError:
+    return ReconcileError(f"summary: {name!r} is not {kind}; {_HINT}")

@@ -1,0 +1,155 @@
+"""Summaries of made-up nights, written by the report itself: clean, lossy, hostile, huge, empty."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from gateway.reconcile.findings import error, warning
+from gateway.reconcile.report import COLUMNS, Report, Row, to_json
+
+DAY = datetime(2026, 3, 14, tzinfo=UTC)
+BAD = ("missing", "lost in target", "altered", "duplicated", "out of order", "delivered late")
+SAMPLED = (*BAD, "unexpected", "refused", "dead-lettered", "in flight")
+HOSTILE = "<script>document.title='taken'</script>\x1b[2J\u202e\x00&\"'\ud800"
+_COUNTS = (*COLUMNS, "marked", "redelivered")
+
+
+def counted(received: int, **counts: int) -> dict[str, object]:
+    """A row of counts; a class with a blank in its name is written with `_`."""
+    named = {name.replace("_", " "): value for name, value in counts.items()}
+    lost = sum(named.values()) - named.get("marked", 0) - named.get("unexpected", 0)
+    return {
+        **dict.fromkeys(_COUNTS, 0),
+        "received": received,
+        "delivered": received - lost,
+        **named,
+    }
+
+
+def hour(at: int, row: Mapping[str, object], timed: int = 0, **way: str) -> Row:
+    received = row["received"]
+    assert isinstance(received, int)
+    wave = 2_047 << (at % 5)
+    known = timed > 0
+    return {
+        "hour": DAY + timedelta(hours=at), **way, **row, "rate": received / 3600,
+        "timed": timed or None, "p50": wave if known else None,
+        "p90": 4 * wave if known else None, "p99": 50 * wave if known else None,
+        "slowest": 1_073_741_823 if known else None,
+    }  # fmt: skip
+
+
+def sample(kind: str, number: int, name: str = "plant/line1/temp") -> Row:
+    at = DAY + timedelta(seconds=number)
+    dead = kind in ("refused", "dead-lettered")
+    return {
+        "class": kind, "gateway": "east", "route": "orders", "target": "erp",
+        "id": f"{number:032x}", "received_time": at, "end_time": at, "latency": 2_000,
+        "deliveries": 1, "sightings": 1, "marked": False, "name": name, "size": 42,
+        "sent_name": name.replace("/", "."), "rule": "too-long" if dead else None,
+        "reason": "ems: the name is 260 characters, limit 249" if dead else None,
+    }  # fmt: skip
+
+
+def clean() -> Report:
+    hours = [hour(at, counted(900 + 40 * at), timed=900) for at in range(24)]
+    ways = [hour(at, counted(900), timed=900, route="orders", target="erp") for at in range(24)]
+    return Report(
+        archive="/var/archive",
+        day="2026-03-14",
+        routes=[{"route": "orders", "target": "erp", **counted(21_600)}],
+        gateways=[{"gateway": "east", **counted(21_600)}],
+        hours=ways,
+        whole_day=hours,
+        proof={"minutes": 1_440, "proven": 1_440, "copies": 21_600},
+        timings={"files": 0.08, "spark": 6.8, "job": 12.3},
+    )
+
+
+def lossy(name: str = "plant/line1/temp", routes: int = 3) -> Report:
+    """Every class has copies, and the archive has faults; `name` is what everything is called."""
+    every = {each.replace(" ", "_"): 2 + place for place, each in enumerate(SAMPLED)}
+    row = counted(40_000, marked=2, **every)
+    calm = [
+        {"route": f"route-{number}", "target": "audit", **counted(1_000 * number)}
+        for number in range(2, routes + 1)
+    ]
+    way = {"route": name, "target": "erp"}
+    hours = [at for at in range(20) if at != 12]
+    faulty = {**row, "received": 2_000, "delivered": 2_000 - 40_000 + int(str(row["delivered"]))}
+    rows = [faulty if at == 7 else counted(2_111) for at in hours]
+    return Report(
+        archive="/var/archive of the night",
+        day="2026-03-14",
+        findings=[
+            warning("missing-hour", "date=2026-03-14", "no segment in hour 12: idle, or lost"),
+            error("unreadable-file", f"date=2026-03-14/hour=06/{name}.parquet", "is truncated"),
+        ],
+        routes=[{**way, **row}, *calm],
+        gateways=[{"gateway": "east", **row}, {"gateway": "west", **counted(6_000)}],
+        hours=[hour(at, each, 900, **way) for at, each in zip(hours, rows, strict=True)]
+        + [
+            hour(at, counted(45), route=str(each["route"]), target="audit")
+            for at in range(24)
+            for each in calm
+        ],
+        whole_day=[hour(at, each, 900) for at, each in zip(hours, rows, strict=True)],
+        dead_letters=[
+            {"class": "refused", "route": name, "target": "erp", "rule": "too-long", "copies": 9,
+             "id": "ab" * 16, "name": name, "reason": "ems: the name is 260 characters, limit 249"},
+            {"class": "dead-lettered", "route": name, "target": None, "rule": "spool-full",
+             "copies": 8, "id": "cd" * 16, "name": name, "reason": name},
+        ],
+        names=[{"route": name, "name": f"{name}{n}", "copies": 9 - n,
+                **dict.fromkeys(SAMPLED[:3], 1), **dict.fromkeys(SAMPLED[3:], 0)}
+               for n in range(5)],
+        renamed=[{"route": name, "target": "erp", "name": name, "sent": "a.b", "now": "a.c"}],
+        samples=[sample(each, number, name) for each in SAMPLED for number in range(10)],
+        proof={"minutes": 3_000, "proven": 2_950, "copies": 39_000},
+        timings={"files": 0.08, "spark": 6.8, "job": 42.3},
+    )  # fmt: skip
+
+
+def huge() -> Report:
+    """A thousand routes and ten thousand exceptions."""
+    longest, long = "plant/" + "x" * 60_000, "plant/" + "x" * 600
+    routes = [
+        {"route": f"route-{n:04}", "target": "erp", **counted(1_000 + n, missing=n % 3 and n % 7)}
+        for n in range(1_000)
+    ]
+    return Report(
+        archive="/var/archive",
+        day="2026-03-14",
+        findings=[error("unreadable-file", f"f{n}.parquet", "is truncated") for n in range(5_000)],
+        routes=routes,
+        gateways=[{"gateway": f"gateway-{n}", **counted(100_000)} for n in range(20)],
+        hours=[
+            hour(at, counted(40, missing=at % 2), 40, route=f"route-{n:04}", target="erp")
+            for n in range(400)
+            for at in range(24)
+        ],
+        whole_day=[hour(at, counted(40_000, missing=at), 40_000) for at in range(24)],
+        dead_letters=[
+            {"class": "refused", "route": "route-0001", "target": "erp", "rule": f"rule-{n}",
+             "copies": n, "id": "ab" * 16, "name": long, "reason": long} for n in range(1_000)
+        ],
+        names=[{"route": "route-0001", "name": f"{n}{longest}", "copies": 9, "missing": 9}
+               for n in range(100)],
+        samples=[sample(each, number, long) for each in SAMPLED for number in range(1_000)],
+        proof={"minutes": 3_000, "proven": 2_950, "copies": 39_000},
+        timings={"files": 0.08, "spark": 6.8, "job": 42.3},
+    )  # fmt: skip
+
+
+def empty() -> Report:
+    nothing = error("no-data", "date=2026-03-14", "there is no readable segment of this date")
+    return Report("/var/archive", "2026-03-14", [nothing], answered=False)
+
+
+def content(report: Report) -> dict[str, object]:
+    """What `json.loads` makes of its summary.json."""
+    found = json.loads(to_json(report))
+    assert isinstance(found, dict)
+    return found
