@@ -8,8 +8,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gateway.archive.retention import forget
-from gateway.archive.stores import Here
 from gateway.cli.parsers import Commands
 from gateway.errors import ArchiveError
 from gateway.reconcile.driver import check_driver
@@ -42,6 +40,9 @@ def run(args: argparse.Namespace) -> int:
         errors.print(str(finding), markup=False, soft_wrap=True)
     print(f"{done.segments} segments of {day} became {len(done.tables)} day tables")
     if args.keep_days is not None:
+        from gateway.archive.retention import forget  # noqa: PLC0415  # only here PyArrow is loaded
+        from gateway.archive.stores import Here  # noqa: PLC0415
+
         gone = forget(Here(args.archive), args.keep_days, datetime.now(UTC).date())
         print(f"{len(gone)} older dates were removed")
     unread = {"unreadable-file", "foreign-file"}

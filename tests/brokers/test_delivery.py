@@ -90,7 +90,8 @@ def test_a_target_that_is_away_over_a_kill_of_the_gateway_gets_everything_in_ord
     assert firsts == wanted
     rows = archived(tmp_path)
     ends = Counter(row["id"] for row in rows if row["leg"] == "delivered")
-    assert {row["id"] for row in rows if row["leg"] == "received"} == set(ends)
+    # a kill may come between a spooled copy and its rows: then its source gave it once more
+    assert {row["id"] for row in rows if row["leg"] == "received"} <= set(ends)
 
 
 def test_what_a_target_refuses_is_listed_shown_and_sent_again(
