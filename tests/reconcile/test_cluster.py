@@ -16,7 +16,8 @@ from tests.archive.samples import DAY
 from tests.reconcile.cluster import cluster
 from tests.reconcile.night import LATE, model, night
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+# three processes of Spark and both ways of reconciling take minutes on two cores
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 
