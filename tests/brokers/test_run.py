@@ -70,7 +70,7 @@ class Process:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(timeout=10)
+        code = self.process.wait(timeout=30)
         self._reader.join(timeout=5)
         return code
 
