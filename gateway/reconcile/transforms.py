@@ -66,20 +66,22 @@ def is_receipt() -> Column:
 def copies(found: DataFrame, keys: Sequence[str] = KEY) -> DataFrame:
     """One row a copy: what its rows add up to, in numbers alone, so that many fit in memory.
 
-    Rows with `proven` are dead letters whose receipt a digest proves, and counts, already.
+    Rows with `proven` are dead letters whose receipt a digest proves, and counts, already. What was
+    spooled was received: after a kill that is all that is recorded of it.
     """
     leg, at = F.col("leg"), F.col("time")
     proven = F.col("proven") if "proven" in found.columns else F.lit(False)
     received = is_receipt() | proven
     delivered, dead = leg == Leg.DELIVERED.value, leg == Leg.DEAD.value
     ended, seen = delivered | dead, leg == Leg.OBSERVED.value
+    spooled = leg == Leg.SPOOLED.value
     digest = F.when(F.col("hash").isNotNull(), F.xxhash64("hash"))
     sent = F.when(delivered & (F.col("outcome") == Step.ACCEPTED.value), digest)
     first_try = F.coalesce("attempt", F.lit(1)) <= 1
     refused = ~F.coalesce("rule", F.lit("")).isin(*FAILURES)
     source_name = F.coalesce("source_name", "name")
     return found.groupBy(*keys).agg(
-        F.coalesce(F.max(received), F.lit(False)).alias("owed"),
+        F.coalesce(F.max(received | spooled), F.lit(False)).alias("owed"),
         F.coalesce(F.min(F.when(received, F.col("own"))), F.min("own")).alias("received_time"),
         F.min(F.when(delivered, at)).alias("first_time"),
         F.max(F.when(ended, at)).alias("end_time"),
@@ -96,7 +98,7 @@ def copies(found: DataFrame, keys: Sequence[str] = KEY) -> DataFrame:
         F.count_if(dead).alias("deaths"),
         F.count_if(dead & refused).alias("refusals"),
         F.count_if(seen).alias("sightings"),
-        F.count_if(leg == Leg.SPOOLED.value).alias("spooled"),
+        F.count_if(spooled).alias("spooled"),
         F.max(F.when(delivered, F.col("mode"))).alias("mode"),
         F.max(F.when(delivered, F.xxhash64(*WAY, source_name))).alias("stream"),
     )

@@ -29,6 +29,19 @@ Counters: TypeAlias = Mapping[str, RouteCounters]
 
 
 @dataclass(frozen=True, slots=True)
+class Spooled:
+    """A parcel from the disk. Of an inherited one the disk may be all that knows.
+
+    An earlier run put it there, and may have died before it recorded the receipt. It is recorded
+    again that the parcel was kept, so that the end has a beginning.
+    """
+
+    messages: Sequence[Message]
+    ends: Sequence[End]
+    inherited: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
     """Where things are recorded; without an archive or a place for dead letters less is."""
 
@@ -71,8 +84,7 @@ class Ledger:
 
     def end_spooled(
         self,
-        messages: Sequence[Message],
-        ends: Sequence[End],
+        parcel: Spooled,
         settlements: Sequence[Settlement],
         attempts: int,
         then: Callable[[], None],
@@ -81,7 +93,9 @@ class Ledger:
         at = now()
         rows: list[Rows] = []
         letters: list[Letter] = []
-        for end in ends:
+        for end in parcel.ends:
+            if parcel.inherited:
+                rows.append(end.spooled(end.positions, at))
             taken = [p for p in end.positions if settlements[p].outcome is Outcome.ACCEPTED]
             route = str(end.rows.common["route"])
             tries = attempts + int(str(end.rows.common["attempt"]))  # before it came to disk
@@ -91,7 +105,7 @@ class Ledger:
                     waited = at - int(str(end.rows.common.get("received") or at))
                     self.counters[route].delivers(len(taken), waited / 1_000_000)
             for position in sorted({*end.positions} - {*taken}):
-                settled, message = settlements[position], messages[position]
+                settled, message = settlements[position], parcel.messages[position]
                 dead = end.ended([position], time=at, attempt=tries)
                 rows.append(_dead(dead, settled, message, self.find_route(route)))
                 letters.append(_letter(end, dead, settled, message))

@@ -15,7 +15,7 @@ from gateway.model.message import Message
 from gateway.model.outcome import SPOOLED, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.backlog import Item, Parcel
-from gateway.runtime.ledger import Ledger
+from gateway.runtime.ledger import Ledger, Spooled
 from gateway.runtime.packing import End, pack_parcel, part_of, unpack_parcel
 from gateway.runtime.recording import now
 from gateway.runtime.store import Change, Store
@@ -86,6 +86,7 @@ class Spool:
         self._ready: deque[tuple[int, int, bytes]] = deque()
         found = store.rows(_HELD, [endpoint])[0]
         self._last, self.messages, self.bytes = (int(str(each)) for each in found)
+        self._inherited = self._last  # rows of an earlier run, which may have ended anyhow
         handed = store.rows("SELECT number FROM handed WHERE endpoint = ?", [endpoint])
         self._handed = int(str(handed[0][0])) if handed else 0  # on disk; perhaps sent before
         self._tried = self._handed
@@ -147,8 +148,8 @@ class Spool:
         taken: list[_Row] = []
         count = 0
         while self._ready and count < JOINED:
-            if taken and (self._ready[0][0] <= self._tried) != (taken[0].number <= self._tried):
-                break  # what may have been sent before is told apart
+            if taken and self._past(self._ready[0][0]) != self._past(taken[0].number):
+                break  # what may have been sent before, or is inherited, is told apart
             row = self._next_row()
             taken.append(row)
             count += len(row.messages)
@@ -225,6 +226,10 @@ class Spool:
             written.wait(PATIENCE)
         return True
 
+    def _past(self, number: int) -> tuple[bool, bool]:
+        """Whether an earlier run put this row, and whether one may have sent it."""
+        return number <= self._inherited, number <= self._tried
+
     def _next_row(self) -> _Row:
         number, _, body = self._ready.popleft()
         messages, ends = unpack_parcel(body)
@@ -242,10 +247,12 @@ class Spool:
         numbers = [row.number for row in rows]
         held = sum(row.size for row in rows)
         size = sum(len(message.payload) + OVERHEAD for message in messages)
+        inherited, tried = self._past(numbers[0])
 
         def done(settlements: Sequence[Settlement], attempts: int) -> None:
             self._forget(len(messages), held)
-            self._ledger.end_spooled(messages, ends, settlements, attempts, removed)
+            spooled = Spooled(messages, ends, inherited)
+            self._ledger.end_spooled(spooled, settlements, attempts, removed)
 
         def removed() -> None:
             changes: list[Change] = [(_REMOVE, (number,)) for number in numbers]
@@ -254,8 +261,7 @@ class Spool:
 
         parcel = Parcel(messages, size, done, lambda: ends)
         # what an earlier run may have sent is at its second attempt at least
-        tried = int(numbers[0] <= self._tried)
-        return Item(parcel, numbers[0], stored=True, attempts=tried)
+        return Item(parcel, numbers[0], stored=True, attempts=int(tried))
 
     def _forget(self, messages: int, size: int) -> None:
         with self._room:

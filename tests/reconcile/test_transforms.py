@@ -127,6 +127,7 @@ CASES = [
     Case([received(1), dead(1, rule=None)], {(1, "erp"): "refused"}, id="dead-without-a-rule"),
     Case([received(1), spooled(1)], {(1, "erp"): "in flight"}, id="spooled"),
     Case([received(1), spooled(1), delivered(1)], {(1, "erp"): "delivered"}, id="was-spooled"),
+    Case([spooled(1), delivered(1)], {(1, "erp"): "delivered"}, id="receipt-died-with-the-process"),
     Case([received(1), delivered(1, **AFTER(61))], {(1, "erp"): "delivered late"}, id="late"),
     Case([received(1), delivered(1, **AFTER(60))], {(1, "erp"): "delivered"}, id="just-in-time"),
     Case([received(1), delivered(1, **AFTER(-9))], {(1, "erp"): "delivered"}, id="clock-set-back"),

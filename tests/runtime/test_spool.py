@@ -63,6 +63,11 @@ class Bench:
         rows = [rows for rows in self.rows if rows.common["leg"] == "delivered"]
         return [str(name) for each in rows for name in each.columns["name"]]
 
+    def spooled(self) -> list[str]:
+        """Names by spooled row; of a parcel that an earlier run put."""
+        rows = [rows for rows in self.rows if rows.common["leg"] == "spooled"]
+        return [str(name) for each in rows for name in each.columns["name"]]
+
     def attempts(self) -> set[object]:
         return {rows.common["attempt"] for rows in self.rows if rows.common["leg"] == "delivered"}
 
@@ -186,6 +191,7 @@ def test_a_restart_finds_everything_and_marks_what_may_have_been_sent(tmp_path: 
         "new"
     ]
     assert again.attempts() == {1, 2}
+    assert again.spooled() == [f"m/{n}" for n in range(50)]  # its receipt may never have come
 
 
 def test_one_poisoned_message_does_not_hold_up_the_spool(tmp_path: Path) -> None:
