@@ -50,9 +50,13 @@ class Headers:
 PLAIN = Headers()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Message:
-    """One message; `address` is a subject or a tag list in the dialect of the system it is for."""
+    """One message; `address` is a subject or a tag list in the dialect of the system it is for.
+
+    Nobody changes one, though the interpreter would let them: a frozen value takes three times as
+    long to make, and two of these are made for each message that crosses.
+    """
 
     address: str
     payload: Payload

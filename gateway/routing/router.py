@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import count
 
@@ -48,11 +48,10 @@ class Way:
 
     route: Route | None
     hops: tuple[Hop, ...]
+    labels: tuple[str, ...] = field(init=False)  # the ends that a message on this way owes
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The ends that a message on this way owes."""
-        return tuple(hop.label for hop in self.hops)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(hop.label for hop in self.hops))
 
 
 class Router(dict[str, tuple[Way, ...]]):

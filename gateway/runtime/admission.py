@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.endpoints.base import Batch
 from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.route import Route
-from gateway.routing.router import Hop, Way
+from gateway.routing.router import Hop, Router, Way
 from gateway.runtime.duplicates import Landing, Seen
 from gateway.runtime.recording import fingerprint
 from gateway.runtime.surroundings import Intake, Surroundings
@@ -35,6 +35,9 @@ class Admission:
         """
         twins: dict[int, Landing] = {}
         changed: dict[int, Message] = {}
+        tells = batch.identities or intake.echoes_of or intake.echo_seconds
+        if not tells and not any(map(identity_of, _different(batch.messages))):
+            return batch, twins
         for position, message in enumerate(batch.messages):
             headers = message.headers
             if intake.echoes_of and not headers.origin:
@@ -52,21 +55,38 @@ class Admission:
             batch = replace(batch, messages=messages)
         return batch, twins
 
-    def ways(self, message: Message, intake: Intake, *, twin: bool) -> tuple[Way, ...]:
-        """The ways of the routes that take the message."""
+    def ways(
+        self, messages: Sequence[Message], intake: Intake, twins: Mapping[int, Landing]
+    ) -> list[tuple[Way, ...]]:
+        """For each message the ways of the routes that take it; `twins` are those seen before."""
+        router = intake.router
         try:
-            ways = intake.router[message.address]
+            found = [router[message.address] for message in messages]
+        except Exception:  # noqa: BLE001  # one name of ours is at fault; the others are not
+            found = [self._routed(message.address, router) for message in messages]
+        plain = not any(each.origin or each.retained for each in _different(messages))
+        if plain and not twins and not router.selective:
+            return found
+        return [
+            self._taken(ways, message.headers, twin=position in twins)
+            for position, (ways, message) in enumerate(zip(found, messages, strict=True))
+        ]
+
+    def _routed(self, name: str, router: Router) -> tuple[Way, ...]:
+        try:
+            return router[name]
         except Exception as error:
             # A fault of ours: this message is set aside with it, the route goes on.
             log.exception("a name was not routed", extra={"endpoint": self._endpoint})
             reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
             return (Way(None, (Hop(None, None, "", rule="internal", reason=reason),)),)
-        headers = message.headers
-        if twin or headers.origin or headers.retained or intake.router.selective:
-            ways = tuple(
-                way for way in ways if way.route is None or self._wants(way.route, headers, twin)
-            )
-        return self._onwards(ways, headers.origin) if headers.origin else ways
+
+    def _taken(self, ways: tuple[Way, ...], headers: Headers, *, twin: bool) -> tuple[Way, ...]:
+        """Those of `ways` whose routes want a message with `headers`, and only onwards."""
+        wanted = tuple(
+            way for way in ways if way.route is None or self._wants(way.route, headers, twin)
+        )
+        return self._onwards(wanted, headers.origin) if headers.origin else wanted
 
     def _onwards(self, ways: tuple[Way, ...], origin: tuple[str, ...]) -> tuple[Way, ...]:
         """Without the hops to where the message has been under that name."""
@@ -109,3 +129,8 @@ class Admission:
             key = (message.address, fingerprint(message.payload)[1])
             twin = self._seen.find(key, landing, seconds)
         return twin
+
+
+def _different(messages: Sequence[Message]) -> Iterable[Headers]:
+    """The headers of `messages`, shared ones once."""
+    return {id(message.headers): message.headers for message in messages}.values()

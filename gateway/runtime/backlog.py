@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from gateway.model.message import Message
-from gateway.model.outcome import Outcome, Settlement
+from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.routing.route import WhenFull
 from gateway.runtime.packing import End
 
@@ -65,6 +65,10 @@ class Item:
 
     def settle(self, positions: Sequence[int], settlements: Sequence[Settlement]) -> bool:
         """Note the final ones among the answers; whether all answers were final."""
+        if len(positions) == len(self.final) and settlements.count(ACCEPTED) == len(self.final):
+            self.final[:] = settlements
+            self.open_ = []
+            return True
         for position, settlement in zip(positions, settlements, strict=True):
             if settlement.outcome is not Outcome.RETRY:
                 self.final[position] = settlement

@@ -15,7 +15,35 @@ from gateway.runtime.dead_letters import Letter
 from gateway.runtime.duplicates import Landing
 from gateway.runtime.ledger import Ledger
 from gateway.runtime.packing import End
-from gateway.runtime.recording import BatchRecord, Copy, Origin, now
+from gateway.runtime.recording import BatchRecord, Origin, now
+
+
+class Share:
+    """What one lane gets of a batch, entry by entry; mutable while it is put together."""
+
+    __slots__ = ("hops", "messages", "positions")
+
+    def __init__(self) -> None:
+        self.positions: list[int] = []  # in the batch
+        self.hops: list[Hop] = []
+        self.messages: list[Message] = []  # as the target gets them
+
+    def by_target(self) -> list[Sequence[int]]:
+        """Indices of the entries by route and label: each group shares what its rows share."""
+        hops = self.hops
+        labels = [hop.label for hop in hops]
+        if labels.count(labels[0]) == len(labels) and len({id(hop.route) for hop in hops}) == 1:
+            return [range(len(hops))]
+        groups: dict[tuple[int, str], list[int]] = {}
+        for index, hop in enumerate(hops):
+            groups.setdefault((id(hop.route), hop.label), []).append(index)
+        return list(groups.values())
+
+    def part(self, group: Sequence[int]) -> tuple[Sequence[int], Sequence[Message]]:
+        """Positions in the batch, and messages, of the entries in `group`."""
+        if len(group) == len(self.positions):
+            return self.positions, self.messages
+        return [self.positions[i] for i in group], [self.messages[i] for i in group]
 
 
 class Flight:
@@ -41,47 +69,44 @@ class Flight:
         self._rows.append(self._record.received(route, positions, ways))
         self._ledger.counters[route.name].took(len(positions), self._record.size(positions))
 
-    def refused(self, copy: Copy) -> None:
+    def refused(self, position: int, hop: Hop) -> None:
         """Record a message that cannot go to a target because of its name."""
-        hop, at = copy.hop, now()
         reason = rejected(hop.rule, hop.reason)
-        self._set_aside(copy, self._batch.messages[copy.position], "", reason, 0, at)
+        self._set_aside(hop, position, self._batch.messages[position], "", reason, 0, now())
 
     def sent(self) -> None:
         """One more target owes an answer."""
         with self._lock:
             self._shares += 1
 
-    def answered(
-        self,
-        copies: Sequence[Copy],
-        messages: Sequence[Message],
-        settlements: Sequence[Settlement],
-        attempts: int,
-    ) -> None:
+    def answered(self, share: Share, settlements: Sequence[Settlement], attempts: int) -> None:
         """Record what one target made of its copies, and land when it was the last to answer."""
         at = now()
         rows: list[Rows] = []
-        for group in _by_target(copies):
-            hop = copies[group[0]].hop
+        all_taken = settlements.count(ACCEPTED) == len(settlements)
+        for group in share.by_target():
+            hop = share.hops[group[0]]
             if hop.route is None or hop.target is None:
                 continue
-            taken = [i for i in group if settlements[i].outcome is Outcome.ACCEPTED]
-            kept = [i for i in group if settlements[i].outcome is Outcome.SPOOLED]
+            taken = group
+            if not all_taken:
+                taken = [i for i in group if settlements[i].outcome is Outcome.ACCEPTED]
             if taken:
-                positions = [copies[i].position for i in taken]
-                made = [messages[i] for i in taken]
+                positions, made = share.part(taken)
                 rows.append(self._record.delivered(hop, positions, made, attempts, at))
                 waited = (at - self._origin.time) / 1_000_000
                 self._ledger.counters[hop.route.name].delivers(len(taken), waited)
+            if all_taken:
+                continue
+            kept = [i for i in group if settlements[i].outcome is Outcome.SPOOLED]
             if kept:
-                end = self._end(hop, copies, messages, kept)
-                rows.append(end.spooled(kept, at))
+                rows.append(self._end(share, kept).spooled(kept, at))
                 self._ledger.counters[hop.route.name].spools(len(kept))
             for i in group:
                 if settlements[i].outcome is Outcome.REJECTED:
-                    endpoint = hop.target.endpoint
-                    self._set_aside(copies[i], messages[i], endpoint, settlements[i], attempts, at)
+                    position, message = share.positions[i], share.messages[i]
+                    endpoint, settled = hop.target.endpoint, settlements[i]
+                    self._set_aside(hop, position, message, endpoint, settled, attempts, at)
         with self._lock:
             self._rows += rows
         self.release()
@@ -90,11 +115,9 @@ class Flight:
         """The id of the message at `position` in the batch."""
         return self._record.identity(position)
 
-    def ends(self, copies: Sequence[Copy], messages: Sequence[Message]) -> list[End]:
+    def ends(self, share: Share) -> list[End]:
         """What the archive will say when the target has its copies; for those that go to disk."""
-        return [
-            self._end(copies[group[0]].hop, copies, messages, group) for group in _by_target(copies)
-        ]
+        return [self._end(share, group) for group in share.by_target()]
 
     def release(self) -> None:
         """Give one share back; the last one records the rows and then settles the source."""
@@ -104,32 +127,30 @@ class Flight:
                 return
         self._ledger.write(self._rows, self._letters, self._settle)
 
-    def _end(
-        self, hop: Hop, copies: Sequence[Copy], messages: Sequence[Message], group: Sequence[int]
-    ) -> End:
-        positions = [copies[i].position for i in group]
-        made = [messages[i] for i in group]
-        rows = self._record.delivered(hop, positions, made, 0, 0)
+    def _end(self, share: Share, group: Sequence[int]) -> End:
+        positions, made = share.part(group)
+        rows = self._record.delivered(share.hops[group[0]], positions, made, 0, 0)
         return End(tuple(group), rows, self._origin.endpoint)
 
     def _set_aside(  # noqa: PLR0913, PLR0917  # the facts of one dead letter
         self,
-        copy: Copy,
+        hop: Hop,
+        position: int,
         message: Message,
         endpoint: str,
         settled: Settlement,
         attempts: int,
         at: int,
     ) -> None:
-        hop, origin = copy.hop, self._origin
+        origin = self._origin
         name = message.address if endpoint else hop.address
         letter = Letter(
             number=0,
             time=at,
-            id=self._record.identity(copy.position),
+            id=self._record.identity(position),
             route=hop.route.name if hop.route else "",
             source=origin.endpoint,
-            source_name=self._batch.messages[copy.position].address,
+            source_name=self._batch.messages[position].address,
             target=hop.label,
             endpoint=endpoint,
             rule=settled.rule,
@@ -138,7 +159,7 @@ class Flight:
             message=message,
         )
         with self._lock:
-            self._rows.append(self._record.dead(copy, name, settled, at))
+            self._rows.append(self._record.dead(hop, position, name, settled, at))
             self._letters.append(letter)
         self._ledger.set_aside(letter)
 
@@ -146,11 +167,3 @@ class Flight:
         self._batch.settle([ACCEPTED] * len(self._batch.messages))
         self.landed(self)
         self._landing.land()
-
-
-def _by_target(copies: Sequence[Copy]) -> list[list[int]]:
-    """Indices of the copies by route and label, so that each group shares what its rows share."""
-    groups: dict[tuple[int, str], list[int]] = {}
-    for index, copy in enumerate(copies):
-        groups.setdefault((id(copy.hop.route), copy.hop.label), []).append(index)
-    return list(groups.values())

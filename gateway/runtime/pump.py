@@ -6,7 +6,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -17,21 +17,21 @@ from gateway.model.outcome import ACCEPTED
 from gateway.routing.payload import convert
 from gateway.routing.retry import delay
 from gateway.routing.route import Route, WhenFull
-from gateway.routing.router import Way
+from gateway.routing.router import Hop, Way
 from gateway.runtime.adapting import Adapter
 from gateway.runtime.admission import Admission
 from gateway.runtime.backlog import Parcel
 from gateway.runtime.duplicates import Landing, Seen
-from gateway.runtime.flight import Flight
-from gateway.runtime.lane import Lane
-from gateway.runtime.recording import Copy, Origin, now
+from gateway.runtime.flight import Flight, Share
+from gateway.runtime.recording import Origin, now
 from gateway.runtime.state import Connection, EndpointState
-from gateway.runtime.surroundings import Intake, Surroundings
+from gateway.runtime.surroundings import Carrier, Intake, Surroundings
 
 log = logging.getLogger(__name__)
 
 Taken: TypeAlias = dict[str, tuple[Route, list[int], list[Way]]]
-Shares: TypeAlias = dict[tuple[str, WhenFull], list[Copy]]
+Shares: TypeAlias = dict[tuple[str, WhenFull], Share]
+Refused: TypeAlias = list[tuple[int, Hop]]
 
 WAIT = 0.25  # seconds that a stop may have to wait for a quiet source
 LETTING_GO = 5.0  # seconds that a changed source gets for what it has brought
@@ -157,7 +157,7 @@ class Pump:
     def _bridge(self, batch: Batch) -> None:
         landing = Landing()
         batch, twins = self._admission.recognise(batch, self._intake, landing)
-        taken, copies, refused = self._sort(batch, twins)
+        taken, shares, refused = self._sort(batch, twins)
         if not taken and not refused and not twins:
             batch.settle([ACCEPTED] * len(batch.messages))
             return
@@ -169,30 +169,42 @@ class Pump:
         for route, positions, ways in taken.values():
             flight.received(route, positions, ways)
             self._feel(route, batch, positions, landing)
-        for copy in refused:
-            flight.refused(copy)
-        for (endpoint, when_full), group in copies.items():
-            self._deliver(flight, self._around.lanes[endpoint], batch, group, when_full)
+        for position, hop in refused:
+            flight.refused(position, hop)
+        for (endpoint, when_full), share in shares.items():
+            self._deliver(flight, self._around.lanes[endpoint], batch, share, when_full)
         flight.release()
 
-    def _sort(self, batch: Batch, twins: Container[int]) -> tuple[Taken, Shares, list[Copy]]:
-        """What each route took, what each target gets, and what cannot go to one."""
+    def _sort(self, batch: Batch, twins: Mapping[int, Landing]) -> tuple[Taken, Shares, Refused]:
+        """What each route took, what each lane gets, and what cannot go to one."""
         taken: Taken = {}
-        copies: Shares = {}
-        refused: list[Copy] = []
-        for position, message in enumerate(batch.messages):
-            for way in self._admission.ways(message, self._intake, twin=position in twins):
-                if way.route is not None:
-                    _, positions, ways = taken.setdefault(way.route.name, (way.route, [], []))
-                    positions.append(position)
-                    ways.append(way)
+        shares: Shares = {}
+        refused: Refused = []
+        of_route: dict[int, tuple[Route, list[int], list[Way]]] = {}  # by id: found faster
+        of_target: dict[int, Share] = {}
+        found_ways = self._admission.ways(batch.messages, self._intake, twins)
+        for position, each in enumerate(found_ways):
+            for way in each:
+                route = way.route
+                if route is not None:
+                    found = of_route.get(id(route))
+                    if found is None:
+                        found = taken.setdefault(route.name, (route, [], []))
+                        of_route[id(route)] = found
+                    found[1].append(position)
+                    found[2].append(way)
                 for hop in way.hops:
-                    if hop.target is None or hop.rule:
-                        refused.append(Copy(position, hop))
-                    else:
-                        key = hop.target.endpoint, hop.target.when_full
-                        copies.setdefault(key, []).append(Copy(position, hop))
-        return taken, copies, refused
+                    target = hop.target
+                    if target is None or hop.rule:
+                        refused.append((position, hop))
+                        continue
+                    share = of_target.get(id(target))
+                    if share is None:
+                        share = shares.setdefault((target.endpoint, target.when_full), Share())
+                        of_target[id(target)] = share
+                    share.positions.append(position)
+                    share.hops.append(hop)
+        return taken, shares, refused
 
     def _feel(self, route: Route, batch: Batch, positions: Sequence[int], landing: Landing) -> None:
         """Notice a heartbeat of the route among what it took."""
@@ -216,45 +228,50 @@ class Pump:
         return flight
 
     def _deliver(
-        self, flight: Flight, lane: Lane, batch: Batch, group: list[Copy], when_full: WhenFull
+        self, flight: Flight, lane: Carrier, batch: Batch, found: Share, when_full: WhenFull
     ) -> None:
-        sent: list[Copy] = []
-        messages: list[Message] = []
-        for copy in group:
-            message, hop = batch.messages[copy.position], copy.hop
+        share = Share()
+        carries = lane.outlet.carries
+        for position, hop in zip(found.positions, found.hops, strict=True):
             try:
-                headers = self._adapter.adapt(message.headers, hop, lane.outlet.carries)
-                payload = message.payload
-                if hop.target is not None and hop.target.conversion is not None:
-                    payload = convert(payload, hop.target.conversion)
-                if hop.target is not None and hop.target.identify:
-                    headers = _identified(headers, flight.identity(copy.position))
+                message = self._made(batch.messages[position], hop, carries, flight, position)
             except TranslationError as error:
-                refusal = replace(hop, rule=error.rule, reason=str(error))
-                flight.refused(Copy(copy.position, refusal))
+                flight.refused(position, replace(hop, rule=error.rule, reason=str(error)))
                 continue
             except Exception as error:
                 log.exception("a message was not made", extra={"endpoint": self.state.name})
                 reason = f"{type(error).__name__} while translating; this is a fault of the gateway"
-                flight.refused(Copy(copy.position, replace(hop, rule="internal", reason=reason)))
+                flight.refused(position, replace(hop, rule="internal", reason=reason))
                 continue
-            sent.append(copy)
-            messages.append(Message(hop.address, payload, headers))
+            share.positions.append(position)
+            share.hops.append(hop)
+            share.messages.append(message)
+        messages = share.messages
         if not messages:
             return
-        size = sum(len(message.payload) + OVERHEAD for message in messages)
         flight.sent()
         lane.deliver(
             Parcel(
                 messages,
-                size,
-                lambda settlements, attempts: flight.answered(
-                    sent, messages, settlements, attempts
-                ),
-                lambda: flight.ends(sent, messages),
+                sum([len(message.payload) for message in messages]) + OVERHEAD * len(messages),
+                lambda settlements, attempts: flight.answered(share, settlements, attempts),
+                lambda: flight.ends(share),
                 when_full,
             )
         )
+
+    def _made(
+        self, given: Message, hop: Hop, carries: frozenset[str], flight: Flight, position: int
+    ) -> Message:
+        """The message as the target of `hop` gets it."""
+        headers, payload = self._adapter.adapt(given.headers, hop, carries), given.payload
+        target = hop.target
+        if target is not None:
+            if target.conversion is not None:
+                payload = convert(payload, target.conversion)
+            if target.identify:
+                headers = _identified(headers, flight.identity(position))
+        return Message(hop.address, payload, headers)
 
 
 def _identified(headers: Headers, identity: bytes) -> Headers:

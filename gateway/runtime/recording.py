@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import TypeVar
 
 import msgpack
 
@@ -23,7 +24,8 @@ CUT = "payload_cut_from"  # header of a payload that is not whole: the bytes it 
 REDACTED = "[redacted]"
 NOT_TEXT = "not_text"  # header with the names of those whose values are no text, as JSON
 
-Columns = dict[str, list[Cell]]
+Columns = dict[str, Sequence[Cell]]
+_T = TypeVar("_T")
 
 
 def now() -> int:
@@ -48,14 +50,6 @@ def fingerprint(payload: Payload) -> tuple[int, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """One message of a batch for one target: its position in the batch, and its hop."""
-
-    position: int
-    hop: Hop
-
-
-@dataclass(frozen=True, slots=True)
 class Origin:
     """Where a batch came from, when, and the ids of its messages: a run and a first counter."""
 
@@ -67,29 +61,34 @@ class Origin:
 
 
 class BatchRecord:
-    """Makes the rows of one batch; mutable, it computes each fingerprint once."""
+    """Makes the rows of one batch; mutable, it computes what rows share once."""
 
-    __slots__ = ("_fingerprints", "_messages", "_origin")
+    __slots__ = ("_messages", "_origin", "_whole")
 
     def __init__(self, messages: Sequence[Message], origin: Origin) -> None:
         self._messages = messages
         self._origin = origin
-        self._fingerprints: dict[int, tuple[int, bytes]] = {}
+        self._whole: Columns | None = None
 
     def received(self, route: Route, positions: Sequence[int], ways: Sequence[Way]) -> Rows:
-        """Rows that say that `route` took the messages at `positions`, and which ends they owe."""
-        messages = [self._messages[position] for position in positions]
-        columns = self._columns(positions, [message.address for message in messages])
-        columns |= _header_columns([message.headers for message in messages])
-        if route.archive_payload:
-            columns |= kept_content(messages, route)
+        """Rows that say that `route` took the messages at `positions`, and which ends they owe.
+
+        Positions rise, here as everywhere.
+        """
+        messages = _at(positions, self._messages)
+        columns = self._columns(positions)
+        columns["name"] = [message.address for message in messages]
         common = self._common(route.name, Leg.RECEIVED, Step.RECEIVED, self._origin.time)
         common["attempt"] = 1
-        first = ways[0].labels
-        if all(way is ways[0] or way.labels == first for way in ways):
-            common["targets"] = first
+        told = _header_columns([message.headers for message in messages])
+        columns |= told
+        if route.archive_payload:
+            columns |= kept_content(messages, route)
+        labels = [way.labels for way in ways]
+        if labels.count(labels[0]) == len(labels):
+            common["targets"] = labels[0]
         else:
-            columns["targets"] = [way.labels for way in ways]
+            columns["targets"] = list(labels)
         return Rows(len(messages), common, columns)
 
     def delivered(
@@ -102,17 +101,18 @@ class BatchRecord:
         if hop.target is not None:
             common |= {"endpoint": hop.target.endpoint, "system": hop.target.system}
         common |= {"target": hop.label, "attempt": attempts}
-        columns = self._columns(positions, [message.address for message in sent])
-        columns["source_name"] = [self._messages[position].address for position in positions]
+        columns = self._columns(positions)
+        columns["name"] = [message.address for message in sent]
+        columns["source_name"] = [each.address for each in _at(positions, self._messages)]
         if converted:
-            prints = [fingerprint(message.payload) for message in sent]
-            columns |= {"size": [each[0] for each in prints], "hash": [each[1] for each in prints]}
+            columns["size"], columns["hash"] = _fingerprints(sent)
         return Rows(len(positions), common, columns)
 
-    def dead(self, copy: Copy, name: str, settled: Settlement, at: int) -> Rows:
+    def dead(self, hop: Hop, position: int, name: str, settled: Settlement, at: int) -> Rows:
         """The row of a dead letter: the whole message, and under `name` if it got that far."""
-        hop, message = copy.hop, self._messages[copy.position]
-        columns = self._columns([copy.position], [name or message.address])
+        message = self._messages[position]
+        columns = self._columns([position])
+        columns["name"] = [name or message.address]
         columns |= kept_content([message], hop.route)
         common = self._common(hop.route.name if hop.route else "", Leg.DEAD, Step.REJECTED, at)
         common |= {"rule": settled.rule, "reason": settled.reason, "attempt": 1}
@@ -130,7 +130,8 @@ class BatchRecord:
 
     def size(self, positions: Sequence[int]) -> int:
         """Payload bytes of the messages at `positions`."""
-        return sum(self._fingerprint(position)[0] for position in positions)
+        sizes = self._columns(positions)["size"]
+        return sum(map(int, sizes))  # type: ignore[arg-type]  # they are numbers
 
     def _common(self, route: str, leg: Leg, step: Step, at: int) -> dict[str, Cell]:
         origin = self._origin
@@ -138,32 +139,55 @@ class BatchRecord:
         common |= {"time": at, "received": origin.time}
         return common | {"endpoint": origin.endpoint, "system": origin.system}
 
-    def _columns(self, positions: Sequence[int], names: Sequence[str]) -> Columns:
-        prints = [self._fingerprint(position) for position in positions]
-        run, first = self._origin.run.to_bytes(8, "big"), self._origin.first
+    def _columns(self, positions: Sequence[int]) -> Columns:
+        """The columns that are the same on every leg."""
+        if self._whole is None:
+            self._whole = self._make()
+        return {name: _at(positions, values) for name, values in self._whole.items()}
+
+    def _make(self) -> Columns:
+        messages, origin = self._messages, self._origin
+        sizes, hashes = _fingerprints(messages)
         return {
-            "name": list(names),
-            "id": [run + (first + position).to_bytes(8, "big") for position in positions],
-            "size": [each[0] for each in prints],
-            "hash": [each[1] for each in prints],
-            "mode": [int(self._messages[position].headers.mode) for position in positions],
+            "id": _identities(origin.run, origin.first, len(messages)),
+            "size": sizes,
+            "hash": hashes,
+            "mode": [message.headers.mode for message in messages],
         }
 
-    def _fingerprint(self, position: int) -> tuple[int, bytes]:
-        if (found := self._fingerprints.get(position)) is None:
-            found = fingerprint(self._messages[position].payload)
-            self._fingerprints[position] = found
-        return found
+
+def _at(positions: Sequence[int], values: Sequence[_T]) -> Sequence[_T]:
+    """The values at `positions`, which rise; nothing is looked up when those are all there are."""
+    if len(positions) == len(values):
+        return values
+    return [values[position] for position in positions]
+
+
+def _fingerprints(messages: Sequence[Message]) -> tuple[list[Cell], list[Cell]]:
+    """As `fingerprint`, sizes and hashes of many."""
+    data = [
+        payload if (payload := message.payload).__class__ is bytes else payload_bytes(payload)
+        for message in messages
+    ]
+    return list(map(len, data)), [blake2b(each, digest_size=HASH_SIZE).digest() for each in data]
+
+
+def _identities(run: int, first: int, count: int) -> list[Cell]:
+    """Ids of `count` messages in a row: 8 bytes of the run, 8 of the number in it."""
+    start = run.to_bytes(8, "big")
+    return [start + number.to_bytes(8, "big") for number in range(first, first + count)]
 
 
 def _header_columns(headers: Sequence[Headers]) -> Columns:
     """The columns that are not empty in all of them."""
+    shared = len(set(map(id, headers))) == 1  # as most messages of a source do
+    different, times = (headers[:1], len(headers)) if shared else (headers, 1)
     columns: Columns = {
-        "origin_id": [identity_of(each) for each in headers],
-        "source_time": [each.time for each in headers],
-        "redelivered": [each.redelivered for each in headers],
+        "origin_id": [identity_of(each) for each in different],
+        "source_time": [each.time for each in different],
+        "redelivered": [each.redelivered for each in different],
     }
-    return {name: values for name, values in columns.items() if any(values)}
+    return {name: [*values] * times for name, values in columns.items() if any(values)}
 
 
 def kept_content(messages: Sequence[Message], route: Route | None) -> Columns:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from gateway.endpoints.base import Source
 from gateway.routing.router import Router
+from gateway.runtime.backlog import Parcel
 from gateway.runtime.echoes import Echoes
-from gateway.runtime.lane import Lane
+from gateway.runtime.lane import Outlet
 from gateway.runtime.ledger import Ledger
 from gateway.runtime.pulse import Pulse
 
@@ -30,12 +32,23 @@ class Identities:
         return first
 
 
+class Carrier(Protocol):
+    """Where a pump hands over: a lane, or one that is watched."""
+
+    @property
+    def outlet(self) -> Outlet:
+        """Where it leads."""
+
+    def deliver(self, parcel: Parcel) -> None:
+        """Take the parcel; the order of the calls is the order of the parcels."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What all pumps of a gateway share; `gateway` is its name."""
 
     gateway: str
-    lanes: Mapping[str, Lane]
+    lanes: Mapping[str, Carrier]
     ledger: Ledger
     identities: Identities
     echoes: Echoes

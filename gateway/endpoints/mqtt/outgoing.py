@@ -10,7 +10,7 @@ from gateway.endpoints.mqtt.user_properties import unsendable
 from gateway.endpoints.settings import MqttSettings
 from gateway.model.message import PLAIN, Headers, Message
 
-KNOWN_TOPICS, KNOWN_HEADERS = 32_768, 1_024  # how many are remembered
+KNOWN_TOPICS, KNOWN_HEADERS, KNOWN_HEADS = 32_768, 1_024, 4_096  # how many are remembered
 SHORT = 256  # bytes of a topic or of properties that are worth remembering
 TOPIC_BYTES = 65_535
 HEAD = 5  # bytes of the longest fixed header
@@ -22,10 +22,11 @@ class Encoder:
 
     def __init__(self, settings: MqttSettings) -> None:
         self._five = settings.version == "5"
-        self._qos = settings.qos
+        self._granted = _granted(settings.qos)
         self._max_packet = settings.max_packet
         self._retain = True
         self._topics: dict[str, bytes] = {}
+        self._heads: dict[int, bytes] = {}  # by size and first byte
         self._blocks: dict[tuple[int, bool], tuple[Headers, bytes]] = {}
         self._parts: list[bytes] = []
         self._now = 0
@@ -33,7 +34,7 @@ class Encoder:
 
     def obey(self, qos: int, max_packet: int, *, retain: bool) -> None:
         """Lower our limits to the broker's."""
-        self._qos = min(self._qos, qos)
+        self._granted = _granted(min(self._granted[-1], qos))
         self._max_packet = min(self._max_packet, max_packet)
         self._retain = retain
 
@@ -42,7 +43,7 @@ class Encoder:
         self._now = now
 
     def needs_id(self, message: Message) -> bool:
-        return message.headers.mode > 0 and self._qos > 0
+        return self._granted[message.headers.mode] > 0
 
     def add(self, message: Message, packet_id: int) -> int:
         """Append the packet; `packet_id` when it was used, 0 for QoS 0.
@@ -51,13 +52,14 @@ class Encoder:
             TranslationError: this message is not for MQTT, or not for this broker.
         """
         headers, payload = message.headers, message.payload
-        text = payload.__class__ is str
+        text = False
         if payload.__class__ is not bytes:
+            text = payload.__class__ is str
             payload = _as_bytes(payload)
         topic = self._topics.get(message.address)
         if topic is None:
             topic = self._learn(message.address)
-        qos = min(int(headers.mode), self._qos)
+        qos = self._granted[headers.mode]
         if headers.retained and not self._retain:
             raise unsendable("retain", "the broker keeps no retained messages")
         tail = self._tail(headers, text=text)
@@ -68,8 +70,9 @@ class Encoder:
             raise unsendable(
                 "packet-size", f"a packet of {size + HEAD} bytes, limit {self._max_packet}"
             )
-        first = 0x30 | qos << 1 | headers.retained
-        self._parts += (_FIRST[first & 15], pack_length(size), topic, tail, payload)
+        key = size << 4 | qos << 1 | headers.retained
+        head = self._heads.get(key) or self._learn_head(key)
+        self._parts += (head, topic, tail, payload)
         self.size += size
         return packet_id if qos else 0
 
@@ -98,6 +101,14 @@ class Encoder:
             self._blocks[key] = (headers, block)  # kept alive, so that its id stays its own
         return block
 
+    def _learn_head(self, key: int) -> bytes:
+        """A fixed header: the first byte, then the length of the rest."""
+        head = bytes((0x30 | key & 15,)) + pack_length(key >> 4)
+        if len(self._heads) >= KNOWN_HEADS:
+            self._heads.clear()
+        self._heads[key] = head
+        return head
+
     def _learn(self, address: str) -> bytes:
         topic = _topic(address)
         if len(topic) <= SHORT:
@@ -107,7 +118,9 @@ class Encoder:
         return topic
 
 
-_FIRST = [bytes((0x30 | flags,)) for flags in range(16)]
+def _granted(qos: int) -> tuple[int, int, int]:
+    """The QoS that a message of each delivery mode is sent with, where `qos` is the most."""
+    return (0, min(1, qos), qos)
 
 
 def _as_bytes(payload: object) -> bytes:

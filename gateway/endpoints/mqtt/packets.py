@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from struct import pack
+from struct import pack, unpack_from
 
-from gateway.endpoints.mqtt.properties import decode_block, plain_headers
+from gateway.endpoints.mqtt.properties import PLAIN_HEADERS, decode_block
 from gateway.errors import WireError
 from gateway.model.message import Headers, Message, Payload
 
 PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, PINGRESP = 3, 4, 5, 6, 7, 13
-ANSWERED = {0: 0, 1: 0x4002_0000, 2: 0x5002_0000}  # QoS -> the answer without its packet id
+SUCCESS = 0x4002_0000  # a PUBACK of two bytes without its packet id
+ANSWERED = {0: 0, 1: SUCCESS, 2: 0x5002_0000}  # QoS -> the answer without its packet id
 PING = b"\xc0\x00"
 KNOWN_TOPICS, KNOWN_HEADERS = 32_768, 1_024  # how many are remembered
 SHORT = 256  # bytes of a topic or of properties that are worth remembering
@@ -87,6 +88,8 @@ class Decoder:
                 self._publish(first, buffer, body, stop, arrived)
             elif kind == PUBACK and size == 2:  # noqa: PLR2004  # just the packet id
                 acked.append(buffer[body] << 8 | buffer[body + 1])
+                if not arrived.messages and len(acked) == 1:
+                    stop += _read_acks(buffer, stop, acked)
             elif PUBACK <= kind <= PUBCOMP:
                 arrived.answers.append(_answer(kind, buffer, body, stop))
             elif kind != PINGRESP:
@@ -113,7 +116,7 @@ class Decoder:
             if text:
                 payload = _as_text(payload)
         else:
-            headers, payload = plain_headers(first), buffer[data:stop]
+            headers, payload = PLAIN_HEADERS[first & 15], buffer[data:stop]
         arrived.messages.append(Message(address, payload, headers))
         if qos:
             packet_id = buffer[after] << 8 | buffer[after + 1]
@@ -127,7 +130,7 @@ class Decoder:
         self, first: int, buffer: bytes, position: int, stop: int
     ) -> tuple[Headers, bool, int]:
         if position < stop and buffer[position] == 0:
-            return plain_headers(first), False, position + 1
+            return PLAIN_HEADERS[first & 15], False, position + 1
         size, start = _length(buffer, position, stop)
         end = start + size
         if not start or end > stop:
@@ -156,6 +159,16 @@ class Decoder:
                 self._topics.clear()
             self._topics[raw] = address
         return address
+
+
+def _read_acks(buffer: bytes, start: int, acked: list[int]) -> int:
+    """The packet ids of what is from `start` on, when it is PUBACKs that say success; its bytes."""
+    count = (len(buffer) - start) // 4
+    tokens = unpack_from(f">{count}I", buffer, start)
+    if not tokens or min(tokens) < SUCCESS or max(tokens) > SUCCESS | 0xFFFF:
+        return 0
+    acked.extend([token & 0xFFFF for token in tokens])
+    return 4 * count
 
 
 def _as_text(payload: bytes) -> Payload:

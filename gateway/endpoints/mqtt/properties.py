@@ -28,7 +28,7 @@ TEXT_BYTES = 65_535
 
 _U16, _U32 = Struct(">H"), Struct(">I")
 
-_FLAGS = [
+PLAIN_HEADERS = [  # what the low four bits of a PUBLISH alone say (MQTT 5.0, 3.3.1); shared values
     Headers(
         mode=DeliveryMode(min(flags >> 1 & 3, 2)),
         retained=bool(flags & 1),
@@ -36,11 +36,6 @@ _FLAGS = [
     )
     for flags in range(16)
 ]
-
-
-def plain_headers(flags: int) -> Headers:
-    """What the low four bits of a PUBLISH alone say (MQTT 5.0, 3.3.1); a shared value."""
-    return _FLAGS[flags & 15]
 
 
 class Block:
@@ -55,7 +50,7 @@ class Block:
         self.pairs: list[tuple[str, str]] = []
 
     def headers(self, flags: int, now: int) -> Headers:
-        plain = plain_headers(flags)
+        plain = PLAIN_HEADERS[flags & 15]
         own, properties = split_pairs(self.pairs)
         return Headers(
             mode=plain.mode,

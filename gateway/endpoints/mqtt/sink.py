@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from time import time_ns
@@ -34,12 +35,13 @@ OK = 0
 class Flight:
     """A batch under way; mutable while its answers come in."""
 
-    __slots__ = ("open", "settled", "settlements")
+    __slots__ = ("open", "positions", "settled", "settlements")
 
     def __init__(self, size: int, settled: Settle) -> None:
         self.settlements: list[Settlement] = [ACCEPTED] * size
         self.open = size + 1  # one more, until `send` is through
         self.settled = settled
+        self.positions: dict[int, int] = {}  # packet id -> the message that was sent under it last
 
 
 class Outlet:
@@ -49,7 +51,7 @@ class Outlet:
         self._settings = settings
         self._sending = threading.Lock()  # one batch after the other
         self._changed = threading.Condition()
-        self._owners: dict[int, tuple[Flight, int]] = {}  # packet id -> whose it is
+        self._owners: dict[int, Flight] = {}  # packet id -> whose it is
         self._flights: dict[Flight, None] = {}
         self._last_id = 0
         self._watched: tuple[Flight | None, int, int] = (None, 0, 0)
@@ -95,14 +97,12 @@ class Outlet:
     def _write_all(self, link: Link, flight: Flight, messages: Sequence[Message]) -> None:
         encoder, now = self._encoder, time_ns() // 1000
         encoder.start(now)
-        answered = position = 0
-        total = len(messages)
+        answered = 0
         ids: list[int] = []
-        while position < total:
-            message = messages[position]
+        for position, message in enumerate(messages):
             if not ids and encoder.needs_id(message):
                 self._flush(link, encoder)
-                ids = self._reserve(link, flight, total - position)
+                ids = self._reserve(link, flight, len(messages) - position)
             try:
                 packet_id = encoder.add(message, ids[-1] if ids else 0)
             except TranslationError as error:
@@ -110,10 +110,9 @@ class Outlet:
                 answered += 1
             else:
                 if packet_id:
-                    self._owners[ids.pop()] = (flight, position)
+                    flight.positions[ids.pop()] = position
                 else:
                     answered += 1
-            position += 1
             if encoder.size >= CHUNK:
                 self._flush(link, encoder)
                 self._wait_for_socket(link)
@@ -141,16 +140,25 @@ class Outlet:
                 if link.failure is not None:
                     raise link.failure
                 self._changed.wait(PATIENCE)
-            count = min(wanted, self._window - len(self._owners))
-            owners, packet_id = self._owners, self._last_id
-            ids: list[int] = []
-            while len(ids) < count:
-                packet_id = packet_id % PACKET_IDS + 1
-                if packet_id not in owners:
-                    owners[packet_id] = (flight, -1)
-                    ids.append(packet_id)
-            self._last_id = packet_id
+            ids = self._free_ids(min(wanted, self._window - len(self._owners)))
+            self._owners.update(dict.fromkeys(ids, flight))
+            self._last_id = ids[-1]
+            for packet_id in ids if flight.positions else ():
+                flight.positions.pop(packet_id, None)  # its message has its answer
         ids.reverse()
+        return ids
+
+    def _free_ids(self, count: int) -> list[int]:
+        """`count` packet ids that are not under way, the least used ones."""
+        owners, packet_id = self._owners, self._last_id
+        row = range(packet_id + 1, packet_id + 1 + count)
+        if row.stop <= PACKET_IDS + 1 and owners.keys().isdisjoint(row):
+            return list(row)
+        ids: list[int] = []
+        while len(ids) < count:
+            packet_id = packet_id % PACKET_IDS + 1
+            if packet_id not in owners:
+                ids.append(packet_id)
         return ids
 
     def arrived(self, arrived: Arrived) -> None:
@@ -158,11 +166,10 @@ class Outlet:
         replies: list[bytes] = []
         with self._changed:
             owners = self._owners
-            for packet_id in arrived.acked:
-                owner = owners.pop(packet_id, None)
-                if owner is not None:
-                    flight = owner[0]
-                    flight.open -= 1
+            acked = Counter([owners.pop(packet_id, None) for packet_id in arrived.acked])
+            for flight, count in acked.items():
+                if flight is not None:
+                    flight.open -= count
                     if not flight.open:
                         finished.append(flight)
             for kind, packet_id, reason in arrived.answers:
@@ -180,13 +187,12 @@ class Outlet:
             flight.settled(flight.settlements)
 
     def _answered(self, packet_id: int, kind: int, reason: int, finished: list[Flight]) -> None:
-        owner = self._owners.pop(packet_id, None)
-        if owner is None:
+        flight = self._owners.pop(packet_id, None)
+        if flight is None or packet_id not in flight.positions:
             return
-        flight, position = owner
         if kind == PUBCOMP:  # the broker has had it since its PUBREC
             reason = OK
-        flight.settlements[position] = publish_settlement(reason)
+        flight.settlements[flight.positions[packet_id]] = publish_settlement(reason)
         flight.open -= 1
         if not flight.open:
             finished.append(flight)
@@ -224,8 +230,9 @@ class Outlet:
         del failure
         finished: list[Flight] = []
         with self._changed:
-            for flight, position in self._owners.values():
-                if position >= 0:
+            for packet_id, flight in self._owners.items():
+                position = flight.positions.get(packet_id)
+                if position is not None:
                     flight.settlements[position] = RETRY
                     flight.open -= 1
                     if not flight.open:
@@ -246,7 +253,7 @@ class Outlet:
 
     def _forget(self, flight: Flight) -> None:
         self._flights.pop(flight, None)
-        for packet_id in [i for i, (owner, _) in self._owners.items() if owner is flight]:
+        for packet_id in [i for i, owner in self._owners.items() if owner is flight]:
             del self._owners[packet_id]
 
 
