@@ -70,6 +70,10 @@ class WebError(GatewayError):
     """The page cannot be served, or not be asked; the text names the address."""
 
 
+class TracingError(GatewayError):
+    """Traces cannot be made as asked; the text names the file."""
+
+
 class ReconcileError(GatewayError):
     """The reconciliation cannot run as asked."""
 

@@ -30,9 +30,11 @@ from gateway.config.schema import (
     RouteRef,
     SpoolRef,
     TestRef,
+    TracingRef,
     WebRef,
     legal_name,
 )
+from gateway.config.telemetry import check_tracing
 from gateway.endpoints.registry import KINDS
 from gateway.errors import ArchiveError, ConfigError, ConfigErrors, shown
 from gateway.routing.route import Route, WhenFull
@@ -58,6 +60,7 @@ class Configuration:
     places: Mapping[At, Place]  # where each value was written
     tests: Mapping[str, TestRef]
     web: WebRef | None = None
+    tracing: TracingRef | None = None
 
 
 def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
@@ -87,6 +90,7 @@ class Draft:
         self.dead_letters: DeadLettersRef | None = None
         self._letters_reader: Reader | None = None
         self.web: WebRef | None = None
+        self.tracing: TracingRef | None = None
         self._environment = environment
         self._taken: set[Path] = set()
         self._open: list[Path] = []  # the file being read, and those that include it
@@ -155,6 +159,7 @@ class Draft:
             self.places,
             self.tests,
             self.web,
+            self.tracing,
         )
 
     def _take_include(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
@@ -221,6 +226,11 @@ class Draft:
         self.web = reader.read(node, WebRef, at)
         if self.web is not None:
             check_web(self.web, reader, at)
+
+    def _take_tracing(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
+        self.tracing = reader.read(node, TracingRef, at)
+        if self.tracing is not None:
+            check_tracing(self.tracing, reader, at)
 
     def _take_endpoints(self, reader: Reader, node: yaml.Node, at: tuple[str, ...]) -> None:
         for name, child in _named(reader, node, at):

@@ -301,6 +301,32 @@ class WebRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TracingRef:
+    """Traces by OpenTelemetry; without this section none are made."""
+
+    otlp: str = field(
+        metadata={"doc": "the collector, as http://host:4318; OTLP over HTTP, with its own path"}
+    )
+    sample: float = field(
+        default=0.01,
+        metadata={
+            "minimum": 0,
+            "maximum": 1,
+            "doc": "share of the messages without a trace context that are traced; those with"
+            " one are traced when it says `sampled`",
+        },
+    )
+    token: str | None = field(
+        default=None,
+        repr=False,
+        metadata={"secret": True, "doc": "what the collector gets as `Authorization: Bearer`"},
+    )
+    ca_file: str | None = field(
+        default=None, metadata={"doc": "who signs the collector (PEM); the system's when absent"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayRef:
     """The process itself."""
 
@@ -370,6 +396,7 @@ SECTIONS: Mapping[str, type] = MappingProxyType(
         "spool": SpoolRef,
         "dead_letters": DeadLettersRef,
         "web": WebRef,
+        "tracing": TracingRef,
         "tests": TestRef,
     }
 )  # beside `endpoints`, whose settings each kind declares

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gateway.archive.dictionary import NameFile, read_names
 from gateway.archive.writer import ArchiveWriter
@@ -28,9 +29,13 @@ from gateway.runtime.recording import now
 from gateway.runtime.spool import Bounds, Spool
 from gateway.runtime.state import EndpointState, RouteCounters
 from gateway.runtime.store import Store
-from gateway.runtime.surroundings import Identities, Surroundings
+from gateway.runtime.surroundings import Carrier, Identities, Surroundings
 from gateway.runtime.tap import Tap, Tapped
+from gateway.runtime.traced import Sampler, TracedLanes, open_spans
 from gateway.runtime.watch import Watch
+
+if TYPE_CHECKING:  # its SDK is optional
+    from gateway.tracing.spans import Spans
 
 log = logging.getLogger(__name__)
 CLOSING = 2.0  # seconds kept for closing, of those a stop has
@@ -55,6 +60,7 @@ class Gateway:
         self._echoes = Echoes()
         self._identities = Identities(self.started)
         self._ledger = Ledger(self.counters)
+        self._spans: Spans | None = None
         self._watch = Watch(
             self.lanes,
             self.pumps,
@@ -68,7 +74,9 @@ class Gateway:
         Raises:
             ArchiveError: the archive's folder cannot be written.
             SpoolError: the spool's folder cannot be, or another gateway uses it.
+            DriverMissingError, TracingError: traces are wanted and cannot be made.
         """
+        self._spans = self._open_spans()
         before = self._open_archive()
         self._open_spool()
         archive = self.archive.append if self.archive else None
@@ -121,6 +129,8 @@ class Gateway:
         _all_at_once([pump.close for pump in self.pumps.values()])
         if self._names is not None:
             self._names.close()
+        if self._spans is not None:
+            self._spans.close()
         return settled
 
     def reload(self, wanted: Configuration) -> None:
@@ -193,8 +203,18 @@ class Gateway:
     def _around(self) -> Surroundings:
         name = self.configuration.gateway.name
         return Surroundings(
-            name, self.lanes, self._ledger, self._identities, self._echoes, self.pulses
+            name, self._carriers(), self._ledger, self._identities, self._echoes, self.pulses
         )
+
+    def _open_spans(self) -> Spans | None:
+        ref = self.configuration.tracing
+        return None if ref is None else open_spans(ref, self.configuration.gateway.name)
+
+    def _carriers(self) -> Mapping[str, Carrier]:
+        """The lanes, or traced ones: without traces a message passes no line of theirs."""
+        if self._spans is None or self.configuration.tracing is None:
+            return self.lanes
+        return TracedLanes(self.lanes, self._spans, Sampler(self.configuration.tracing.sample))
 
     def _make_lane(self, name: str, outlet: Outlet | None = None) -> Lane:
         outlet = outlet or parts.make_outlet(self.configuration, name, self._echoes)
@@ -268,7 +288,7 @@ class Gateway:
             lane.stop()
 
     def _say_what_stays(self, old: Configuration, wanted: Configuration) -> None:
-        for section in ("archive", "spool", "dead_letters", "web"):
+        for section in ("archive", "spool", "dead_letters", "web", "tracing"):
             if getattr(old, section) != getattr(wanted, section):
                 log.warning("the section %r changes at the next start", section)
         if old.gateway.name != wanted.gateway.name:
