@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "licences.md"
-EXTRAS = ("jms", "solace", "reconcile")
+EXTRAS = ("jms", "solace", "otel", "reconcile")
 ALLOWED = frozenset(
     {
         "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "EPL-2.0", "ISC", "MIT",
@@ -29,6 +29,7 @@ SPOKEN = {
     "Apache License, Version 2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
     "http://www.apache.org/licenses/LICENSE-2.0": "Apache-2.0",
+    "3-Clause BSD License": "BSD-3-Clause",
     "BSD License": "BSD-3-Clause",
     "MIT License": "MIT",
 }

@@ -14,9 +14,9 @@ compile() { # NAME EXTRA...
   } >"deploy/lock/$name.txt"
 }
 
-compile slim solace
-compile jvm solace jms
-compile spark solace jms reconcile
+compile slim solace otel
+compile jvm solace otel jms
+compile spark solace otel jms reconcile
 {
   echo "# what builds the wheel of the gateway, and PySpark's; pinned by \`make lock\`; do not edit"
   uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 \
