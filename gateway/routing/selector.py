@@ -10,12 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import cast
 
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-
 from gateway.errors import SubjectError, shown
 from gateway.model.message import Headers
 from gateway.routing.selector_closures import Test, compile_test
-from gateway.routing.selector_grammar import parser
 from gateway.routing.selector_nodes import Field, Node, walk
 from gateway.routing.selector_types import condition
 
@@ -95,6 +92,14 @@ def _too_deep(text: str, at: int) -> SubjectError:
 
 
 def _parse(text: str) -> Node:
+    from lark.exceptions import (  # noqa: PLC0415  # a tenth of the start of those without selectors
+        UnexpectedCharacters,
+        UnexpectedInput,
+        UnexpectedToken,
+    )
+
+    from gateway.routing.selector_grammar import parser  # noqa: PLC0415  # likewise
+
     try:
         return cast(Node, parser().parse(text))  # the transformer's answer, not lark's tree
     except UnexpectedCharacters as error:

@@ -18,13 +18,15 @@ from gateway.web.readiness import reasons
 from gateway.web.view import Moment, Shown, latest
 
 FRESH: Final = 0.5  # seconds for which one status serves everybody
+SOON: Final = 0.05  # the same while it is not ready: who waits for that shall not wait for us
+SHARE: Final = 10  # but not before this many times what the look took
 
 
 class Observed(Protocol):
     """What the page shows."""
 
     def moment(self) -> Moment:
-        """The status of now, or of half a second ago."""
+        """The status of now, or of half a second ago at most."""
 
     def routes(self) -> Sequence[Route]:
         """The routes that run."""
@@ -46,8 +48,11 @@ class Observer:
     def moment(self) -> Moment:
         with self._lock:
             if self._last is None or time.monotonic() >= self._until:
+                began = time.monotonic()
                 self._last = self._take()
-                self._until = time.monotonic() + FRESH
+                ended = time.monotonic()
+                soon = max(SOON, SHARE * (ended - began))
+                self._until = ended + (min(soon, FRESH) if self._last.reasons else FRESH)
             return self._last
 
     def routes(self) -> Sequence[Route]:
