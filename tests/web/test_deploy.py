@@ -107,6 +107,42 @@ def test_prometheus_itself_finds_no_fault(kind: str, file: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+SERIES: Final = '{job="gateway", instance="a", endpoint="b", side="sink"}'
+RULE_TEST: Final = """\
+rule_files: [{rules}]
+evaluation_interval: 2s
+tests:
+  - interval: 5s
+    input_series:
+      - series: 'gateway_endpoint_connected{series}'
+        values: "1 1 0x10"
+    alert_rule_test:
+      - {{eval_time: 9s, alertname: GatewayEndpointDown, exp_alerts: []}}
+      - eval_time: {late}s
+        alertname: GatewayEndpointDown
+        exp_alerts:
+          - exp_labels:
+              {{job: gateway, instance: a, endpoint: b, side: sink, severity: critical}}
+            exp_annotations:
+              summary: "a: endpoint b (sink) is not connected"
+"""
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
+def test_the_alert_fires_in_time_by_the_clock_of_prometheus(tmp_path: Path) -> None:
+    """The worst case: it dies just after it was read at 5 s, and is read again at 10 s."""
+    late = 5 + SOON - NOTICING
+    file = tmp_path / "test.yaml"
+    file.write_text(RULE_TEST.format(rules=ALERTS, series=SERIES, late=int(late)))
+
+    done = subprocess.run(  # noqa: S603  # a program the machine has
+        [str(PROMTOOL), "test", "rules", str(file)],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.broker
 @pytest.mark.skipif(PROMETHEUS is None, reason="no Prometheus")
 def test_a_killed_broker_is_an_alert_in_time(

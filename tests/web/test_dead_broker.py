@@ -1,0 +1,61 @@
+"""A broker is killed under a running gateway: the page, /readyz and the metrics say so in time."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.brokers.mosquitto import StartMosquitto
+from tests.web.test_browser import CHROMIUM, DESKTOP, DRIVER, Page, chromium, sized
+from tests.web.test_run import SOON, get, paged, within
+
+__all__ = ["chromium"]  # the fixture
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.browser,
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium or no chromedriver"),
+]
+SHOTS = os.environ.get("GATEWAY_SCREENSHOTS")  # a folder for those who want to look
+
+
+def test_a_killed_broker_shows_on_the_page_in_readyz_and_in_the_metrics(
+    tmp_path: Path,
+    start_mosquitto: StartMosquitto,
+    chromium: webdriver.Chrome,
+) -> None:
+    sized(chromium, DESKTOP)
+    source, target = start_mosquitto(), start_mosquitto()
+    with paged(tmp_path, source, target) as (process, url):
+        within(20, lambda: get(f"{url}/readyz")[0] == 200, process)
+        page = Page(chromium, url)
+        page.until(lambda: "✓ ready" in page.find("#state").text)
+
+        killed = monotonic()
+        target.kill()
+        left = SOON - (monotonic() - killed)
+        WebDriverWait(chromium, left, 0.05).until(lambda _: "not ready" in page.find("#state").text)
+
+        said = "\n".join(page.texts("#reasons li"))
+        assert re.search(r"endpoint target \(sink\): (lost|connecting)", said), said
+        assert not re.search(r"endpoint source", said), said
+        status, text = get(f"{url}/readyz")
+        assert (status, "endpoint target (sink): " in text) == (503, True)
+        metrics = get(f"{url}/metrics")[1]
+        down = re.findall(r"^gateway_endpoint_connected\{(.*)\} 0\.0$", metrics, re.MULTILINE)
+        assert len(down) == 1  # what GatewayEndpointDown asks for; its times: test_deploy.py
+        assert 'endpoint="target"' in down[0]
+        assert monotonic() - killed < SOON
+        if SHOTS:
+            chromium.save_screenshot(f"{SHOTS}/dead-broker.png")
+
+        target.start()
+        page.until(lambda: "✓ ready" in page.find("#state").text)
+        assert page.texts("#reasons li") == []
+        assert page.errors() == []
+        assert process.end() == 0
