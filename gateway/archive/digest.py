@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gateway.archive.latency import buckets, counted, timed
 from gateway.archive.mixing import hash_contents, hash_ids, lanes, words
 from gateway.archive.parquet import SCHEMA, schema_of
 from gateway.archive.schema import DIGESTS, PAIRS, Leg, Step
@@ -54,16 +55,35 @@ def digests_of(rows: pa.Table) -> pa.Table:
     given = {name: own[name] for name in own.column_names}
     given |= {"target": targets, "minute": minutes}
     given |= {name: pa.array(values[spread].astype(np.int64)) for name, values in numbers.items()}
-    return add_up(pa.table(given))
+    known = np.flatnonzero(_is_timed(rows)[spread])
+    places = buckets((time - received)[spread][known])
+    return _added(pa.table(given), (known, places, np.ones(len(known), np.int64)))
 
 
 def add_up(digests: pa.Table) -> pa.Table:
     """Digests with one row for each gateway, route, target, leg and minute, in that order."""
-    sums = [name for name in DIGESTS if name not in _KEYS]
+    return _added(digests, timed(digests["latency"]))
+
+
+def _added(digests: pa.Table, latencies: tuple[Numbers, Numbers, Numbers]) -> pa.Table:
+    """The same; `latencies` are positions of rows, buckets and how many copies are in those."""
+    sums = [name for name in DIGESTS if name not in (*_KEYS, "latency")]
     how = [(name, "max" if name == "slowest" else "sum") for name in sums]
-    grouped = digests.group_by(list(_KEYS)).aggregate(how)
-    named = grouped.rename_columns([*_KEYS, *sums])
-    return named.select(DIGEST_SCHEMA.names).cast(DIGEST_SCHEMA).sort_by(_ascending(_KEYS))
+    numbered = digests.append_column("row", pa.array(np.arange(len(digests))))
+    grouped = numbered.group_by(list(_KEYS)).aggregate([*how, ("row", "list")])
+    named = grouped.rename_columns([*_KEYS, *sums, "row"]).sort_by(_ascending(_KEYS))
+    group = _groups_of(named["row"], len(digests))
+    rows, places, copies = latencies
+    lists = counted(group[rows], places, copies, len(named))
+    return named.append_column("latency", lists).select(DIGEST_SCHEMA.names).cast(DIGEST_SCHEMA)
+
+
+def _groups_of(members: pa.ChunkedArray, count: int) -> Numbers:
+    """The number of the list that each of `count` positions is in; every one is in one."""
+    lists = members.combine_chunks()
+    group = np.empty(count, np.int64)
+    group[lists.flatten().to_numpy()] = pc.list_parent_indices(lists).to_numpy()
+    return group
 
 
 def pairs_of(rows: pa.Table, kept: int | None = PAIRS_KEPT) -> pa.Table | None:
@@ -77,6 +97,21 @@ def pairs_of(rows: pa.Table, kept: int | None = PAIRS_KEPT) -> pa.Table | None:
         return None
     named = grouped.rename_columns(PAIR_SCHEMA.names)
     return named.cast(PAIR_SCHEMA).sort_by(_ascending(_PAIR_KEYS))
+
+
+def disordered_streams(rows: pa.Table) -> pa.Table:
+    """Distinct gateway, route, target and source name of deliveries out of order in `rows`."""
+    rows = _complete(rows)
+    found = _disordered(rows, words(rows["id"]), _times(rows)[1])
+    delivered = pc.equal(rows["leg"], Leg.DELIVERED.value).to_numpy()
+    late = rows.filter(pa.array(delivered & (found > 0)))
+    streams = {
+        "gateway": late["gateway"],
+        "route": late["route"],
+        "target": pc.fill_null(late["target"], ""),
+        "source_name": pc.coalesce(late["source_name"], late["name"]),
+    }
+    return pa.table(streams).group_by(list(streams)).aggregate([])
 
 
 def _ascending(names: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -108,6 +143,13 @@ def _times(rows: pa.Table) -> tuple[Numbers, Numbers]:
     time = pc.fill_null(rows["time"].cast(pa.int64()), 0)
     received = pc.coalesce(rows["received"].cast(pa.int64()), time)
     return received.to_numpy(), time.to_numpy()
+
+
+def _is_timed(rows: pa.Table) -> Flags:
+    """Which rows tell how long a delivery took: an older gateway did not note the receipt."""
+    delivered = pc.equal(rows["leg"], Leg.DELIVERED.value)
+    found: Flags = pc.and_(delivered, pc.is_valid(rows["received"])).to_numpy()
+    return found
 
 
 def _flags(column: pa.ChunkedArray) -> Numbers:

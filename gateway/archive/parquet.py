@@ -22,6 +22,7 @@ TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
         "boolean": pa.bool_(),
         "timestamp": pa.timestamp("us", tz="UTC"),
         "list": pa.list_(pa.string()),
+        "counts": pa.list_(pa.int64()),
         "map": pa.map_(pa.string(), pa.string()),
     }
 )

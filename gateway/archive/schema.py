@@ -68,7 +68,8 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
 REQUIRED: Final = ("gateway", "route", "leg", "endpoint", "system", "name", "id", "time")
 
 # What a segment's rows add up to, by gateway, route, target, leg and minute. Everything but
-# `slowest`, which is a maximum, is a sum, and adds up over files, gateways and restarts.
+# `slowest`, which is a maximum, is a sum, and adds up over files, gateways and restarts. `counts`
+# is a list of numbers, which add up one by one.
 DIGESTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "gateway": "string",
@@ -82,6 +83,7 @@ DIGESTS: Final[Mapping[str, str]] = MappingProxyType(
         "retried": "int64",  # of those, not at the first attempt
         "slowest": "int64",  # the longest time since receipt, microseconds
         "disordered": "int64",  # ends recorded before an end of an earlier message of that name
+        "latency": "counts",  # of delivered: rows by half octaves of microseconds since receipt
         **{f"{of}_{word}": "int64" for of in ("id", "content") for word in range(4)},
     }
 )

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gateway.archive.digest import DIGEST_SCHEMA, PAIR_SCHEMA, add_up, digests_of, pairs_of
+from gateway.archive.digest import disordered_streams as disordered_in
 from gateway.archive.parquet import write_table
 from gateway.archive.schema import DIGESTS, PAIRS
+from gateway.reconcile.files import DAY
 from gateway.reconcile.footers import note_of
 
 Record: TypeAlias = tuple[Any, ...]  # a row of a table, as Spark takes it
@@ -52,6 +53,22 @@ def pair_rows(paths: Iterable[str]) -> Iterator[Record]:
         for number, rows in enumerate(blocks(Path(path))):
             for row in _pairs(rows).to_pylist():
                 yield (*(row[name] for name in PAIRS), path, number)
+
+
+def disordered_streams(paths: Iterable[str]) -> Iterator[Record]:
+    """Gateway, route, target and source name of what is out of order in a file, then the file.
+
+    A day table is told block by block, as its digest and its pairs are; a segment as a whole.
+    """
+    for path in paths:
+        whole = blocks(Path(path))
+        parts = whole if Path(path).parent.name == DAY else [pa.concat_tables(list(whole))]
+        found = {tuple(row.values()) for part in parts for row in _streams(part)}
+        yield from ((*stream, path) for stream in sorted(found))
+
+
+def _streams(rows: pa.Table) -> list[dict[str, str]]:
+    return list(disordered_in(rows).to_pylist())
 
 
 def digest_file(path: Path) -> pa.Table:
@@ -129,4 +146,5 @@ def _ordered(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def _first_difference(one: pa.ChunkedArray, other: pa.ChunkedArray) -> int:
-    return int(pc.index(pc.fill_null(pc.not_equal(one, other), True), True).as_py())
+    both = zip(one.to_pylist(), other.to_pylist(), strict=True)  # Arrow compares no lists
+    return next(place for place, (left, right) in enumerate(both) if left != right)

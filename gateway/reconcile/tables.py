@@ -11,12 +11,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from gateway.archive.latency import BUCKETS
 from gateway.archive.schema import Leg
 from gateway.reconcile.classes import Class
 from gateway.reconcile.transforms import KEY, TALLIES, WAY, is_receipt, minute
 
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "slowest": 1.0}
-BUCKETS: Final = 80
 _BAD: Final = (
     Class.MISSING, Class.LOST, Class.ALTERED, Class.DUPLICATED, Class.DISORDERED, Class.UNEXPECTED,
     Class.LATE, Class.REFUSED, Class.DEAD,

@@ -4,12 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.archive.digest import MINUTE, add_up, digests_of, pairs_of
+from gateway.archive.digest import MINUTE, add_up, digests_of, disordered_streams, pairs_of
+from gateway.archive.latency import BUCKETS, buckets
 from gateway.archive.parquet import sort_rows, to_table
 from gateway.archive.records import Rows
 from tests.archive.samples import NOON, dead, delivered, identity, received
@@ -198,6 +201,64 @@ def test_ends_out_of_order_are_counted(rows: list[Rows], disordered: int) -> Non
     found = digests_of(table(*rows)).to_pylist()
 
     assert sum(row["disordered"] for row in found) == disordered
+
+
+def test_deliveries_out_of_order_are_told_by_name() -> None:
+    late = delivered([1], "erp", NOON + 9, gateway="west", source_name="a")
+    rows = [
+        delivered([2], "erp", NOON + 8, gateway="west", source_name="a"),
+        delivered([3], "erp", NOON + 8, gateway="west", source_name="b"),
+        delivered([4], "audit", NOON + 8, gateway="west", source_name="a"),
+        received([5], time=NOON + 1, gateway="west"),
+    ]
+
+    assert disordered_streams(table(late, *rows)).to_pylist() == [
+        {"gateway": "west", "route": "orders", "target": "erp", "source_name": "a"}
+    ]
+    assert disordered_streams(table(*rows)).to_pylist() == []
+
+
+def slow_bucket(latency: int) -> int:
+    """By half octaves, in whole numbers."""
+    if latency < 2:
+        return max(latency, 0)
+    octave = latency.bit_length() - 1
+    second_half = 2 * latency >= 3 << octave
+    return min(2 * octave + second_half, BUCKETS - 1)
+
+
+@given(st.lists(st.integers(-(2**62), 2**62) | st.integers(0, 2**41) | st.integers(0, 20)))
+def test_a_latency_is_in_the_bucket_of_its_half_octave(latencies: list[int]) -> None:
+    found = buckets(np.array(latencies, np.int64)).tolist()
+
+    assert found == [slow_bucket(each) for each in latencies]
+
+
+def test_latencies_of_deliveries_are_counted_by_bucket() -> None:
+    took = [0, 1, 1, 5, 6, 6, -7]
+    ends = [
+        delivered([number], time=NOON + spent, received=NOON) for number, spent in enumerate(took)
+    ]
+    others = [
+        received([1], received=NOON),
+        dead(8, time=NOON + 9, received=NOON),
+        delivered([9], "audit", NOON + 3),  # of an older gateway: nobody knows how long it took
+    ]
+    found = digests_of(table(*ends, *others))
+
+    known = {(row["target"], row["leg"]): row["latency"] for row in found.to_pylist()}
+    assert known == {
+        ("erp", "delivered"): [2, 2, 0, 0, 1, 2],
+        ("erp", "received"): [],
+        ("erp", "dead"): [],
+        ("audit", "delivered"): [],
+    }
+    place = found.schema.get_field_index("latency")
+    nothing = pa.nulls(len(found), found.schema.field("latency").type)
+    older = found.set_column(place, "latency", nothing)  # of a gateway that did not count them
+    assert add_up(pa.concat_tables([found, older]))["latency"].equals(found["latency"])
+    twice = add_up(pa.concat_tables([found, found])).filter(pc.equal(found["target"], "erp"))
+    assert [4, 4, 0, 0, 2, 4] in twice["latency"].to_pylist()
 
 
 def test_rows_of_an_older_gateway_count_by_the_time_they_have() -> None:

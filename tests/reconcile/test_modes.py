@@ -36,12 +36,6 @@ def run(root: Path, *, full: bool) -> tuple[Report, dict[Copy, str], list[Row]]:
     return report, found, sorted(listed, key=lambda row: (row["class"], row["id"], row["target"]))
 
 
-def counts(report: Report) -> list[Row]:
-    """The table by hour, without what only `--full` can know."""
-    unknown = ("p50", "p90", "p99", "slowest", "timed")
-    return [{name: row[name] for name in row if name not in unknown} for row in report.hours]
-
-
 @pytest.mark.parametrize("seed", [1, 2, *NIGHTLY])
 def test_both_ways_find_what_the_model_finds(tmp_path: Path, seed: int) -> None:
     root = tmp_path / "archive"
@@ -57,7 +51,9 @@ def test_both_ways_find_what_the_model_finds(tmp_path: Path, seed: int) -> None:
     assert listed == all_listed
     assert by_digest.routes == by_row.routes
     assert by_digest.gateways == by_row.gateways
-    assert counts(by_digest) == counts(by_row)
+    assert by_digest.hours == by_row.hours
+    assert by_digest.whole_day == by_row.whole_day
+    assert any(row["timed"] for row in by_digest.whole_day)
     assert by_digest.verdict == by_row.verdict
     assert by_digest.proof["proven"] not in (0, by_digest.proof["minutes"])
 
@@ -76,6 +72,24 @@ def test_what_digests_do_not_say_is_joined(tmp_path: Path) -> None:
     assert sorted(finding.rule for finding in report.findings) == [
         "missing-digest", "unreadable-digest",
     ]  # fmt: skip
+
+
+def test_digests_of_an_older_gateway_lack_nothing_but_latencies(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    night(4, faults=0).write(root)
+    for path in segments(root, DAY):
+        digest = digest_path(root, path)
+        table = pq.read_table(digest, partitioning=None)
+        pq.write_table(table.drop_columns("latency"), digest)
+
+    by_digest, *_ = run(root, full=False)
+    by_row, *_ = run(root, full=True)
+
+    assert by_digest.proof["proven"] == by_digest.proof["minutes"]
+    assert by_digest.routes == by_row.routes
+    assert by_digest.findings == by_row.findings == []
+    assert {row["timed"] for row in by_digest.whole_day} == {None}
+    assert None not in {row["timed"] for row in by_row.whole_day}
 
 
 def test_full_finds_a_digest_that_lies(tmp_path: Path) -> None:
