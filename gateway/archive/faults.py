@@ -22,20 +22,21 @@ class Fault(Enum):
     ALTER = "alter"  # delivered with another payload
     REORDER = "reorder"  # recorded before an earlier message of the same name
     LATE = "late"  # delivered a quarter of an hour after it came
-    DEAD = "dead"  # set aside with a rule
+    DEAD = "dead"  # set aside by a rule of the target
     UNEXPECTED = "unexpected"  # an end of a message that never came
     UNOBSERVED = "unobserved"  # delivered, and never seen at the target
 
 
+# What the reconciliation calls them.
 CLASSES: Final[Mapping[Fault, str]] = {
     Fault.LOSS: "missing",
     Fault.DUPLICATE: "duplicated",
     Fault.ALTER: "altered",
     Fault.REORDER: "out of order",
     Fault.LATE: "delivered late",
-    Fault.DEAD: "dead-lettered",
+    Fault.DEAD: "refused",
     Fault.UNEXPECTED: "unexpected",
-    Fault.UNOBSERVED: "unobserved",
+    Fault.UNOBSERVED: "lost in target",
 }
 
 

@@ -100,6 +100,7 @@ def _list(root: Path, traffic: Traffic, injected: list[Injected]) -> None:
         "names": traffic.names,
         "gateways": traffic.gateways,
         "observed": traffic.observed,
+        "clock_skew": traffic.ahead,
         "faults": [each.as_dict() for each in injected],
     }
     path = root / MANIFEST

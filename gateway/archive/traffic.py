@@ -22,6 +22,8 @@ Numbers = npt.NDArray[np.int64]
 
 # Share of the day's messages by hour, in percent: a plant that never sleeps, an exchange that does.
 _HOURS: Final = (2, 2, 2, 2, 2, 3, 4, 5, 6, 7, 7, 6, 5, 6, 7, 7, 6, 5, 4, 3, 3, 2, 2, 2)
+_DAY: Final = 24 * 3_600  # seconds
+_SECOND: Final = 1_000_000  # microseconds
 BATCH: Final = 20  # messages that arrive together
 _QUICKEST: Final = 2_000  # microseconds from a message's arrival to its answer
 _SLOWER: Final = 38_000  # what may come on top
@@ -42,6 +44,7 @@ class Traffic:
     skew: float = 0.9
     seed: int = 1
     observed: bool = False
+    ahead: int = 0  # seconds that each gateway's clock is ahead of the one before
 
     @property
     def midnight(self) -> int:
@@ -71,7 +74,8 @@ class Traffic:
         share = np.cumsum((0, *_HOURS)) / sum(_HOURS)
         batches = numbers // (BATCH * self.gateways) * (BATCH * self.gateways)
         hours = np.interp(batches / self.messages, share, np.arange(25))
-        times: Numbers = self.midnight + (hours * HOUR).astype(np.int64)
+        day = 1 - self.ahead * (self.gateways - 1) / _DAY  # the last clock's ends at midnight too
+        times: Numbers = self.midnight + (hours * HOUR * day).astype(np.int64)
         return times
 
     def number_at(self, time: int) -> int:
@@ -127,10 +131,11 @@ def windows(traffic: Traffic, first: int, after: int) -> list[Window]:
     found = []
     for gateway in range(traffic.gateways):
         own = slice((gateway - first) % traffic.gateways, None, traffic.gateways)
+        ahead = traffic.ahead * gateway * _SECOND
         found.append(
             Window(
-                gateway, number[own], time[own], end[own], route[own], name[own], size[own],
-                words[own],
+                gateway, number[own], time[own] + ahead, end[own] + ahead, route[own], name[own],
+                size[own], words[own],
             )
         )  # fmt: skip
     return found

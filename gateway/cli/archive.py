@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
 from gateway.cli import compact
 from gateway.cli.parsers import Commands
 from gateway.errors import ArchiveError
+
+_HOUR: Final = 3_600  # seconds
 
 
 def add_parsers(commands: Commands) -> None:
@@ -32,6 +35,7 @@ def add_parsers(commands: Commands) -> None:
     add("--names", type=int, default=1_000, metavar="N", help="distinct names (1000)")
     add("--skew", type=float, default=0.9, metavar="S", help="share of the first route (0.9)")
     add("--gateways", type=int, default=1, metavar="G", help="that share the traffic (1)")
+    add("--clock-skew", type=int, default=0, metavar="S", help="each is S s ahead of the last")
     add("--date", metavar="D", help="YYYY-MM-DD, UTC (yesterday)")
     add("--seed", type=int, default=1, metavar="S", help="the same seed, the same archive (1)")
     add("--segment", type=int, default=100_000, metavar="N", help="messages in one (100000)")
@@ -55,6 +59,7 @@ def run_generate(args: argparse.Namespace) -> int:
         skew=args.skew,
         seed=args.seed,
         observed=args.observed,
+        ahead=args.clock_skew,
     )
     counts = parse_faults(args.faults, args.messages)
     console = Console(stderr=True)
@@ -83,6 +88,8 @@ def _check(args: argparse.Namespace) -> None:
         raise ArchiveError(f"--names {args.names}: every one of {args.routes} routes needs one")
     if not 0 <= args.skew <= 1:
         raise ArchiveError(f"--skew {args.skew}: is not a share from 0 to 1")
+    if not 0 <= args.clock_skew <= _HOUR // max(args.gateways - 1, 1):
+        raise ArchiveError(f"--clock-skew {args.clock_skew}: is not 0 to an hour for all gateways")
     if args.fault_minutes < 0 or args.seed < 0:
         raise ArchiveError("--fault-minutes and --seed are 0 or more")
 

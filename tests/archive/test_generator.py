@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.digest import DIGEST_SCHEMA, digests_of
+from gateway.archive.digest import digests_of
 from gateway.archive.faults import Fault, parse_faults
 from gateway.archive.generator import MANIFEST, generate
 from gateway.archive.layout import digest_path, segments
@@ -20,6 +21,7 @@ from gateway.cli import main
 from gateway.errors import ArchiveError
 
 DAY = date(2026, 3, 14)
+SUMS = [f"{of}_{word}" for of in ("id", "content") for word in range(4)]
 EVERY = dict.fromkeys(Fault, 2)
 SMALL = Traffic(6_000, DAY, routes=3, names=60, gateways=2, observed=True)
 
@@ -52,13 +54,13 @@ def slow_class(received: dict[str, Any] | None, ends: list[dict[str, Any]], seen
     if not ends:
         return ["missing"]
     if ends[0]["leg"] == "dead":
-        return ["dead-lettered"]
+        return ["refused"]
     if len(ends) > 1:
         return ["duplicated"]
     found = ["altered"] if ends[0]["hash"] != received["hash"] else []
     if (ends[0]["time"] - received["time"]).total_seconds() > 60:
         found.append("delivered late")
-    return found or ([] if seen else ["unobserved"])
+    return found or ([] if seen else ["lost in target"])
 
 
 def slow_disorder(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -98,13 +100,29 @@ def test_digests_tell_the_minutes_of_the_faults(tmp_path: Path) -> None:
             if row["leg"] == "observed":
                 continue
             key = (row["gateway"], row["route"], row["target"], row["minute"])
-            side.update({(*key, name): row[name] for name in DIGEST_SCHEMA.names[11:]})
+            side.update({(*key, name): row[name] for name in SUMS})
     differ = {key[:4] for key in received | ended if received[key] != ended[key]}
 
     assert {
         (gateway, route, target, f"{minute:%Y-%m-%dT%H:%MZ}")
         for gateway, route, target, minute in differ
     } == {(each.gateway, each.route, each.target, each.minute) for each in injected}
+
+
+def test_clocks_of_gateways_differ_and_the_faults_stay_the_same(tmp_path: Path) -> None:
+    behind = 90
+    for name, ahead in (("even", 0), ("apart", behind)):
+        generate(tmp_path / name, replace(SMALL, ahead=ahead), EVERY, segment=1_500)
+
+    told = [json.loads((tmp_path / name / MANIFEST).read_text()) for name in ("even", "apart")]
+    assert told[1]["clock_skew"] == behind
+    listed = [{(each["class"], each["id"]) for each in one["faults"]} for one in told]
+    assert listed[0] == listed[1] == {key[:2] for key in slow_classes(tmp_path / "apart")}
+    first = [
+        min(row["received"] for row in read_rows(tmp_path / "apart", DAY) if row["gateway"] == name)
+        for name in ("gateway-1", "gateway-2")
+    ]
+    assert (first[1] - first[0]).total_seconds() == behind
 
 
 def test_the_same_seed_gives_the_same_archive(tmp_path: Path) -> None:
@@ -174,6 +192,7 @@ def test_what_are_no_faults_is_said(text: str, reason: str) -> None:
     [
         pytest.param(["--messages", "0"], "--messages 0: is not 1 or more", id="no-messages"),
         pytest.param(["--names", "2"], "--names 2: every one of 4 routes", id="few-names"),
+        pytest.param(["--clock-skew", "-1"], "--clock-skew -1: is not 0 to an hour", id="clock"),
         pytest.param(["--skew", "2"], "--skew 2.0: is not a share", id="skew"),
         pytest.param(["--date", "today"], "date 'today': ", id="date"),
         pytest.param(["--faults", "lost=1"], "faults: 'lost=1' is no fault", id="fault"),
