@@ -5,6 +5,7 @@ Both ways end in the same kind of evidence, which the same transforms make class
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -12,18 +13,30 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from gateway.archive.schema import DIGESTS, Leg
+from gateway.archive.schema import Leg
 from gateway.reconcile import digests as sums
-from gateway.reconcile import order, taps, transforms
+from gateway.reconcile import order, remote, taps, transforms
 from gateway.reconcile.inputs import Inputs
-from gateway.reconcile.reading import near, read, read_digests, read_pairs
+from gateway.reconcile.reading import (
+    distinct_minutes,
+    each_file,
+    expect,
+    near,
+    read,
+    read_digests,
+    read_pairs,
+)
 from gateway.reconcile.tables import proven_latencies, proven_tallies
 from gateway.reconcile.transforms import KEY, WAY, copies, in_window, minute, on_date, spread
 
 _MINUTE_OF_WAY: Final = [*WAY, "minute"]
 _FEW: Final = 200_000  # rows that every executor may hold
 _NO_TAPS: Final = "gateway string, route string, target string, tap_since timestamp"
+_STREAMS: Final = T.StructType(
+    [T.StructField(name, T.StringType()) for name in (*WAY, "source_name", "file")]
+)
 _NO_COPIES: Final = (
     "gateway string, route string, id binary, target string, received_time timestamp"
 )
@@ -86,6 +99,8 @@ def told(evidence: Evidence, open_since: DataFrame, late: int) -> DataFrame:
 
 def by_digests(spark: SparkSession, asked: Question, inputs: Inputs) -> Evidence:
     """What the digests prove, and the rows of the minutes they do not."""
+    beside = [path for each in inputs.all for path in (each.digest, each.pairs) if path is not None]
+    expect(spark, _size(beside))
     digests = read_digests(spark, inputs.all).localCheckpoint()
     totals = sums.added_up(digests)
     patience = min(asked.patience, asked.margin * 3600)
@@ -97,12 +112,15 @@ def by_digests(spark: SparkSession, asked: Question, inputs: Inputs) -> Evidence
     starts = sums.tap_starts(totals).localCheckpoint() if tapped else _empty(spark, _NO_TAPS)
     proven = minutes.where(F.col("proven") & F.col("today"))
     proven = proven.join(small(suspects), on=_MINUTE_OF_WAY, how="left_anti").localCheckpoint()
-    rows = _rows_of(spark, asked, digests, suspects)
+    files = _files_of(digests, suspects)
+    expect(spark, _size(files))
+    rows = _rows_of(spark, asked, files, suspects)
     judged = _relevant(rows, asked.day, tapped=tapped).withColumn("proven", F.lit(False))
     with_dead = proven.where(F.col("dead_count") > 0).select(*_MINUTE_OF_WAY)
     if not with_dead.isEmpty():
         dead_letter = F.col("leg") == Leg.DEAD.value
-        dead = _rows_of(spark, asked, digests.where(dead_letter), with_dead).where(dead_letter)
+        files = _files_of(digests.where(dead_letter), with_dead)
+        dead = _rows_of(spark, asked, files, with_dead).where(dead_letter)
         judged = judged.unionByName(dead.drop("blind").withColumn("proven", F.lit(True)))
     return Evidence(
         judged,
@@ -111,7 +129,7 @@ def by_digests(spark: SparkSession, asked: Question, inputs: Inputs) -> Evidence
         overtook,
         tapped,
         proven_tallies(proven),
-        proven_latencies(digests, proven) if "latency" in DIGESTS else None,
+        proven_latencies(digests, proven),
         minutes,
     )
 
@@ -137,32 +155,51 @@ def _of_date(rows: DataFrame, day: date) -> DataFrame:
 
 
 def _rows_of(
-    spark: SparkSession, asked: Question, digests: DataFrame, wanted: DataFrame
+    spark: SparkSession, asked: Question, files: Sequence[Path], wanted: DataFrame
 ) -> DataFrame:
-    """The rows of these minutes of these ways, from the files whose digests have them."""
-    wanted = small(wanted)
-    own = digests.join(wanted, on=_MINUTE_OF_WAY, how="left_semi")
-    files = [Path(row["file"]) for row in own.select("file").distinct().collect()]
-    times = [row["minute"] for row in wanted.select("minute").distinct().collect()]
-    rows = in_window(read(spark, sorted(files)), asked.day, asked.margin)
+    """The rows of these minutes of these ways, from the files that have them."""
+    times = distinct_minutes(wanted, "minute")
+    rows = in_window(read(spark, files), asked.day, asked.margin)
     near_them = taps.named(spread(rows.where(near(times)) if times else rows))
     keyed = near_them.withColumn("minute", minute(F.col("own")))
-    return keyed.join(wanted, on=_MINUTE_OF_WAY, how="left_semi").drop("minute")
+    return keyed.join(small(wanted), on=_MINUTE_OF_WAY, how="left_semi").drop("minute")
+
+
+def _files_of(digests: DataFrame, wanted: DataFrame) -> list[Path]:
+    """The files whose digests have one of these minutes of these ways."""
+    return _files(digests.join(small(wanted), on=_MINUTE_OF_WAY, how="left_semi"))
+
+
+def _size(paths: Sequence[Path]) -> int:
+    """Bytes of these files; one that is gone is Spark's to miss."""
+    return sum(path.stat().st_size for path in paths if path.exists())
 
 
 def _overtakers(
     spark: SparkSession, asked: Question, inputs: Inputs, digests: DataFrame
 ) -> DataFrame:
-    """Copies out of order, from the rows of those blocks whose bounds do not prove their order."""
+    """Copies out of order, from the rows of those streams whose bounds do not prove their order."""
     delivered = F.col("leg") == Leg.DELIVERED.value
-    inside = digests.where(delivered & (F.col("disordered") > 0)).select(*WAY, "file")
-    across = order.crossing(read_pairs(spark, inputs.all)).select(*WAY, "file")
-    doubtful = inside.unionByName(across).distinct().localCheckpoint()
-    files = [Path(row["file"]) for row in doubtful.select("file").distinct().collect()]
+    disordered = _files(digests.where(delivered & (F.col("disordered") > 0)))
+    inside = each_file(spark, disordered, remote.disordered_streams, _STREAMS)
+    across = order.crossing(read_pairs(spark, inputs.all))
+    doubtful = (
+        inside.withColumn("name", F.lit(""))
+        .select(order.stream().alias("stream"), "file")
+        .unionByName(across)
+        .distinct()
+        .localCheckpoint()
+    )
+    files = _files(doubtful)
     if not files:
         return _empty(spark, _NO_COPIES)
-    rows = in_window(read(spark, sorted(files)), asked.day, asked.margin).where(delivered)
-    ways = doubtful.select(*WAY).distinct()
-    own = spread(rows).join(F.broadcast(ways), on=list(WAY), how="left_semi")
+    rows = in_window(read(spark, files), asked.day, asked.margin).where(delivered)
+    keyed = spread(rows).withColumn("stream", order.stream())
+    streams = small(doubtful.select("stream").distinct())
+    own = keyed.join(streams, on="stream", how="left_semi").drop("stream")
     found = order.overtakers(copies(own.where(on_date(F.col("own"), asked.day))))
     return found.select(*KEY, "received_time").localCheckpoint()
+
+
+def _files(frame: DataFrame) -> list[Path]:
+    return sorted(Path(row["file"]) for row in frame.select("file").distinct().collect())

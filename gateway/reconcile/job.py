@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -23,12 +22,13 @@ from gateway.reconcile.inputs import Inputs, find_inputs
 from gateway.reconcile.names import Translator, renamed
 from gateway.reconcile.output import Terms, stored, write_tables
 from gateway.reconcile.progress import Say
-from gateway.reconcile.reading import read_pairs
-from gateway.reconcile.report import Report, Row, to_json
+from gateway.reconcile.reading import expect, read_pairs
+from gateway.reconcile.report import Report, to_json
 from gateway.reconcile.session import spark_session
 
-_PARTITION: Final = 8 << 20  # bytes of archive for one partition of a shuffle
 _SHORT: Final = 64 << 20  # bytes of archive that are read before a better compiler would pay
+_LITTLE: Final = 8 << 20  # the same, before any compiling of plans would
+_PLAIN: Final = {"spark.sql.codegen.wholeStage": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ def reconcile(job: Job, say: Say) -> Report:
         return _kept(job, _without_data(report))
     say(f"starting Spark on {job.master} for {len(inputs.day)} files")
     looked = monotonic()
-    with spark_session(job.master, short=not job.full or inputs.size < _SHORT) as spark:
+    extra = _PLAIN if inputs.size < (_LITTLE if job.full else _SHORT) else {}
+    short = not job.full or inputs.size < _SHORT
+    with spark_session(job.master, extra, short=short) as spark:
         started = monotonic()
         try:
             report = _run(spark, job, inputs, say, report)
@@ -101,13 +103,10 @@ def _first_line(fault: Exception) -> str:
 
 
 def _run(spark: SparkSession, job: Job, inputs: Inputs, say: Say, report: Report) -> Report:
-    cores = spark.sparkContext.defaultParallelism
     found = list(report.findings)
     asked = Question(job.day, job.margin, job.late)
-    spark.conf.set("spark.sql.shuffle.partitions", max(cores, inputs.size // _PARTITION))
-    # Few rows are left to join when the digests prove the rest: compiling costs more than it saves.
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
     if job.full:
+        expect(spark, inputs.size)
         say("adding every segment up again, against its digest")
         found += _checked_digests(spark, job, inputs)
         say("matching every message with its ends")
@@ -123,23 +122,29 @@ def _run(spark: SparkSession, job: Job, inputs: Inputs, say: Say, report: Report
             names = renamed(read_pairs(spark, inputs.day), job.translator)
             listed = stored(names, job.output / "renamed", "route", "target", "name")
             report = replace(report, renamed=listed)
-            found += _renamed(job, listed)
+            found += _renamed(job)
     finally:
         spark.catalog.clearCache()
     return replace(report, findings=found)
 
 
-def _renamed(job: Job, listed: Sequence[Row]) -> list[Finding]:
+def _renamed(job: Job) -> list[Finding]:
     """One finding a target whose names are not what the mapping makes of them now."""
-    counted = Counter((str(row["route"]), str(row["target"])) for row in listed)
+    ways = ["route", "target"]
+    names = pq.read_table(job.output / "renamed", columns=ways, partitioning=None)
+    counted = (
+        names.group_by(ways)
+        .aggregate([([], "count_all")])
+        .sort_by([(name, "ascending") for name in ways])
+    )
     return [
         error(
             "renamed",
             f"date={job.day}",
-            f"{count} names sent by route {route!r} to {target!r} are not what the mapping makes"
-            " of them; the table `renamed` lists them",
+            f"{row['count_all']} names sent by route {row['route']!r} to {row['target']!r} are not"
+            " what the mapping makes of them; the table `renamed` lists them",
         )
-        for (route, target), count in sorted(counted.items())
+        for row in counted.to_pylist()
     ]
 
 

@@ -10,7 +10,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
-from gateway.reconcile.transforms import KEY, WAY
+from gateway.reconcile.transforms import KEY
+
+
+def stream() -> Column:
+    """What is to keep its order: the deliveries of a way whose messages have one source name."""
+    target = F.coalesce("target", F.lit(""))
+    return F.xxhash64("gateway", "route", target, F.coalesce("source_name", "name"))
 
 
 def overtaking() -> Column:
@@ -27,15 +33,15 @@ def overtakers(found: DataFrame) -> DataFrame:
 
 
 def crossing(pairs: DataFrame) -> DataFrame:
-    """Files with blocks of rows whose order among each other their bounds do not prove, by way.
+    """Streams with the files of those blocks of rows whose order their bounds do not prove.
 
     `pairs` has a row for each name and block, with the file the block is in. Two blocks are in
     order when one ends, by id and by time, before the other begins.
     """
     blocks = (
         pairs.where(F.col("leg") == Leg.DELIVERED.value)
-        .withColumn("stream", F.xxhash64(*WAY, "source_name"))
-        .groupBy("stream", *WAY, "file", "block")
+        .withColumn("stream", stream())
+        .groupBy("stream", "file", "block")
         .agg(
             F.min("first_id").alias("first_id"),
             F.max("last_id").alias("last_id"),
@@ -46,7 +52,9 @@ def crossing(pairs: DataFrame) -> DataFrame:
     )
     doubtful = _marked_after_earlier(blocks).where("crosses").select("stream").distinct()
     few = blocks.join(doubtful, on="stream", how="left_semi")
-    return _marked_before_later(_marked_after_earlier(few)).where("crosses").select(*WAY, "file")
+    return (
+        _marked_before_later(_marked_after_earlier(few)).where("crosses").select("stream", "file")
+    )
 
 
 def _marked_after_earlier(blocks: DataFrame) -> DataFrame:

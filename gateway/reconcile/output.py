@@ -18,7 +18,7 @@ from gateway.reconcile import tables, transforms
 from gateway.reconcile.charts import HOURS
 from gateway.reconcile.evidence import Evidence, small, told
 from gateway.reconcile.progress import Say
-from gateway.reconcile.reading import near, read
+from gateway.reconcile.reading import distinct_minutes, near, read
 from gateway.reconcile.report import Report, Row
 from gateway.reconcile.wording import worst_first
 
@@ -55,7 +55,7 @@ def write_tables(  # noqa: PLR0913, PLR0917  # what a night is made of
     minutes = terms.folder / "minutes"
     _write(tallies, minutes)
     counts = read(spark, [minutes], tallies.schema)
-    routes = stored(tables.per_route(counts), terms.folder / "routes", "route", "target")
+    totals, routes = _routes(tables.per_route(counts), terms.folder / "routes", report)
     gateways = stored(tables.per_gateway(counts), terms.folder / "gateways", "gateway")
     by_hour = tables.per_hour(counts, latencies)
     hours = _hours_of_worst(by_hour, terms.folder / "hours", routes)
@@ -67,6 +67,7 @@ def write_tables(  # noqa: PLR0913, PLR0917  # what a night is made of
     letters = terms.folder / "dead_letters"
     return replace(
         report,
+        totals=totals,
         routes=routes,
         gateways=gateways,
         hours=hours,
@@ -89,7 +90,7 @@ def _exceptions(evidence: Evidence, classes: DataFrame) -> DataFrame:
     """The exceptions with their details, from the rows of their minutes alone."""
     found = transforms.exceptions(classes).localCheckpoint()
     received = transforms.minute(F.col("received_time")).alias("minute")
-    minutes = [row["minute"] for row in found.select(received).distinct().collect()]
+    minutes = distinct_minutes(found.select(received), "minute")
     rows = evidence.rows.where(near(minutes)) if minutes else evidence.rows.limit(0)
     return tables.detailed(small(found), rows)
 
@@ -105,6 +106,14 @@ def _proof(evidence: Evidence) -> Row:
     return {"minutes": today.count(), "proven": proven["minutes"], "copies": proven["copies"]}
 
 
+def _routes(frame: DataFrame, folder: Path, report: Report) -> tuple[Row, list[Row]]:
+    """Write the table, replacing it; the sums of all its rows, and the worst of them."""
+    _write(frame, folder)
+    found = pq.read_table(folder, partitioning=None)
+    totals = {name: pc.sum(found[name]).as_py() or 0 for name in transforms.TALLIES}
+    return totals, worst_first(found.to_pylist(), strict=report.strict)[:_ROWS]
+
+
 def stored(frame: DataFrame, folder: Path, *order: str) -> list[Row]:
     """Write the table, replacing it; its first rows in `order`, a `-` before what falls."""
     _write(frame, folder)
@@ -117,10 +126,9 @@ def stored(frame: DataFrame, folder: Path, *order: str) -> list[Row]:
 
 
 def _hours_of_worst(frame: DataFrame, folder: Path, routes: Sequence[Row]) -> list[Row]:
-    """Write the table, replacing it; the whole day of as many of the worst routes as fit."""
+    """Write the table, replacing it; the whole day of the first of `routes`, as many as fit."""
     _write(frame, folder)
-    worst = worst_first(routes, strict=False)[: _ROWS // HOURS]
-    ways = {(row["route"], row["target"]) for row in worst}
+    ways = {(row["route"], row["target"]) for row in routes[: _ROWS // HOURS]}
     found = pq.read_table(folder, partitioning=None)
     routes_of = pa.array([route for route, _ in ways], found["route"].type)
     order = [(name, "ascending") for name in ("route", "target", "hour")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,8 @@ from gateway.reconcile.schema import DIGEST_ROWS, PAIR_ROWS, ROWS
 _GLOB: Final = re.compile(r"([\\{}\[\]*?])")
 _RANGES: Final = 200  # ranges of minutes that are pushed down to the files; past it one for all
 _MINUTE: Final = timedelta(minutes=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PARTITION: Final = 8 << 20  # bytes of archive for one partition of a shuffle
 _PARTS: Final = 3  # of a path: date, hour and file, which no two segments share
 _BLOCK: Final = T.StructField("block", T.LongType())
 _PAIRS_OF_BLOCKS: Final = T.StructType([*PAIR_ROWS, _BLOCK])
@@ -34,8 +36,18 @@ def read(spark: SparkSession, paths: Sequence[Path], schema: T.StructType = ROWS
     """The rows of these files; of none, an empty frame."""
     if not paths:
         return spark.createDataFrame([], schema)
-    escaped = [_GLOB.sub(r"\\\1", str(path.resolve())) for path in paths]
-    return spark.read.schema(schema).parquet(*escaped)
+    return spark.read.schema(schema).parquet(*map(escaped, paths))
+
+
+def escaped(path: Path) -> str:
+    """The path as Spark takes it, for which some characters are a pattern's."""
+    return _GLOB.sub(r"\\\1", str(path.resolve()))
+
+
+def expect(spark: SparkSession, size: int) -> None:
+    """Cut what is shuffled from now on into as many parts as `size` bytes of archive need."""
+    cores = spark.sparkContext.defaultParallelism
+    spark.conf.set("spark.sql.shuffle.partitions", max(cores, size // _PARTITION))
 
 
 def read_digests(spark: SparkSession, segments: Sequence[Segment]) -> DataFrame:
@@ -80,6 +92,16 @@ def each_file(
     parts = min(len(paths), 4 * spark.sparkContext.defaultParallelism)
     given = spark.sparkContext.parallelize([str(path.resolve()) for path in paths], parts)
     return spark.createDataFrame(given.mapPartitions(work), schema)
+
+
+def distinct_minutes(frame: DataFrame, minute: str) -> list[datetime]:
+    """The minutes in a column, in UTC.
+
+    They are fetched as numbers: a time that Spark hands to Python is of this machine's zone, and of
+    two that differ where its clock is set back one is lost.
+    """
+    micros = frame.select(F.unix_micros(minute).alias("at")).distinct().collect()
+    return [_EPOCH + timedelta(microseconds=row["at"]) for row in micros]
 
 
 def near(minutes: Sequence[datetime]) -> Column:

@@ -42,7 +42,7 @@ class Report:
     archive: str
     day: str
     findings: Sequence[Finding] = ()
-    routes: Sequence[Row] = ()
+    routes: Sequence[Row] = ()  # the worst first; past 10,000 the table alone has them
     dead_letters: Sequence[Row] = ()
     samples: Sequence[Row] = ()
     gateways: Sequence[Row] = ()
@@ -50,6 +50,7 @@ class Report:
     whole_day: Sequence[Row] = ()  # by hour, all routes together
     names: Sequence[Row] = ()
     renamed: Sequence[Row] = ()
+    totals: Row | None = None  # of all routes, listed or not; None: those listed are all
     proof: Row = field(default_factory=dict)  # minutes, those proven by digest, copies in those
     mode: str = "digest-first"
     strict: bool = False
@@ -57,6 +58,9 @@ class Report:
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds of each step
 
     def total(self, column: str) -> int:
+        """How many copies of the night are in `column`."""
+        if self.totals is not None:
+            return _count(self.totals, column)
         return sum(_count(route, column) for route in self.routes)
 
     @property

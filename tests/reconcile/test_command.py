@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.layout import segments
+from gateway.archive.records import Cell, Rows
 from gateway.cli import reconcile
 from gateway.reconcile.html import page
-from tests.archive.samples import DAY, START, archive, dead, delivered, digest, received
+from tests.archive.samples import (
+    DAY,
+    START,
+    archive,
+    dead,
+    delivered,
+    digest,
+    identity,
+    received,
+)
 
 pytestmark = [
     pytest.mark.spark,
@@ -82,6 +93,32 @@ def test_injected_faults_are_found_and_no_others(tmp_path: Path) -> None:
             ("missing", "erp", "a/b7"),
             ("missing", "erp", "a/b8"),
         ]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_loss_in_the_last_of_many_routes_is_in_the_verdict(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    routes: list[Cell] = [f"route-{number:05}" for number in range(10_002)]
+    archive(
+        root,
+        Rows(len(routes), received([0]).common, one_each(routes)),
+        Rows(len(routes) - 1, delivered([0]).common, one_each(routes[:-1])),
+    )
+
+    status, told = run(root)
+
+    assert status == 1
+    assert told["verdict"] == "not clean: 1 missing"
+    assert told["totals"]["received"] == len(routes)
+    assert len(told["routes"]) == 10_000
+    assert (told["routes"][0]["route"], told["routes"][0]["missing"]) == (routes[-1], 1)
+
+
+def one_each(routes: list[Cell]) -> dict[str, Sequence[Cell]]:
+    """The columns of one message a route."""
+    ids: list[Cell] = [identity(number) for number in range(len(routes))]
+    rows = len(routes)
+    return {"route": routes, "id": ids, "name": ["n"] * rows, "hash": [digest("same")] * rows}
 
 
 @pytest.mark.usefixtures("spark")
