@@ -6,6 +6,7 @@ ARCHIVE/date=YYYY-MM-DD/hour=HH/<gateway>-<start>-<n>-<k>.parquet
 ARCHIVE/_digests/date=.../hour=.../<segment>            what the rows of the segment add up to
 ARCHIVE/_pairs/date=.../hour=.../<segment>              the names they came and went under
 ARCHIVE/_reconciled/date=YYYY-MM-DD/                    what the reconciliation found
+ARCHIVE/_reconciled/follow/                             the same, as it follows the day
 """
 
 from __future__ import annotations
@@ -112,3 +113,7 @@ def parse_day(folder: str) -> date | None:
 
 def reconciled_folder(root: Path, day: date) -> Path:
     return root / "_reconciled" / f"date={day.isoformat()}"
+
+
+def followed_folder(root: Path) -> Path:
+    return root / "_reconciled" / "follow"

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from gateway.archive.layout import reconciled_folder
+from gateway.cli.follow import run_follow
 from gateway.cli.parsers import Commands
 from gateway.cli.retranslate import retranslator
 from gateway.errors import GatewayError, ReconcileError
@@ -28,7 +29,8 @@ def add_parsers(commands: Commands) -> None:
     )
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", type=Path, help="folder the gateway archives to")
-    add("--date", required=True, metavar="D", help="the date, UTC, as YYYY-MM-DD")
+    add("--date", metavar="D", help="the date, UTC, as YYYY-MM-DD")
+    add("--follow", action="store_true", help="judge what lands, as it lands, until it is stopped")
     add("--full", action="store_true", help="join every message, check every page and digest")
     add("--strict", action="store_true", help="marked duplicates and what is late break it too")
     add("--mapping", type=Path, metavar="CONFIG", help="make every name anew and compare")
@@ -40,6 +42,8 @@ def add_parsers(commands: Commands) -> None:
     add(
         "--late", type=int, default=300, metavar="S", help="after receipt, a delivery is late (300)"
     )
+    add("--every", type=float, default=15, metavar="S", help="--follow: between two looks (15)")
+    add("--once", action="store_true", help="--follow: judge what has landed, then end")
     parser.set_defaults(run=run)
 
 
@@ -47,23 +51,31 @@ def run(args: argparse.Namespace) -> int:
     """Reconcile as `args` say; every failure is a line and an exit status."""
     errors = Console(stderr=True)
     try:
+        if args.follow:
+            return run_follow(args, errors)
         report = _reconcile(args, errors)
     except (GatewayError, OSError) as fault:
-        errors.print(f"gateway reconcile: {fault}", style="red", markup=False, soft_wrap=True)
+        _complain(fault, errors)
         finding = error("no-answer", str(args.archive), str(fault))
-        report = Report(str(args.archive), args.date, [finding], answered=False)
+        report = Report(str(args.archive), args.date or "", [finding], answered=False)
     else:
         show(report, Console(file=sys.stdout))
     try:
         if args.json is not None:
             args.json.write_text(to_json(report), encoding="utf-8")
     except OSError as fault:
-        errors.print(f"gateway reconcile: {fault}", style="red", markup=False, soft_wrap=True)
+        _complain(fault, errors)
         return NO_ANSWER
     return report.status
 
 
+def _complain(fault: Exception, errors: Console) -> None:
+    errors.print(f"gateway reconcile: {fault}", style="red", markup=False, soft_wrap=True)
+
+
 def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
+    if args.date is None or args.once:
+        raise ReconcileError("give --date D for a night, or --follow, and --once with that alone")
     day = _day(args.date)
     if not args.archive.is_dir():
         raise ReconcileError(f"archive {str(args.archive)!r}: is not a folder")
