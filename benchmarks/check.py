@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.relay import measure
+from benchmarks.relay import Shape, measure
 
 RECORDED = Path(__file__).with_name("ratios.json")
 TOLERATED = 0.8  # of a recorded ratio
@@ -41,10 +41,10 @@ def ratios(messages: int, times: int) -> dict[str, float]:
     best: dict[str, float] = {}
     for qos in (1, 0):
         for _ in range(times):
-            ours = measure("gateway", qos, messages)["messages_per_s"]
+            ours = measure("gateway", Shape(qos), messages)["messages_per_s"]
             for other in YARDSTICKS:
                 name = f"qos {qos} x {other}"
-                ratio = ours / measure(other, qos, messages)["messages_per_s"]
+                ratio = ours / measure(other, Shape(qos), messages)["messages_per_s"]
                 best[name] = max(best.get(name, 0.0), round(ratio, 2))
     return best
 

@@ -18,7 +18,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Self
 
-from benchmarks.relay import CONFIG, HERE, broker, run_load, running
+from benchmarks.relay import HERE, Shape, broker, configuration, run_load, running
 from gateway.archive.layout import DIGESTS, PAIRS
 from gateway.demo.broker import free_port
 
@@ -42,7 +42,7 @@ def measure(qos: int, rate: int, messages: int) -> dict[str, object]:
         stack.enter_context(broker(folder, source))
         stack.enter_context(broker(folder, target))
         config = folder / "bench.yaml"
-        text = CONFIG.format(source=source, target=target, qos=qos, archive=folder / "archive")
+        text = configuration(Shape(qos), source, target, folder / "archive")
         config.write_text(text + MORE.format(spool=folder / "spool", web=web))
         began = time.perf_counter()
         gateway = stack.enter_context(

@@ -1,5 +1,7 @@
 """mosquitto -> relay -> mosquitto for three relays in one run: rate, latency, memory, correctness.
 
+    python -m benchmarks.relay [--qos N ...] [--size BYTES ...] [--routes N ...] [--sync MODE]
+
 The relays: mosquitto's own bridge (C), ten lines of paho-mqtt, and the gateway with translation
 and archive on. Only the ratios of one run count: machines are noisy.
 """
@@ -14,6 +16,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +36,56 @@ gateway: {{name: bench}}
 endpoints:
   from: {{kind: mqtt, host: 127.0.0.1, port: {source}, version: "3.1.1", qos: {qos}}}
   to: {{kind: mqtt, host: 127.0.0.1, port: {target}, version: "3.1.1", qos: {qos}}}
+archive: {{path: {archive}, sync: {sync}}}
 routes:
-  relay:
-    from: {{endpoint: from, pattern: "src/{{rest...}}"}}
-    to: {{endpoint: to, template: "dst/{{rest...}}"}}
-archive: {{path: {archive}}}
 """
+ONE = """\
+  relay:
+    from: {endpoint: from, pattern: "src/{rest...}"}
+    to: {endpoint: to, template: "dst/{rest...}"}
+"""
+EACH = """\
+  r{n}: {{from: {{endpoint: from, pattern: src/{n}}}, to: {{endpoint: to, template: dst/{n}}}}}
+"""
+WINDOW = 4_000  # messages outstanding
+OUTSTANDING = 64 << 20  # bytes outstanding
+VOLUME = 1 << 30  # bytes of one measurement at most
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is relayed: payload bytes, and how the gateway is set up for it."""
+
+    qos: int = 1
+    size: int = 100
+    routes: int = 1  # more than one: a route and a subscription for each topic
+    sync: str = "batch"  # of the archive
+
+    def messages(self, wanted: int) -> int:
+        return min(wanted, VOLUME // self.size)
+
+    @property
+    def load(self) -> list[str]:
+        """Arguments of the load."""
+        window = max(16, min(WINDOW, OUTSTANDING // self.size))
+        given = {"qos": self.qos, "size": self.size, "window": window, "start-timeout": 90}
+        return [part for name, value in given.items() for part in (f"--{name}", str(value))]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--qos", type=int, nargs="*", default=[1, 0])
+    parser.add_argument("--size", type=int, nargs="*", default=[100])
+    parser.add_argument("--routes", type=int, nargs="*", default=[1])
+    parser.add_argument("--sync", default="batch", help="of the archive: batch or interval")
     parser.add_argument("--relays", nargs="*", default=["mosquitto", "paho", "gateway"])
     args = parser.parse_args()
-    for qos in args.qos:
+    every = product(args.qos, args.size, args.routes)
+    for shape in (Shape(qos, size, routes, args.sync) for qos, size, routes in every):
         yardstick: dict[str, float] = {}
         for relay in args.relays:
-            figures = measure(relay, qos, args.messages)
+            figures = measure(relay, shape, args.messages)
             yardstick[relay] = figures["messages_per_s"] or 0
             against = {
                 f"x {other}": round(yardstick[relay] / rate, 2)
@@ -59,26 +95,29 @@ def main() -> None:
             print(json.dumps({"relay": relay, **figures, **against}), flush=True)
 
 
-def measure(relay: str, qos: int, messages: int) -> dict[str, float]:
+def measure(relay: str, shape: Shape, messages: int) -> dict[str, float]:
     """Throughput, then latency at 1,000 messages/s, then the relay's resident memory."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         source, target = free_port(), free_port()
         stack.enter_context(broker(folder, source))
-        extra = BRIDGE.format(source=source, qos=qos) if relay == "mosquitto" else ""
+        extra = BRIDGE.format(source=source, qos=shape.qos) if relay == "mosquitto" else ""
         to = stack.enter_context(broker(folder, target, extra))
         process = (
             to
             if relay == "mosquitto"
-            else stack.enter_context(running(relay_command(relay, folder, source, target, qos)))
+            else stack.enter_context(running(relay_command(relay, folder, source, target, shape)))
         )
         load = [sys.executable, str(HERE / "relay_load.py"), "--from-port", str(source)]
-        load += ["--to-port", str(target), "--qos", str(qos)]
-        rate = run_load([*load, "--messages", str(messages)])
+        load += ["--to-port", str(target), *shape.load]
+        rate = run_load([*load, "--messages", str(shape.messages(messages)), "--warmup", "500"])
         memory = resident(process.pid)
-        paced = run_load([*load, "--rate", "1000", "--messages", "5000", "--warmup", "500"])
+        rhythm = ["--rate", str(min(1_000, OUTSTANDING // shape.size)), "--warmup", "500"]
+        paced = run_load([*load, *rhythm, "--messages", str(shape.messages(5_000))])
     return {
-        "qos": qos,
+        "qos": shape.qos,
+        "size": shape.size,
+        "routes": shape.routes,
         "messages_per_s": rate["messages_per_s"],
         "lost": rate["lost"] + paced["lost"],
         "duplicates": rate["duplicates"] + paced["duplicates"],
@@ -89,13 +128,22 @@ def measure(relay: str, qos: int, messages: int) -> dict[str, float]:
     }
 
 
-def relay_command(relay: str, folder: Path, source: int, target: int, qos: int) -> list[str]:
+def relay_command(relay: str, folder: Path, source: int, target: int, shape: Shape) -> list[str]:
     if relay == "paho":
-        return [sys.executable, str(HERE / "paho_relay.py"), str(source), str(target), str(qos)]
+        ports = [str(source), str(target), str(shape.qos)]
+        return [sys.executable, str(HERE / "paho_relay.py"), *ports]
     config = folder / "bench.yaml"
-    text = CONFIG.format(source=source, target=target, qos=qos, archive=folder / "archive")
-    config.write_text(text)
+    config.write_text(configuration(shape, source, target, folder / "archive"))
     return [sys.executable, "-m", "gateway", "run", str(config)]
+
+
+def configuration(shape: Shape, source: int, target: int, archive: Path) -> str:
+    """The gateway's YAML, to which more sections may be added."""
+    head = CONFIG.format(
+        source=source, target=target, qos=shape.qos, archive=archive, sync=shape.sync
+    )
+    routes = [ONE] if shape.routes == 1 else [EACH.format(n=n) for n in range(shape.routes)]
+    return head + "".join(routes)
 
 
 @contextmanager
