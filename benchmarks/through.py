@@ -1,7 +1,8 @@
 """Messages a second through the whole gateway, archive on: MQTT to another system and back.
 
 The ends are driven with the gateway's own endpoints in this process; the gateway is a process of
-its own, as users run it. Everything that was sent must arrive.
+its own, as users run it. Everything that was sent must arrive. Before that both ends are driven bare,
+by the same process through their brokers alone: the slower one is what a gateway can reach at most.
 """
 
 from __future__ import annotations
@@ -82,6 +83,10 @@ def measure(system: str, direction: str, number: int) -> dict[str, object]:
                 archive=folder / "archive",
             )
         )
+        alone = {
+            "near": bare(near, "src/", here[2], number),
+            "far": bare(far, f"dst{separator}", there[2], number),
+        }
         end = here if direction == "from" else there
         listen = [Subscription(f"{last[2][:-1]}{end[2]}")]
         source = stack.enter_context(opened(make_source(last[0], listen, instance="bench")))
@@ -102,9 +107,28 @@ def measure(system: str, direction: str, number: int) -> dict[str, object]:
     return {
         "path": f"mqtt {direction} {system}",
         "messages_per_s": round(number / seconds),
+        "bare_mqtt_per_s": round(alone["near"]),
+        f"bare_{system}_per_s": round(alone["far"]),
+        "x slower end": round(number / seconds / min(alone.values()), 2),
         "lost": number - len(arrived),
         "gateway_mb": memory,
     }
+
+
+def bare(settings: EndpointSettings, prefix: str, rest: str, number: int) -> float:
+    """Messages a second through the broker of one end alone; a first tenth warms it up."""
+    listen = [Subscription(f"{prefix[:-1]}{rest}")]
+    with (
+        opened(make_source(settings, listen, instance="bare")) as source,
+        opened(make_sink(settings, instance="bare")) as sink,
+    ):
+        for count in (number // 10, number):
+            started = time.perf_counter()
+            feeder = threading.Thread(target=feed, args=(sink, prefix, count), daemon=True)
+            feeder.start()
+            arrived = collect(source, count)
+            assert len(arrived) == count, f"{settings.name}: {count - len(arrived)} did not arrive"
+    return number / (time.perf_counter() - started)
 
 
 @contextmanager
