@@ -1,8 +1,8 @@
 """Messages a second through the whole gateway, archive on: MQTT to another system and back.
 
 The ends are driven with the gateway's own endpoints in this process; the gateway is a process of
-its own, as users run it. Everything that was sent must arrive. Before that both ends are driven bare,
-by the same process through their brokers alone: the slower one is what a gateway can reach at most.
+its own, as users run it. Everything that was sent must arrive. Both ends are driven bare first, by
+the same process through their brokers alone: the slower one is what a gateway can reach at most.
 """
 
 from __future__ import annotations
