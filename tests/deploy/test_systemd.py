@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
-UNITS = ["gateway.service", "gateway-reconcile.service", "gateway-reconcile.timer"]
+UNITS = [
+    "gateway.service", "gateway-reconcile.service", "gateway-reconcile.timer",
+    "gateway-follow.service",
+]  # fmt: skip
 SERVICES = [name for name in UNITS if name.endswith(".service")]
 EXPOSED = 15  # tenths, of 100: systemd's own measure
 
@@ -78,11 +81,11 @@ def test_a_hangup_reloads_and_a_stop_has_time() -> None:
     assert service["StateDirectory"] == "gateway"
 
 
-def test_the_night_is_reconciled_as_the_same_user_in_the_same_place() -> None:
-    gateway, night = (read(name)["Service"] for name in SERVICES)
+def test_who_reconciles_is_the_same_user_in_the_same_place() -> None:
+    gateway, *others = (read(name)["Service"] for name in SERVICES)
 
-    assert [gateway[key] for key in ("User", "StateDirectory")] == [
-        night[key] for key in ("User", "StateDirectory")
-    ]
-    assert "/var/lib/gateway/archive" in night["ExecStart"]
+    for other in others:
+        for key in ("User", "StateDirectory"):
+            assert other[key] == gateway[key]
+        assert "/var/lib/gateway/archive" in other["ExecStart"]
     assert re.search(r"^u gateway ", (FOLDER / "gateway.sysusers").read_text(), re.MULTILINE)
