@@ -63,6 +63,14 @@ class ScriptedSink:
         for number, settled in owed:
             settled([RETRY] * number)
 
+    def speak(self) -> None:
+        """Give the answers that were kept back: all accepted."""
+        self.mute = False
+        with self._lock:
+            owed, self._owed = self._owed, []
+        for number, settled in owed:
+            settled([ACCEPTED] * number)
+
     def drop(self) -> None:
         """Lose the connection, and be away until `up` is set."""
         self.up = False
