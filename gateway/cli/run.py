@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     journal.hide(secrets_of(configuration))
     change_level_on_signals(journal)
     say_exposures(configuration)
-    stop = stop_on_signals()
+    stop, again = stop_on_signals(), reload_on_hangup()  # a signal may come before we are up
     bridge = Gateway(configuration)
     page = open_page(bridge, str(args.config))
     bridge.start()
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         page.start()
     log.info("running", extra={"routes": len(bridge.counters), "pid": os.getpid()})
     collect_rarely()
-    wait(stop, reload_on_hangup(), lambda: reload(bridge, args.config, journal))
+    wait(stop, again, lambda: reload(bridge, args.config, journal))
     log.info("stopping")
     settled = bridge.stop(configuration.gateway.stop_seconds)
     if page is not None:

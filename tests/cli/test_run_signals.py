@@ -1,0 +1,48 @@
+"""Signals that reach `gateway run` before it is up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+CONFIG = """\
+gateway: {name: test}
+endpoints:
+  here: {kind: memory, dialect: mqtt}
+  there: {kind: memory, dialect: mqtt}
+routes:
+  all:
+    from: {endpoint: here, pattern: "a/{rest...}"}
+    to: {endpoint: there, template: "b/{rest...}"}
+"""
+PROGRAM = """\
+import os, signal, sys
+from gateway.cli import main
+from gateway.runtime.supervisor import Gateway
+
+start = Gateway.start
+
+def hung_up(self):
+    os.kill(os.getpid(), signal.SIGHUP)
+    start(self)
+
+Gateway.start = hung_up
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_hangup_while_it_starts_is_a_reload_and_not_its_end(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(CONFIG)
+    command = [sys.executable, "-c", PROGRAM, "run", str(config), "--log-format", "json"]
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stderr is not None
+        said = next((line for line in process.stderr if '"reloaded"' in line), "it ended")
+        process.terminate()
+        process.stderr.read()
+        status = process.wait(30)
+
+    assert '"reloaded"' in said
+    assert status == 0
