@@ -12,7 +12,7 @@ EMS_MESSAGE = 536_870_912  # bytes: 512 MB (EMS User's Guide, "Maximum Message S
 EMS_CORRELATION = 4_096  # bytes: 4 KB (EMS User's Guide, table 4, JMSCorrelationID)
 SYSTEMS = ("ems", "rv", "ibm", "smf")
 JOINED = ("rv", "smartsockets")  # what EMS imports from and exports to: User's Guide, 15 and 16
-JVM_OPTIONS = ("-Xmx64m", "-Xss256k", "-XX:+UseSerialGC", "-Xrs")
+JVM_OPTIONS = ("-Xmx64m", "-Xss256k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xrs")
 
 ACKNOWLEDGE = ("auto", "client", "explicit", "explicit_lazy", "transacted")
 DELIVERY = ("persistent", "non_persistent", "reliable")
