@@ -65,7 +65,7 @@ class Link:
         self._bell = self._ring = -1
         self._ring_lock = threading.Lock()
         self._reading = True
-        self._paused = False
+        self._at_once = self._paused = False
         self._thread: threading.Thread | None = None
 
     def open(self, wanted: Callable[[bool], Sequence[Wanted]]) -> None:
@@ -194,16 +194,14 @@ class Link:
         stream = self._stream
         reading = self._reading = self._traffic.wants_more()
         self._expect((select.POLLIN if reading else 0) | (select.POLLOUT if stream.backlog else 0))
-        happened = self._wait(0.0)
-        at_once = happened > 0
-        if not at_once:
-            happened = self._wait(timeout)
+        happened = self._wait(timeout)
         try:
             if happened & select.POLLOUT:
                 stream.flush()
             if reading and (happened or stream.more):
                 packets = self._read()
-                self._paused = at_once and (packets >= MANY if self._paused else packets > 0)
+                enough = packets >= MANY if self._paused else packets > 0
+                self._paused = enough and self._at_once and not stream.backlog
                 if self._paused:
                     sleep(GATHER)
             elif self._overheard or happened & (select.POLLERR | select.POLLHUP):
@@ -221,12 +219,15 @@ class Link:
             self._mask = mask
 
     def _wait(self, timeout: float) -> int:
-        """What happened on the socket, after `timeout` seconds at the latest."""
+        """What happened on the socket, after `timeout` seconds at the latest, sooner when woken."""
         if not self._reading:
             timeout = PAUSED_TICK
         elif self._stream.more:
             timeout = 0.0
-        events = dict(self._poll.poll(timeout * 1000))
+        events = dict(self._poll.poll(0))
+        self._at_once = self._stream.fileno in events
+        if not events:
+            events = dict(self._poll.poll(timeout * 1000))
         if self._bell in events:
             os.read(self._bell, 4096)
         return events.get(self._stream.fileno, 0)
