@@ -80,8 +80,7 @@ class BatchRecord:
         columns["name"] = [message.address for message in messages]
         common = self._common(route.name, Leg.RECEIVED, Step.RECEIVED, self._origin.time)
         common["attempt"] = 1
-        told = _header_columns([message.headers for message in messages])
-        columns |= told
+        columns |= _header_columns([message.headers for message in messages])
         if route.archive_payload:
             columns |= kept_content(messages, route)
         labels = [way.labels for way in ways]
@@ -130,7 +129,7 @@ class BatchRecord:
 
     def size(self, positions: Sequence[int]) -> int:
         """Payload bytes of the messages at `positions`."""
-        sizes = self._columns(positions)["size"]
+        sizes = _at(positions, self._shared()["size"])
         return sum(map(int, sizes))  # type: ignore[arg-type]  # they are numbers
 
     def _common(self, route: str, leg: Leg, step: Step, at: int) -> dict[str, Cell]:
@@ -141,19 +140,20 @@ class BatchRecord:
 
     def _columns(self, positions: Sequence[int]) -> Columns:
         """The columns that are the same on every leg."""
-        if self._whole is None:
-            self._whole = self._make()
-        return {name: _at(positions, values) for name, values in self._whole.items()}
+        return {name: _at(positions, values) for name, values in self._shared().items()}
 
-    def _make(self) -> Columns:
-        messages, origin = self._messages, self._origin
-        sizes, hashes = _fingerprints(messages)
-        return {
-            "id": _identities(origin.run, origin.first, len(messages)),
-            "size": sizes,
-            "hash": hashes,
-            "mode": [message.headers.mode for message in messages],
-        }
+    def _shared(self) -> Columns:
+        """Those columns of the whole batch, made once."""
+        if self._whole is None:
+            messages, origin = self._messages, self._origin
+            sizes, hashes = _fingerprints(messages)
+            self._whole = {
+                "id": _identities(origin.run, origin.first, len(messages)),
+                "size": sizes,
+                "hash": hashes,
+                "mode": [message.headers.mode for message in messages],
+            }
+        return self._whole
 
 
 def _at(positions: Sequence[int], values: Sequence[_T]) -> Sequence[_T]:

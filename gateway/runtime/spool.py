@@ -86,7 +86,7 @@ class Spool:
         self._ready: deque[tuple[int, int, bytes]] = deque()
         found = store.rows(_HELD, [endpoint])[0]
         self._last, self.messages, self.bytes = (int(str(each)) for each in found)
-        self._inherited = self._last  # rows of an earlier run, which may have ended anyhow
+        self._inherited = self._last  # up to here an earlier run has put them
         handed = store.rows("SELECT number FROM handed WHERE endpoint = ?", [endpoint])
         self._handed = int(str(handed[0][0])) if handed else 0  # on disk; perhaps sent before
         self._tried = self._handed
