@@ -6,16 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from gateway.config.nodes import did_you_mean
+from gateway.config.process import DeadLettersRef
 from gateway.config.reader import Reader
-from gateway.config.schema import (
-    DeadLettersRef,
-    EndpointRef,
-    HeadersRef,
-    RouteRef,
-    SourceRef,
-    TagsRef,
-    TargetRef,
-)
+from gateway.config.schema import EndpointRef, HeadersRef, RouteRef, SourceRef, TagsRef, TargetRef
 from gateway.dialects.base import Dialect, parse_pattern, parse_subject
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings import EndpointSettings, dialects_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
+from gateway.config.process import WebRef
 from gateway.config.reader import Reader
-from gateway.config.schema import WebRef
 
 SHORTEST: Final = 16  # characters of a token; one of 16 random ones is not found by trying
 _At = tuple[str | int, ...]

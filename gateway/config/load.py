@@ -20,20 +20,16 @@ from gateway.config.build import (
 )
 from gateway.config.exposure import check_web
 from gateway.config.nodes import Place, did_you_mean, entries, key_faults, load_mapping, place_of
-from gateway.config.reader import Reader
-from gateway.config.schema import (
-    SECTIONS,
+from gateway.config.process import (
     ArchiveRef,
     DeadLettersRef,
-    EndpointRef,
     GatewayRef,
-    RouteRef,
     SpoolRef,
-    TestRef,
     TracingRef,
     WebRef,
-    legal_name,
 )
+from gateway.config.reader import Reader
+from gateway.config.schema import SECTIONS, EndpointRef, RouteRef, TestRef, legal_name
 from gateway.config.telemetry import check_tracing
 from gateway.endpoints.registry import KINDS
 from gateway.errors import ArchiveError, ConfigError, ConfigErrors, shown

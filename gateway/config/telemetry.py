@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from gateway.config.process import TracingRef
 from gateway.config.reader import Reader
-from gateway.config.schema import TracingRef
 
 _At = tuple[str | int, ...]
 

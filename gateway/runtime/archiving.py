@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.archive.places import Place, parse_place
 from gateway.archive.rolling import ArchiveOptions
-from gateway.config.schema import ArchiveRef
+from gateway.config.process import ArchiveRef
 
 
 def place_of(archive: ArchiveRef) -> Place:

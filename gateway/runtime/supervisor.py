@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gateway.archive.dictionary import NameFile, read_names
 from gateway.archive.writer import ArchiveWriter
 from gateway.config.load import Configuration
-from gateway.config.schema import SpoolRef
+from gateway.config.process import SpoolRef
 from gateway.endpoints.base import Source
 from gateway.errors import ArchiveError
 from gateway.routing.route import Route

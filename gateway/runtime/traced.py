@@ -13,7 +13,7 @@ from importlib import import_module
 from random import random
 from typing import TYPE_CHECKING, TypeAlias
 
-from gateway.config.schema import TracingRef
+from gateway.config.process import TracingRef
 from gateway.errors import DriverMissingError
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement

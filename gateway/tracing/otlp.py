@@ -17,7 +17,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from gateway.config.schema import TracingRef
+from gateway.config.process import TracingRef
 from gateway.errors import TracingError
 
 log = logging.getLogger(__name__)

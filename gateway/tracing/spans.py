@@ -23,7 +23,7 @@ from opentelemetry.trace import (
 )
 
 import gateway
-from gateway.config.schema import TracingRef
+from gateway.config.process import TracingRef
 from gateway.tracing.context import Context
 from gateway.tracing.otlp import Exporter
 

@@ -10,7 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from gateway.config.schema import WebRef
+from gateway.config.process import WebRef
 from gateway.errors import WebError
 from gateway.web.connection import serve
 from gateway.web.exchange import Request, Response, as_json

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from gateway.config.schema import WebRef
+from gateway.config.process import WebRef
 from tests.brokers.mosquitto import free_port
 from tests.web.site_samples import Shown, endpoint, refusal, route, served, status
 

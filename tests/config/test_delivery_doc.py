@@ -13,7 +13,7 @@ import yaml
 
 from gateway.config.examine import effective_mode
 from gateway.config.load import load
-from gateway.config.schema import DeadLettersRef, SpoolRef
+from gateway.config.process import DeadLettersRef, SpoolRef
 from gateway.model.message import DeliveryMode
 
 PAGE = Path(__file__).parents[2] / "docs" / "delivery.md"

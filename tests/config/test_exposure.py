@@ -8,7 +8,7 @@ import pytest
 
 from gateway.config.exposure import is_loopback
 from gateway.config.load import load
-from gateway.config.schema import WebRef
+from gateway.config.process import WebRef
 from gateway.errors import ConfigErrors
 
 ROUTES = """\

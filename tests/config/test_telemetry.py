@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import load
-from gateway.config.schema import TracingRef
+from gateway.config.process import TracingRef
 from gateway.errors import ConfigErrors
 from tests.config.test_exposure import ROUTES
 

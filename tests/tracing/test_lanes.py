@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.records import Rows
-from gateway.config.schema import TracingRef
+from gateway.config.process import TracingRef
 from gateway.endpoints.jms.names import write_name
 from gateway.endpoints.solace.properties import properties_of
 from gateway.model.message import Headers, Message

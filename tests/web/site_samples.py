@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from gateway.config.schema import WebRef
+from gateway.config.process import WebRef
 from gateway.routing.route import Route
 from gateway.runtime.state import LATENCIES, Refusal
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status

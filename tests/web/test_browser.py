@@ -16,7 +16,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from gateway.config.load import load
-from gateway.config.schema import WebRef
+from gateway.config.process import WebRef
 from gateway.routing.route import Route
 from tests.web.site_samples import START, Shown, busy, endpoint, refusal, route, served, status
 from tests.web.test_lookup import CONFIG

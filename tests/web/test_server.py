@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config.schema import WebRef
+from gateway.config.process import WebRef
 from gateway.errors import WebError
 from gateway.web.client import Client, Way
 from gateway.web.connection import serve
