@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import threading
@@ -16,9 +15,9 @@ import time
 from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Self
 
 from benchmarks.relay import HERE, Shape, broker, configuration, run_load, running
+from benchmarks.tree import Most, tree
 from gateway.archive.layout import DIGESTS, PAIRS
 from gateway.demo.broker import free_port
 
@@ -51,7 +50,7 @@ def measure(qos: int, rate: int, messages: int) -> dict[str, object]:
         ready = wait_until_ready(web, began)
         threading.Event().wait(IDLE)
         idle = memory(gateway.pid)["VmRSS"]
-        most = stack.enter_context(Most(gateway))
+        most = stack.enter_context(Most(lambda: converter(gateway.pid)))
         load = [sys.executable, str(HERE / "relay_load.py"), "--from-port", str(source)]
         load += ["--to-port", str(target), "--qos", str(qos), "--rate", str(rate)]
         figures = run_load([*load, "--messages", str(messages), "--warmup", "500"])
@@ -69,42 +68,15 @@ def measure(qos: int, rate: int, messages: int) -> dict[str, object]:
         "idle_mb": round(idle),
         "busy_mb": round(busy["VmRSS"]),
         "most_mb": round(busy["VmHWM"]),
-        "converter_mb": round(most.converter),
+        "converter_mb": round(most.megabytes),
         "archive_bytes_a_message": round(disk / messages, 1),
     }
 
 
-class Most:
-    """The most memory that a child of the gateway has; mutable, a thread looks at it."""
-
-    def __init__(self, gateway: subprocess.Popen[bytes]) -> None:
-        self.converter = 0.0
-        self._pid = gateway.pid
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._end.wait(0.05):
-            for pid in children(self._pid):
-                self.converter = max(self.converter, memory(pid).get("VmHWM", 0.0))
-
-
-def children(pid: int) -> list[int]:
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += map(int, task.read_text().split())
-        except OSError:  # it has ended
-            continue
-    return found
+def converter(gateway: int) -> float:
+    """The most MB that a child of the gateway has had, of those there are."""
+    below = (pid for pid in tree(gateway) if pid != gateway)
+    return max((memory(pid).get("VmHWM", 0.0) for pid in below), default=0.0)
 
 
 def memory(pid: int) -> dict[str, float]:

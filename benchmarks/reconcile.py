@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from benchmarks.picture import Line, picture
-from benchmarks.tree import Most
+from benchmarks.tree import Most, together
 from gateway.archive.generator import MANIFEST
 
 DAY = "2026-03-14"
@@ -110,7 +110,7 @@ def run(archive: Path, messages: int, skew: float, way: str) -> Figure:
             command += ["--full"] if way == "full" else []
         with (
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,  # noqa: S603  # our own
-            Most(process.pid) as most,
+            Most(lambda: together(process.pid)) as most,
         ):
             said, errors = process.communicate()
         night = Path(output, f"date={DAY}")

@@ -1,22 +1,23 @@
-"""The most memory that a process and all it started had at one time, from /proc."""
+"""The most memory that processes had at one time, from /proc."""
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-PAUSE = 0.1  # seconds between two looks
+PAUSE = 0.05  # seconds between two looks
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Most:
-    """Looks at the tree below `pid` while it is entered; mutable, a thread looks."""
+    """The most that `look` tells while it is entered, in MB; mutable, a thread looks."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, look: Callable[[], float]) -> None:
         self.megabytes = 0.0
-        self._pid = pid
+        self._tell = look
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._look)
 
@@ -30,7 +31,12 @@ class Most:
 
     def _look(self) -> None:
         while not self._end.wait(PAUSE):
-            self.megabytes = max(self.megabytes, sum(map(resident, tree(self._pid))) / 2**20)
+            self.megabytes = max(self.megabytes, self._tell())
+
+
+def together(pid: int) -> float:
+    """MB of a process and all below it."""
+    return sum(map(resident, tree(pid))) / 2**20
 
 
 def tree(pid: int) -> list[int]:
