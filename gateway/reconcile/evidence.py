@@ -28,8 +28,17 @@ from gateway.reconcile.reading import (
     read_digests,
     read_pairs,
 )
-from gateway.reconcile.tables import proven_latencies, proven_tallies
-from gateway.reconcile.transforms import KEY, WAY, copies, in_window, minute, on_date, spread
+from gateway.reconcile.tables import detailed, proven_latencies, proven_tallies
+from gateway.reconcile.transforms import (
+    KEY,
+    WAY,
+    copies,
+    exceptions,
+    in_window,
+    minute,
+    on_date,
+    spread,
+)
 
 _MINUTE_OF_WAY: Final = [*WAY, "minute"]
 _FEW: Final = 200_000  # rows that every executor may hold
@@ -132,6 +141,15 @@ def by_digests(spark: SparkSession, asked: Question, inputs: Inputs) -> Evidence
         proven_latencies(digests, proven),
         minutes,
     )
+
+
+def exceptions_of(evidence: Evidence, classes: DataFrame) -> DataFrame:
+    """The exceptions with their details, from the rows of their minutes alone."""
+    found = exceptions(classes).localCheckpoint()
+    received = minute(F.col("received_time")).alias("minute")
+    minutes = distinct_minutes(found.select(received), "minute")
+    rows = evidence.rows.where(near(minutes)) if minutes else evidence.rows.limit(0)
+    return detailed(small(found), rows)
 
 
 def small(frame: DataFrame) -> DataFrame:

@@ -18,13 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.errors import ReconcileError
-from gateway.reconcile import follow_tables, tables, transforms
-from gateway.reconcile.evidence import Evidence, Question, by_digests, small, told
+from gateway.reconcile import follow_tables, tables
+from gateway.reconcile.evidence import Question, by_digests, exceptions_of, told
 from gateway.reconcile.findings import Finding, Weight
 from gateway.reconcile.follow_state import Followed
 from gateway.reconcile.inputs import Inputs, find_inputs
 from gateway.reconcile.progress import Say
-from gateway.reconcile.reading import distinct_minutes, near
 from gateway.reconcile.report import Row
 
 _LINES: Final = 20  # groups of a batch that are told one by one
@@ -107,7 +106,7 @@ class Judge:
         evidence = by_digests(spark, Question(day, terms.margin, terms.late), inputs)
         since = follow_tables.open_since(spark, {} if sealed else self._watermark())
         classes = follow_tables.settled(told(evidence, since, terms.late), since).persist()
-        self._append_exceptions(day, _detailed(evidence, classes))
+        self._append_exceptions(day, exceptions_of(evidence, classes).localCheckpoint())
         counts = tables.tallied(classes)
         if evidence.tallies is not None:
             counts = counts.unionByName(evidence.tallies)
@@ -150,16 +149,6 @@ class Judge:
             self.tell(_line(row))
         if len(found) > _LINES:
             self.tell(f"... and more; {self.terms.output / 'exceptions'} has all")
-
-
-def _detailed(evidence: Evidence, classes: DataFrame) -> DataFrame:
-    """The exceptions with their details, from the rows of their minutes alone."""
-    found = transforms.exceptions(classes).localCheckpoint()
-    minutes = distinct_minutes(
-        found.select(transforms.minute(F.col("received_time")).alias("minute")), "minute"
-    )
-    rows = evidence.rows.where(near(minutes)) if minutes else evidence.rows.limit(0)
-    return tables.detailed(small(found), rows).localCheckpoint()
 
 
 def _line(row: Row) -> str:

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from gateway.reconcile import tables, transforms
 from gateway.reconcile.charts import HOURS
-from gateway.reconcile.evidence import Evidence, small, told
+from gateway.reconcile.evidence import Evidence, exceptions_of, told
 from gateway.reconcile.progress import Say
-from gateway.reconcile.reading import distinct_minutes, near, read
+from gateway.reconcile.reading import read
 from gateway.reconcile.report import Report, Row
 from gateway.reconcile.wording import worst_first
 
@@ -61,7 +61,7 @@ def write_tables(  # noqa: PLR0913, PLR0917  # what a night is made of
     hours = _hours_of_worst(by_hour, terms.folder / "hours", routes)
     say("looking up the exceptions")
     exceptions = terms.folder / "exceptions"
-    details = _exceptions(evidence, classes)
+    details = exceptions_of(evidence, classes)
     _write(details, exceptions)
     listed = read(spark, [exceptions], details.schema)
     letters = terms.folder / "dead_letters"
@@ -84,15 +84,6 @@ def _open_since(spark: SparkSession, last: Mapping[str, int], seconds: int) -> D
     times = [(gateway, datetime.fromtimestamp(at / 1_000_000, UTC)) for gateway, at in last.items()]
     frame = spark.createDataFrame(times if seconds else [], "gateway string, last timestamp")
     return transforms.cut(frame, seconds)
-
-
-def _exceptions(evidence: Evidence, classes: DataFrame) -> DataFrame:
-    """The exceptions with their details, from the rows of their minutes alone."""
-    found = transforms.exceptions(classes).localCheckpoint()
-    received = transforms.minute(F.col("received_time")).alias("minute")
-    minutes = distinct_minutes(found.select(received), "minute")
-    rows = evidence.rows.where(near(minutes)) if minutes else evidence.rows.limit(0)
-    return tables.detailed(small(found), rows)
 
 
 def _proof(evidence: Evidence) -> Row:
