@@ -47,12 +47,13 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    again = reload_on_hangup()  # first of all: a hangup would end the process
     journal = set_up_logging(args.log_level, args.log_format, repeats=args.log_repeats)
     configuration = load_proven(args.config)
     journal.hide(secrets_of(configuration))
     change_level_on_signals(journal)
     say_exposures(configuration)
-    stop, again = stop_on_signals(), reload_on_hangup()  # a signal may come before we are up
+    stop = stop_on_signals()  # from here on something may be in hand
     bridge = Gateway(configuration)
     page = open_page(bridge, str(args.config))
     bridge.start()
