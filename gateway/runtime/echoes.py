@@ -21,6 +21,7 @@ SECONDS: Final = 30.0  # after which an echo will not come any more
 
 Key: TypeAlias = tuple[str, str, bytes]
 _Copy: TypeAlias = tuple[float, tuple[str, ...]]
+_Copies: TypeAlias = _Copy | deque[_Copy]  # a queue takes 760 bytes, and most have one copy
 
 
 class Echoes:
@@ -28,7 +29,7 @@ class Echoes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sent: OrderedDict[Key, deque[_Copy]] = OrderedDict()
+        self._sent: OrderedDict[Key, _Copies] = OrderedDict()
         self._count = 0
 
     def sending(self, broker: str, messages: Iterable[Message]) -> None:
@@ -41,10 +42,10 @@ class Echoes:
 
     def remember(self, noted: Sequence[tuple[Key, tuple[str, ...]]]) -> None:
         until = monotonic() + SECONDS
+        shared: dict[tuple[str, ...], _Copy] = {}
         with self._lock:
             for key, origin in noted:
-                self._sent.setdefault(key, deque()).append((until, origin))
-                self._sent.move_to_end(key)
+                self._keep(key, shared.setdefault(origin, (until, origin)))
             self._count += len(noted)
             self._forget()
 
@@ -53,22 +54,45 @@ class Echoes:
         key = (broker, message.address, fingerprint(message.payload)[1])
         now = monotonic()
         with self._lock:
-            copies = self._sent.get(key)
-            while copies:
-                until, origin = copies.popleft()
-                self._count -= 1
-                if not copies:
-                    del self._sent[key]
+            while (copy := self._take(key)) is not None:
+                until, origin = copy
                 if until >= now:
                     return origin
         return ()
+
+    def _keep(self, key: Key, copy: _Copy) -> None:
+        """Add the latest copy under `key`, which is then the last to be forgotten."""
+        earlier = self._sent.pop(key, None)
+        if earlier is None:
+            self._sent[key] = copy
+        elif isinstance(earlier, deque):
+            earlier.append(copy)
+            self._sent[key] = earlier
+        else:
+            self._sent[key] = deque((earlier, copy))
+
+    def _take(self, key: Key) -> _Copy | None:
+        """The oldest copy under `key`, which is not remembered any more."""
+        copies = self._sent.get(key)
+        if copies is None:
+            return None
+        self._count -= 1
+        if isinstance(copies, deque):
+            copy = copies.popleft()
+            if copies:
+                return copy
+        else:
+            copy = copies
+        del self._sent[key]
+        return copy
 
     def _forget(self) -> None:
         """Drop what is too old, and what is too much; the keys are in the order of their use."""
         now = monotonic()
         while self._sent:
             key, copies = next(iter(self._sent.items()))
-            if self._count <= KEPT and copies[-1][0] >= now:
+            last, many = (copies[-1], len(copies)) if isinstance(copies, deque) else (copies, 1)
+            if self._count <= KEPT and last[0] >= now:
                 return
-            self._count -= len(copies)
+            self._count -= many
             del self._sent[key]
