@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable
+from itertools import islice
 from time import monotonic
 from typing import Final
 
 WINDOW: Final = 50_000  # identities of one source endpoint that are remembered
+AT_ONCE: Final = 1_000  # that are forgotten together, when there are so many more
 
 
 class Landing:
-    """Whether a batch has reached its end, for those that wait for it; mutable."""
+    """When a batch came, and whether it has reached its end, for those that wait; mutable."""
 
     def __init__(self) -> None:
+        self.since = monotonic()
         self._lock = threading.Lock()
         self._followers: list[Callable[[], None]] | None = []
 
@@ -43,26 +46,28 @@ class Seen:
     """
 
     def __init__(self) -> None:
-        self._landings: dict[Hashable, tuple[Landing, float]] = {}
+        self._landings: dict[Hashable, Landing] = {}
 
     def remember(self, identities: Iterable[Hashable]) -> None:
         """Take what an earlier run has delivered and recorded."""
         done = Landing()
         done.land()
-        now = monotonic()
-        for identity in identities:
-            self._landings[identity] = done, now
+        self._landings.update(dict.fromkeys(identities, done))
 
     def find(
         self, identity: Hashable, landing: Landing, seconds: float = float("inf")
     ) -> Landing | None:
         """The batch that had `identity` within `seconds`; if none had, `landing` has it now."""
         found = self._landings.get(identity)
-        now = monotonic()
-        if found is not None and now - found[1] <= seconds:
-            return found[0]
+        if found is not None and landing.since - found.since <= seconds:
+            return found
         self._landings.pop(identity, None)
-        self._landings[identity] = landing, now
-        if len(self._landings) > WINDOW:
-            del self._landings[next(iter(self._landings))]
+        self._landings[identity] = landing
+        if len(self._landings) >= WINDOW + AT_ONCE:
+            self._forget()
         return None
+
+    def _forget(self) -> None:
+        """Drop the oldest; one by one, each look for the first would pass over all dropped ones."""
+        for identity in list(islice(self._landings, AT_ONCE)):
+            del self._landings[identity]
