@@ -5,7 +5,8 @@
 The gateway with its archive on, and the callback loop of `jms_callbacks`, each between mosquitto
 and a durable subscription of ActiveMQ; and ActiveMQ's own translation, whose MQTT port takes and
 gives the messages and which writes nothing to disk on the way. Each is warmed up first. Processor
-time a message tells more than the rate where brokers, load and relay share few cores.
+time a message tells more than the rate where brokers, load and relay share few cores. Memory is
+that of one process, at the end and at most; the archive's converter is another, see `memory`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from benchmarks.memory import memory
 from benchmarks.relay import broker, resident, run_load
 from benchmarks.relay import running as running_process
 from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars, missing, running
@@ -84,13 +86,15 @@ def measure(relay: str, messages: int, topics: int) -> dict[str, float]:
         before = {name: processor(pid) for name, pid in pids.items()}
         got = run_load(load)
         spent = {name: processor(pid) - before[name] for name, pid in pids.items()}
-        memory = {f"{name}_mb": resident(pid) for name, pid in pids.items()}
+        held = {f"{name}_mb": resident(pid) for name, pid in pids.items()}
+        most = {f"{name}_most_mb": round(memory(pid)["VmHWM"]) for name, pid in pids.items()}
     return {
         "messages_per_s": round(float(str(got["messages_per_s"]))),
         "lost": int(str(got["lost"])),
         "duplicates": int(str(got["duplicates"])),
         **{f"{name}_us": round(1e6 * seconds / messages) for name, seconds in spent.items()},
-        **memory,
+        **held,
+        **most,
     }
 
 
