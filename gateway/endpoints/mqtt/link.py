@@ -27,8 +27,8 @@ TICK = 0.25  # seconds between looks at the clock
 PAUSED_TICK = 0.02  # the same while reading is paused, to see soon that there is room
 # Brokers send message by message. While they send faster than we wake, a pause lets more gather: a
 # batch costs as much as thirty messages, and so does waking up. A line with less never waits.
-GATHER = 0.002  # seconds of a pause
-MANY = 20  # packets; fewer during a pause, and the next one is left out
+GATHER = 0.004  # seconds of a pause
+MANY = 40  # packets; fewer during a pause, and the next one is left out
 BLOCK = 65_536  # bytes that are large enough at once
 LINGER = 1.0  # seconds to get the last acknowledgements and the DISCONNECT out
 
