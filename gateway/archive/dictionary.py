@@ -1,6 +1,6 @@
 """The whole names behind shortened ones, in a file that outlives the process.
 
-    ARCHIVE/_names/<gateway>.jsonl      one object a name: digest and levels
+    ARCHIVE/_names/<gateway>.jsonl      one object a name: digest, levels and when, in microseconds
 
 Names are few and a name is written before it is used, so each is made durable by itself.
 """
@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
-from gateway.archive.layout import safe_name
+from gateway.archive.layout import NAMES, safe_name
 from gateway.errors import ArchiveError
-
-FOLDER = "_names"
 
 
 class NameFile:
@@ -26,7 +25,7 @@ class NameFile:
         Raises:
             ArchiveError: the folder cannot be written.
         """
-        folder = root / FOLDER
+        folder = root / NAMES
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = (folder / f"{safe_name(gateway)}.jsonl").open("ab")
@@ -40,7 +39,8 @@ class NameFile:
         Raises:
             ArchiveError: it could not be written.
         """
-        line = json.dumps({"digest": digest, "levels": levels}) + "\n"
+        entry = {"digest": digest, "levels": levels, "time": time.time_ns() // 1_000}
+        line = json.dumps(entry) + "\n"
         try:
             self._file.write(line.encode())
             self._file.flush()
@@ -58,7 +58,7 @@ def read_names(root: Path) -> dict[str, tuple[str, ...]]:
     A line that a crash cut short is left out: its name was never used.
     """
     names: dict[str, tuple[str, ...]] = {}
-    for path in sorted((root / FOLDER).glob("*.jsonl")):
+    for path in sorted((root / NAMES).glob("*.jsonl")):
         for line in path.read_bytes().splitlines():
             try:
                 entry = json.loads(line)

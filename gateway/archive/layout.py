@@ -5,6 +5,8 @@ ARCHIVE/.journal/<gateway>-<start>-<n>.damaged          kept for a person to loo
 ARCHIVE/date=YYYY-MM-DD/hour=HH/<gateway>-<start>-<n>-<k>.parquet
 ARCHIVE/_digests/date=.../hour=.../<segment>            what the rows of the segment add up to
 ARCHIVE/_pairs/date=.../hour=.../<segment>              the names they came and went under
+ARCHIVE/_names/<gateway>.jsonl                          whole names behind shortened ones
+ARCHIVE/_dictionary/                                    the same of all gateways, with their use
 ARCHIVE/_reconciled/date=YYYY-MM-DD/                    what the reconciliation found
 ARCHIVE/_reconciled/follow/                             the same, as it follows the day
 """
@@ -12,7 +14,7 @@ ARCHIVE/_reconciled/follow/                             the same, as it follows 
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2s
 from pathlib import Path
 from typing import Final
@@ -21,6 +23,8 @@ OPEN: Final = ".open"
 DAMAGED: Final = ".damaged"
 DIGESTS: Final = "_digests"
 PAIRS: Final = "_pairs"
+NAMES: Final = "_names"
+DICTIONARY: Final = "_dictionary"
 HOUR: Final = 3_600_000_000  # microseconds
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -109,6 +113,11 @@ def parse_day(folder: str) -> date | None:
         return date.fromisoformat(folder.removeprefix("date=")) if "=" in folder else None
     except ValueError:
         return None
+
+
+def oldest_kept(keep_days: int, today: date) -> date:
+    """The first of the last `keep_days` whole days before `today`; one is always kept."""
+    return today - timedelta(days=max(keep_days, 1))
 
 
 def reconciled_folder(root: Path, day: date) -> Path:

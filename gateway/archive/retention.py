@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.layout import DIGESTS, PAIRS, parse_day
+from gateway.archive.layout import DIGESTS, PAIRS, oldest_kept, parse_day
 from gateway.archive.stores import Store
 
 # Digests first: rows without their digest are still read, a digest without its rows is an alarm.
@@ -19,7 +19,7 @@ def forget(store: Store, keep_days: int, today: date) -> list[date]:
     Raises:
         OSError: the archive cannot be reached; what is left is removed the next time.
     """
-    oldest = today - timedelta(days=max(keep_days, 1))
+    oldest = oldest_kept(keep_days, today)
     gone: list[date] = []
     for place in _PLACES:
         for name in store.names(place):

@@ -19,12 +19,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.dictionary import FOLDER as NAMES
 from gateway.archive.digest import digests_of, pairs_of
 from gateway.archive.journal import sync_folder, take
 from gateway.archive.layout import (
     DAMAGED,
     HOUR,
+    NAMES,
     digest_path,
     hour_folder,
     journals,

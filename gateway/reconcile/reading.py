@@ -41,7 +41,12 @@ def read(spark: SparkSession, paths: Sequence[Path], schema: T.StructType = ROWS
 
 def escaped(path: Path) -> str:
     """The path as Spark takes it, for which some characters are a pattern's."""
-    return _GLOB.sub(r"\\\1", str(path.resolve()))
+    return literal(str(path.resolve()))
+
+
+def literal(text: str) -> str:
+    """A path or URL as Spark takes it, so that it means that one place."""
+    return _GLOB.sub(r"\\\1", text)
 
 
 def expect(spark: SparkSession, size: int) -> None:
