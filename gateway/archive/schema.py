@@ -56,7 +56,7 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "mode": "int32",  # delivery mode: 0 at most, 1 at least, 2 exactly once
         "redelivered": "boolean",  # the source marked it as perhaps seen before
         "size": "int64",  # payload bytes
-        "hash": "binary",  # BLAKE2b of the payload, 16 bytes
+        "hash": "binary",  # XXH3 of the payload, 16 bytes
         "outcome": "string",  # a value of Step
         "rule": "string",  # the rule that made it a dead letter
         "reason": "string",  # the text a person reads
@@ -103,5 +103,23 @@ PAIRS: Final[Mapping[str, str]] = MappingProxyType(
         "last_id": "binary",
         "first_time": "timestamp",  # of the ends, earliest and latest
         "last_time": "timestamp",
+    }
+)
+
+# What shortened names stand for: a row for each target and shortened name that was sent there, and
+# one without a target for each that no kept day has sent anywhere.
+DICTIONARY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "target": "string",
+        "system": "string",  # dialect of `name` and `whole`; null without a target
+        "name": "string",  # as it was sent; the digest alone without a target
+        "digest": "string",  # its last level
+        "levels": "list",  # of the whole name in the middle; null when nobody remembers it
+        "whole": "string",  # the whole name as that system would spell it, had it room
+        "sources": "list",  # names it came under, ten at most
+        "gateways": "list",  # that sent it; without a target, that wrote it down
+        "first_time": "timestamp",  # of its ends in the days that are there
+        "last_time": "timestamp",
+        "count": "int64",  # of those ends
     }
 )

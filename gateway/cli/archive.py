@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.console import Console
 
-from gateway.cli import compact
+from gateway.cli import compact, dictionary
 from gateway.cli.parsers import Commands
 from gateway.errors import ArchiveError
 
@@ -18,7 +18,7 @@ _HOUR: Final = 3_600  # seconds
 
 def add_parsers(commands: Commands) -> None:
     parser = commands.add_parser(
-        "archive", help="compact an archive, or generate one to try things with"
+        "archive", help="compact an archive, look names up in it, or generate one to try"
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     make = actions.add_parser(
@@ -42,6 +42,7 @@ def add_parsers(commands: Commands) -> None:
     add("--observed", action="store_true", help="write what a tap at each target saw, too")
     make.set_defaults(run=run_generate)
     compact.add_parsers(actions)
+    dictionary.add_parsers(actions)
 
 
 def run_generate(args: argparse.Namespace) -> int:

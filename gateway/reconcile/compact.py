@@ -7,11 +7,9 @@ What a crash leaves on either side of it, the next compaction removes.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -26,6 +24,7 @@ from gateway.archive.journal import sync_folder
 from gateway.archive.layout import day_folder, digest_path, pairs_path
 from gateway.errors import ReconcileError
 from gateway.reconcile import remote
+from gateway.reconcile.alone import alone
 from gateway.reconcile.files import (
     DAY,
     Manifest,
@@ -36,13 +35,12 @@ from gateway.reconcile.files import (
     strays,
     to_json,
 )
-from gateway.reconcile.findings import Finding
+from gateway.reconcile.findings import Finding, error
 from gateway.reconcile.footers import Segment, look
 from gateway.reconcile.reading import DIGESTED, each_file, read
 from gateway.reconcile.session import spark_session
 
 _WORK: Final = "_compacting"  # below the archive, so that a file moves by its name alone
-_LOCK: Final = "_compacting.lock"
 _WRITING: Final[Mapping[str, str]] = {
     "compression": "zstd",
     "parquet.writer.version": "v2",  # deltas for ids and times
@@ -68,48 +66,75 @@ def compact(
 ) -> Compacted:
     """Put the segments of `day` into day tables of about `size` MB; a second call finds nothing.
 
-    Segments that cannot be read stay where they are and are reported.
+    Segments that cannot be read stay where they are and are reported. So are those that somebody
+    else removes meanwhile, and the rest is compacted.
 
     Raises:
         ReconcileError: another compaction is at work, Spark failed, or the new files do not hold
             what the old ones do; the archive is as it was.
     """
-    with _alone(root):
+    with alone(root):
         manifest = read_manifest(root, day)
         say("removing what an unfinished compaction left")
         _clear(root, day, manifest)
-        looked = [look(root, path) for path in landed(root, day, manifest)]
-        findings = tuple(finding for each in looked for finding in each.findings)
+        listed = landed(root, day, manifest)
+        looked = [look(root, path) for path in listed]
+        findings = [each for one in looked for each in one.findings if each.rule != "lost-file"]
         segments = [each.segment for each in looked if each.segment is not None]
-        if not segments:
-            return Compacted(0, 0, (), findings)
-        say(f"starting Spark on {master} for {len(segments)} segments")
-        work = root / _WORK
-        with spark_session(master) as spark:
-            try:
-                names = _rewrite(spark, root, day, segments, manifest, size << 20, say)
-            except (PySparkException, Py4JError) as fault:
+        names: Mapping[str, int] = {}
+        if segments:
+            say(f"starting Spark on {master} for {len(segments)} segments")
+            with spark_session(master) as spark:
+                names, segments = _written(spark, root, day, segments, manifest, size << 20, say)
+            say("removing the segments")
+        replaced = {each.path for each in segments}
+        findings += _vanished(root, [path for path in listed if path not in replaced])
+        _clear(root, day, read_manifest(root, day))
+    rows = sum(each.rows for each in segments)
+    return Compacted(len(segments), rows, tuple(names), tuple(findings))
+
+
+def _written(  # noqa: PLR0913, PLR0917  # the terms of one compaction
+    spark: SparkSession,
+    root: Path,
+    day: date,
+    segments: list[Segment],
+    manifest: Manifest,
+    size: int,
+    say: Callable[[str], None],
+) -> tuple[Mapping[str, int], list[Segment]]:
+    """Write and commit day tables of the segments that stay while they are read; which those are.
+
+    Every turn has fewer segments, so there is a last.
+    """
+    while segments:
+        try:
+            names = _rewrite(spark, root, day, segments, manifest, size, say)
+            say("committing")
+            _commit(root, day, manifest, names, segments)
+        except (PySparkException, Py4JError, FileNotFoundError) as fault:
+            left = [each for each in segments if each.path.exists()]
+            if len(left) == len(segments):
                 reason = (str(fault).splitlines() or [type(fault).__name__])[0]
                 raise ReconcileError(f"spark: the compaction failed: {reason}") from fault
-        say("committing")
-        _commit(root, day, manifest, names, segments)
-        say("removing the segments")
-        _clear(root, day, read_manifest(root, day))
-        shutil.rmtree(work, ignore_errors=True)
-    return Compacted(len(segments), sum(each.rows for each in segments), tuple(names), findings)
+            say(f"{len(segments) - len(left)} segments are gone; going on without them")
+            segments = left
+        else:
+            return names, segments
+    return {}, []
 
 
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    with (root / _LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as fault:
-            raise ReconcileError(f"{root}: another compaction is at work; wait for it") from fault
-        yield
+def _vanished(root: Path, listed: Sequence[Path]) -> list[Finding]:
+    """A finding for each of the files that somebody else removed."""
+    text = "went while the date was compacted; its rows are in no day table"
+    return [
+        error("vanished-file", str(path.relative_to(root)), text)
+        for path in listed
+        if not path.exists()
+    ]
 
 
-def _rewrite(  # noqa: PLR0913, PLR0917  # the terms of one compaction
+def _rewrite(  # noqa: PLR0913, PLR0917  # the same terms
     spark: SparkSession,
     root: Path,
     day: date,

@@ -53,13 +53,26 @@ def read_manifest(root: Path, day: date) -> Manifest:
     """
     path = manifest_path(root, day)
     try:
-        content: Any = json.loads(path.read_bytes())
-        replaced = {name: Replaced(**each) for name, each in content["replaced"].items()}
-        return Manifest({str(k): int(v) for k, v in content["tables"].items()}, replaced)
+        content = path.read_bytes()
     except FileNotFoundError:
         return Manifest()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
         raise ReconcileError(f"{path}: is no manifest of day tables: {error}") from error
+    return parse_manifest(content, str(path))
+
+
+def parse_manifest(text: bytes | str, place: str) -> Manifest:
+    """The manifest that `text` of the file `place` is.
+
+    Raises:
+        ReconcileError: it cannot be understood.
+    """
+    try:
+        content: Any = json.loads(text)
+        replaced = {name: Replaced(**each) for name, each in content["replaced"].items()}
+        return Manifest({str(k): int(v) for k, v in content["tables"].items()}, replaced)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReconcileError(f"{place}: is no manifest of day tables: {error}") from error
 
 
 def to_json(manifest: Manifest) -> str:

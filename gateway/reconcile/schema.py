@@ -8,7 +8,7 @@ from typing import Final
 
 from pyspark.sql import types as T
 
-from gateway.archive.schema import COLUMNS, DIGESTS, PAIRS
+from gateway.archive.schema import COLUMNS, DICTIONARY, DIGESTS, PAIRS
 
 _TYPES: Final[Mapping[str, T.DataType]] = MappingProxyType(
     {
@@ -33,3 +33,4 @@ def stated(columns: Mapping[str, str]) -> T.StructType:
 ROWS: Final = stated(COLUMNS)
 DIGEST_ROWS: Final = stated(DIGESTS)
 PAIR_ROWS: Final = stated(PAIRS)
+DICTIONARY_ROWS: Final = stated(DICTIONARY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -127,6 +128,42 @@ def test_what_cannot_be_read_stays_and_is_reported(tmp_path: Path) -> None:
 
     assert [finding.rule for finding in done.findings] == ["unreadable-file"]
     assert segments(root, DAY) == [bad]
+
+
+@pytest.mark.parametrize("step", ["starting Spark", "checking"])
+def test_a_segment_that_goes_meanwhile_costs_its_own_rows(tmp_path: Path, step: str) -> None:
+    root = tmp_path / "archive"
+    night(9, messages=60).write(root)
+    going, *staying = segments(root, DAY)
+    before = rows(root)
+
+    def say(text: str) -> None:
+        if text.startswith(step):
+            going.unlink(missing_ok=True)
+
+    done = compact(root, DAY, say)
+
+    place = str(going.relative_to(root))
+    assert [(each.rule, each.place) for each in done.findings] == [("vanished-file", place)]
+    assert (done.segments, files(root)) == (len(staying), ["day"])
+    assert rows(root) < before
+    assert rows(root).total() == done.rows
+
+
+def test_a_day_that_goes_whole_meanwhile_is_told(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    night(9, messages=60).write(root)
+    listed = segments(root, DAY)
+
+    def say(text: str) -> None:
+        if text == "committing":
+            shutil.rmtree(root / f"date={DAY}")
+
+    done = compact(root, DAY, say)
+
+    assert (done.segments, done.tables) == (0, ())
+    assert [each.rule for each in done.findings] == ["vanished-file"] * len(listed)
+    assert not (root / "_compacting").exists()
 
 
 def test_one_compaction_at_a_time(tmp_path: Path) -> None:
