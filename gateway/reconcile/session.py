@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
-from zipfile import ZIP_DEFLATED, ZipFile
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -17,8 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-import gateway
 from gateway.errors import ReconcileError
+from gateway.reconcile.packing import packed
 
 LOCAL: Final = "local"
 _TAIL: Final = 15  # lines of the log an error repeats
@@ -30,6 +29,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.filterPushdown": "true",
     "spark.sql.adaptive.enabled": "true",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # the stack, at each column made
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -75,14 +75,18 @@ def spark_session(
             _stop(spark)
 
 
-def packed(folder: Path) -> Path:
-    """The package as a zip file in `folder`, for executors that have PyArrow but not us."""
-    source = Path(gateway.__file__).parent
-    path = folder / "gateway.zip"
-    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for file in sorted(source.rglob("*.py")):
-            archive.write(file, file.relative_to(source.parent))
-    return path
+@contextmanager
+def submitted_session() -> Iterator[SparkSession]:
+    """The session of a program that spark-submit started, with its settings before ours."""
+    conf = SparkConf()
+    local = conf.get("spark.master", LOCAL).startswith(LOCAL)
+    for name, value in {**_SETTINGS, **(_LOOPBACK if local else {})}.items():
+        conf.setIfMissing(name, value)
+    spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:

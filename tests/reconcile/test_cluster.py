@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from gateway.archive.dictionary import NameFile
 from gateway.archive.layout import digest_path, segments
+from gateway.translate.shorten import digest_of
 from tests.archive.samples import DAY
 from tests.reconcile.cluster import cluster
 from tests.reconcile.night import LATE, model, night
@@ -24,15 +27,20 @@ ROOT = Path(__file__).parents[2]
 
 def gateway(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, for this one may have a Spark already."""
-    environment = {
-        **os.environ,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    return subprocess.run(  # noqa: S603  # our own command
-        [sys.executable, "-m", "gateway", *arguments],
-        env=environment,
+    own = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    return run([sys.executable, "-m", "gateway", *arguments], own)
+
+
+def submitted(master: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same by the submit script; executors have the code from its zip alone."""
+    own = {"MASTER": master, "PYTHON": sys.executable}
+    return run([str(ROOT / "deploy" / "spark-submit.sh"), *arguments], own)
+
+
+def run(command: list[str], own: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603  # our own commands
+        command,
+        env={**os.environ, **own, "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
         check=False,
@@ -45,6 +53,9 @@ def test_a_night_with_faults_is_reconciled_exactly(tmp_path: Path) -> None:
     made = night(11)
     made.write(root)
     digest_path(root, segments(root, DAY)[0]).unlink()  # executors add that one up
+    names = NameFile(root, "east")
+    names.write(digest_of(("a", "b")), ("a", "b"))
+    names.close()
     expected = model(made)
     day = DAY.isoformat()
 
@@ -55,12 +66,18 @@ def test_a_night_with_faults_is_reconciled_exactly(tmp_path: Path) -> None:
         whole = gateway(
             "reconcile", str(root), *common, *night_long, str(tmp_path / "full"), "--full"
         )
-        compacted = gateway("archive", "compact", str(root), *common)
+        given = ["--date", day, *night_long, str(tmp_path / "submitted")]
+        options = ["--conf", "spark.executor.memory=512m", "--"]
+        sent = submitted(master, *options, "reconcile", str(root), *given)
+        compacted = submitted(master, "archive", "compact", str(root), "--date", day)
         again = gateway("reconcile", str(root), *common, *night_long, str(tmp_path / "again"))
 
     assert (first.returncode, whole.returncode, again.returncode) == (1, 1, 1), first.stderr
+    assert sent.returncode == 1, sent.stderr
+    assert f"starting Spark on {master}" in sent.stdout  # it makes one of two streams
     assert compacted.returncode == 0, compacted.stderr
-    for name in ("first", "full", "again"):
+    assert "1 shortened names, 0 of them sent to 0 targets" in compacted.stdout
+    for name in ("first", "full", "submitted", "again"):
         folder = tmp_path / name / f"date={day}"
         rows = pq.read_table(folder / "exceptions", partitioning=None).to_pylist()
         keys = ("gateway", "route", "target", "id")

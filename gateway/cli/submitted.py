@@ -1,0 +1,39 @@
+"""What `spark-submit` runs: the commands that are Spark jobs, in the session that it configures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from gateway import cli
+from gateway.errors import GatewayError
+
+JOBS: Final = (("reconcile",), ("archive", "compact"), ("archive", "names"), ("archive", "forget"))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command as `gateway` does, with the same exit status."""
+    try:
+        check(arguments)
+        from gateway.reconcile.session import submitted_session  # noqa: PLC0415  # may be absent
+
+        with submitted_session() as spark:
+            return cli.main([*arguments, "--master", str(spark.sparkContext.master)])
+    except GatewayError as error:
+        print(f"gateway: {error}", file=sys.stderr)
+        return 2
+
+
+def check(arguments: Sequence[str]) -> None:
+    """Return when `arguments` are a job that can be submitted.
+
+    Raises:
+        GatewayError: they are another command, or choose a master.
+    """
+    if not any(tuple(arguments[: len(job)]) == job for job in JOBS):
+        known = ", ".join(repr(" ".join(job)) for job in JOBS)
+        given = " ".join(arguments[:2])
+        raise GatewayError(f"spark-submit: {given!r} is no Spark job; use one of {known}")
+    if any(word == "--master" or word.startswith("--master=") for word in arguments):
+        raise GatewayError("--master: is spark-submit's to say; set MASTER for the script")

@@ -1,0 +1,74 @@
+"""The submit script, with the spark-submit of PySpark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.submitted import check
+from gateway.errors import GatewayError
+from tests.reconcile.shortening import Sender, long_name
+
+SCRIPT = Path(__file__).parents[2] / "deploy" / "spark-submit.sh"
+
+
+def submit(*arguments: str, **own: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **own}
+    return subprocess.run(  # noqa: S603
+        [str(SCRIPT), *arguments],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.nightly  # a Java process of its own
+def test_arguments_and_the_exit_status_pass_through(tmp_path: Path) -> None:
+    root, scratch = tmp_path / "an [odd] $name", tmp_path / "scratch"
+    scratch.mkdir()
+    sender = Sender(root)
+    sender.send(long_name(1), "erp", "ems")
+    sender.close()
+    (root / "_names" / "west.jsonl").write_text("no name\n")
+    own = {"MASTER": "local[2]", "TMPDIR": str(scratch)}
+
+    options = ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
+    options += ["--conf", "spark.sql.shuffle.partitions=1"]
+    done = submit(*options, "--", "archive", "names", str(root), **own)
+
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()  # spark-submit makes one of a program's two streams
+    assert lines[-1] == "1 shortened names, 1 of them sent to 1 targets"
+    assert any("_names/west.jsonl:1: is no object" in each for each in lines)
+    assert not list(scratch.glob("tmp.*"))
+
+
+def test_without_a_command_it_says_how_it_is_used() -> None:
+    done = submit()
+
+    assert (done.returncode, done.stderr.partition(":")[0]) == (2, "usage")
+
+
+def test_without_spark_it_says_what_to_install(tmp_path: Path) -> None:
+    done = submit("reconcile", str(tmp_path), SPARK_HOME=str(tmp_path))
+
+    assert done.returncode == 2
+    assert "set SPARK_HOME, or pip install 'gateway[reconcile]'" in done.stderr
+
+
+REFUSED = [
+    pytest.param(["demo"], "'demo' is no Spark job", id="another-command"),
+    pytest.param(["archive", "generate", "x"], "'archive generate' is no Spark", id="generate"),
+    pytest.param([], "'' is no Spark job", id="nothing"),
+    pytest.param(["reconcile", "x", "--master", "y"], "spark-submit's to say", id="master"),
+    pytest.param(["reconcile", "x", "--master=y"], "spark-submit's to say", id="master-joined"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "reason"), REFUSED)
+def test_what_is_no_job_is_refused(arguments: list[str], reason: str) -> None:
+    with pytest.raises(GatewayError, match=reason):
+        check(arguments)
