@@ -19,7 +19,7 @@ from gateway.endpoints.settings import EndpointSettings
 from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
-from tests.brokers.test_run import Process
+from tests.brokers.running import Process
 
 QUICK = "backoff_min: 0.05, backoff_max: 0.2"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
-from tests.brokers.test_run import Client, Process, archived, clients
+from tests.brokers.running import Client, Process, archived, clients
 
 pytestmark = pytest.mark.broker
 

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.cli import main
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
-from tests.brokers.test_run import Client, Process
+from tests.brokers.running import Client, Process
 
 pytestmark = pytest.mark.broker
 

@@ -13,7 +13,7 @@ import yaml
 from gateway.brokers.activemq import client_jars, free_ports, missing
 from gateway.cli import main
 from tests.brokers.mosquitto import Mosquitto
-from tests.brokers.test_run import Client, Process
+from tests.brokers.running import Client, Process
 
 pytestmark = pytest.mark.broker
 

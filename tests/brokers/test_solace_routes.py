@@ -18,8 +18,8 @@ from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED
 from tests.brokers.mosquitto import StartMosquitto
+from tests.brokers.running import archived
 from tests.brokers.solace_bridge import QUICK, gateway, listening, speaking, take
-from tests.brokers.test_run import archived
 from tests.endpoints.exchange import send
 
 pytestmark = pytest.mark.broker

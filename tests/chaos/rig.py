@@ -22,7 +22,7 @@ from gateway.endpoints.settings import MqttSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome
-from tests.brokers.test_run import Process
+from tests.brokers.running import Process
 from tests.endpoints.exchange import Answer
 
 CONFIRMED: Final = Headers(mode=DeliveryMode.AT_LEAST_ONCE)

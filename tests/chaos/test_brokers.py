@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
-from tests.brokers.test_run import Client
+from tests.brokers.running import Client
 from tests.chaos.books import are_whole, read_books, spooled
 from tests.chaos.rig import Setting, load_and_witness, profiles, running
 from tests.runtime.waiting import until

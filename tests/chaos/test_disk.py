@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.brokers.mosquitto import StartMosquitto
-from tests.brokers.test_run import Process
+from tests.brokers.running import Process
 from tests.chaos.books import have_no_gap, read_books
 from tests.chaos.rig import Setting, load_and_witness, running
 

@@ -15,7 +15,7 @@ from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings import MqttSettings
 from gateway.model.message import GATEWAY_ID, DeliveryMode, Headers, Message
 from tests.brokers.mosquitto import StartMosquitto
-from tests.brokers.test_run import archived
+from tests.brokers.running import archived
 from tests.chaos.rig import Setting, load_and_witness, running
 from tests.endpoints.exchange import opened, send
 from tests.runtime.waiting import until

@@ -21,7 +21,7 @@ from benchmarks.archive import batch
 from gateway.archive.layout import journals
 from gateway.archive.writer import ArchiveWriter
 from tests.brokers.mosquitto import Mosquitto
-from tests.brokers.test_run import Client
+from tests.brokers.running import Client
 from tests.deploy.dockerfile import Builder, Image, Step, command, stages, steps
 
 ROOT = Path(__file__).parents[2]

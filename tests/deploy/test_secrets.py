@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.brokers.mosquitto import StartMosquitto
-from tests.brokers.test_run import Client, Process
+from tests.brokers.running import Client, Process
 
 SECRETS = {
     "MQTT": 'first-"quoted"-pass',

@@ -16,7 +16,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
-from tests.brokers.test_run import Process
+from tests.brokers.running import Process
 from tests.tracing.collector import collecting
 
 pytestmark = pytest.mark.broker

@@ -18,7 +18,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
-from tests.brokers.test_run import Process
+from tests.brokers.running import Process
 
 pytestmark = pytest.mark.broker
 
