@@ -1,4 +1,4 @@
-"""What every test gets: the Hypothesis profiles, and the brokers' fixtures."""
+"""What every test gets: the Hypothesis profiles, the brokers and one Spark session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.brokers.activemq", "tests.brokers.mosquitto"]
+pytest_plugins = ["tests.brokers.activemq", "tests.brokers.mosquitto", "tests.reconcile.sparking"]
 
 settings.register_profile(
     "default", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]

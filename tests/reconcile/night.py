@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,8 @@ SECOND = 1_000_000
 HOUR = 3600 * SECOND
 MIDNIGHT = NOON - 12 * HOUR
 LATE = 120
+HOURS = range(-1, 25)  # of the date, with one on either side
+FEW_HOURS = (-1, 0, 1, 11, 12, 15, 16, 22, 23, 24)  # fewer files, at the same edges
 GATEWAYS = ("east", "west")
 ROUTES: Mapping[str, tuple[str, ...]] = {"orders": ("erp", "audit"), "ticks": ("hub",)}
 TAPPED = {"audit": True, "hub": False}  # target -> whether its system carries an identity
@@ -51,14 +53,18 @@ class Night:
             keep(Here(root), hour_folder(Path(), hour) / name, sort_rows(table))
 
 
-def night(seed: int, messages: int = 400, faults: float = 0.08) -> Night:
+def night(
+    seed: int, messages: int = 400, faults: float = 0.08, hours: Sequence[int] = HOURS
+) -> Night:
     """The same night for the same seed."""
     rng = random.Random(seed)  # noqa: S311  # a test's traffic
     made = Night()
     for number in range(messages):
         gateway = rng.choice(GATEWAYS)
         route = rng.choice(tuple(ROUTES))
-        took = MIDNIGHT - HOUR + rng.randrange(26) * HOUR + rng.randrange(600) * SECOND // 10
+        took = (
+            MIDNIGHT + hours[rng.randrange(len(hours))] * HOUR + rng.randrange(600) * SECOND // 10
+        )
         fault = rng.choice(FAULTS) if rng.random() < faults else ""
         _message(made, rng, gateway, route, number, took, fault)
     return made

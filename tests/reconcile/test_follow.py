@@ -40,7 +40,7 @@ from gateway.reconcile.follow_state import (
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report import COLUMNS, Row
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
-from tests.reconcile.night import LATE, Copy, Night, model, night
+from tests.reconcile.night import FEW_HOURS, HOURS, LATE, Copy, Night, model, night
 
 pytestmark = [
     pytest.mark.spark,
@@ -51,7 +51,7 @@ pytestmark = [
 
 COUNTED = ("received", "delivered", "missing", "altered", "duplicated", "lost in target")
 NIGHTLY = [
-    pytest.param(seed, (0, 1, 2, 3), "committing", marks=pytest.mark.nightly)
+    pytest.param(seed, HOURS, (0, 1, 2, 3), "committing", marks=pytest.mark.nightly)
     for seed in (23, 25, 30, 31)  # they lose something in the first part
 ]
 SECOND = 1_000_000
@@ -152,12 +152,14 @@ def run(root: Path) -> tuple[int, dict[str, Any]]:
     return status, json.loads(told.read_text())
 
 
-@pytest.mark.parametrize(("seed", "starts", "step"), [(33, (0, 2), "judging"), *NIGHTLY])
+@pytest.mark.parametrize(
+    ("seed", "hours", "starts", "step"), [(33, FEW_HOURS, (0, 2), "judging"), *NIGHTLY]
+)
 def test_a_night_that_lands_in_parts_ends_in_the_classes_of_the_nightly_run(
-    tmp_path: Path, seed: int, starts: tuple[int, ...], step: str
+    tmp_path: Path, seed: int, hours: Sequence[int], starts: tuple[int, ...], step: str
 ) -> None:
     root = tmp_path / "archive"
-    made = night(seed)
+    made = night(seed, hours=hours)
     expected = model(made)
     first, *others = parts(made, *starts)
     follows_from(root, DAY)

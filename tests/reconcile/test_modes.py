@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report import Report, Row
 from gateway.reconcile.summary import count
 from tests.archive.samples import DAY
-from tests.reconcile.night import LATE, Copy, model, night
+from tests.reconcile.night import FEW_HOURS, HOURS, LATE, Copy, model, night
 
 pytestmark = [
     pytest.mark.spark,
@@ -20,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
-NIGHTLY = [pytest.param(seed, marks=pytest.mark.nightly) for seed in range(10, 30)]
+NIGHTLY = [pytest.param(seed, HOURS, marks=pytest.mark.nightly) for seed in (2, *range(10, 30))]
 
 
 def silent(_: str) -> None:
@@ -42,10 +43,12 @@ def timed(report: Report) -> int:
     return sum(count(row, "timed") for row in report.whole_day)
 
 
-@pytest.mark.parametrize("seed", [1, 2, *NIGHTLY])
-def test_both_ways_find_what_the_model_finds(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "hours"), [(1, FEW_HOURS), *NIGHTLY])
+def test_both_ways_find_what_the_model_finds(
+    tmp_path: Path, seed: int, hours: Sequence[int]
+) -> None:
     root = tmp_path / "archive"
-    made = night(seed)
+    made = night(seed, hours=hours)
     made.write(root)
     expected = model(made)
 
@@ -66,7 +69,7 @@ def test_both_ways_find_what_the_model_finds(tmp_path: Path, seed: int) -> None:
 
 def test_what_digests_do_not_say_is_joined(tmp_path: Path) -> None:
     root = tmp_path / "archive"
-    made = night(3)
+    made = night(3, hours=range(-1, 9))
     made.write(root)
     one, other, *_ = segments(root, DAY)
     digest_path(root, one).unlink()
@@ -82,7 +85,7 @@ def test_what_digests_do_not_say_is_joined(tmp_path: Path) -> None:
 
 def test_digests_of_an_older_gateway_lack_nothing_but_latencies(tmp_path: Path) -> None:
     root = tmp_path / "archive"
-    night(4, faults=0).write(root)
+    night(4, faults=0, hours=range(8)).write(root)
     for path in segments(root, DAY):
         digest = digest_path(root, path)
         table = pq.read_table(digest, partitioning=None)
@@ -100,7 +103,7 @@ def test_digests_of_an_older_gateway_lack_nothing_but_latencies(tmp_path: Path) 
 
 def test_full_finds_a_digest_that_lies(tmp_path: Path) -> None:
     root = tmp_path / "archive"
-    made = night(4, faults=0)
+    made = night(4, faults=0, hours=range(8))
     made.write(root)
     path = digest_path(root, segments(root, DAY)[0])
     table = pq.read_table(path, partitioning=None)

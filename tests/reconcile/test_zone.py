@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.archive.samples import DAY
-from tests.reconcile.night import LATE, model, night
+from tests.reconcile.night import FEW_HOURS, LATE, model, night
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 )
 def test_the_zone_of_the_machine_changes_no_class(tmp_path: Path, zone: str) -> None:
     root = tmp_path / "archive"
-    made = night(5)
+    made = night(5, hours=FEW_HOURS)
     made.write(root)
 
     output = tmp_path / "output"

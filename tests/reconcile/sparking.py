@@ -10,11 +10,15 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SMALL = {  # three rows need no compiled plan, no second plan and no second partition
+_SMALL = {  # three rows need no compiled plan, no text of one and no second partition
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.maxPlanStringLength": "0",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:MetaspaceSize=256m",
 }
 
 
@@ -22,5 +26,5 @@ _SMALL = {  # three rows need no compiled plan, no second plan and no second par
 def spark() -> Iterator[SparkSession]:
     from gateway.reconcile.session import spark_session  # noqa: PLC0415  # only where it is used
 
-    with spark_session("local[1]", _SMALL, short=True) as session:
+    with spark_session("local[1]", _SMALL) as session:  # it lives long enough to be compiled well
         yield session
