@@ -24,6 +24,7 @@ from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import encode_parameter
 from gateway.wire.smf.subscriptions import Change
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
+from tests.brokers.running import Process
 from tests.brokers.smf_client import SmfClient, direct
 from tests.brokers.solace_bridge import (
     QUICK,
@@ -33,14 +34,13 @@ from tests.brokers.solace_bridge import (
     speaking,
     take,
 )
-from tests.brokers.test_run import Process
 from tests.brokers.wire import Wire
 from tests.endpoints.exchange import Answer, reopen, wait_for
 
 pytestmark = pytest.mark.broker
 
 PERSISTENT = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-TOTAL = 3_000
+TOTAL = 1_200
 ROUTES = """\
   there:
     from: {endpoint: plant, pattern: "src/{rest...}"}

@@ -22,6 +22,7 @@ from gateway.runtime.lane import Lane, Outlet
 from gateway.runtime.packing import End
 from gateway.runtime.state import EndpointState
 from gateway.runtime.traced import Sampler, TracedLanes, open_spans
+from gateway.tracing import spans as exporting
 from gateway.tracing.context import context_of
 from tests.runtime.targets import ScriptedSink
 from tests.runtime.waiting import until
@@ -59,7 +60,8 @@ def lanes(
     sink: ScriptedSink, share: float, carries: frozenset[str] = frozenset({"properties"})
 ) -> Iterator[tuple[Collector, TracedLanes]]:
     lane = Lane(Outlet(sink, "mqtt", carries, (0.01, 0.02)), EndpointState("target", "sink"))
-    with collecting() as (collector, url):
+    with collecting() as (collector, url), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "PAUSE", 20)  # milliseconds; a test need not wait for a batch
         spans = open_spans(TracingRef(otlp=url), "test")
         lane.start()
         until(lambda: lane.direct)

@@ -143,6 +143,7 @@ def test_the_alert_fires_in_time_by_the_clock_of_prometheus(tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.broker
 @pytest.mark.skipif(PROMETHEUS is None, reason="no Prometheus")
 def test_a_killed_broker_is_an_alert_in_time(
