@@ -89,3 +89,28 @@ def test_who_reconciles_is_the_same_user_in_the_same_place() -> None:
             assert other[key] == gateway[key]
         assert "/var/lib/gateway/archive" in other["ExecStart"]
     assert re.search(r"^u gateway ", (FOLDER / "gateway.sysusers").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("proven", "compacted", "status"), [(0, 0, 0), (1, 0, 1), (2, 1, 2), (0, 1, 1)]
+)
+def test_a_night_is_proven_and_then_compacted_whatever_was_found(
+    tmp_path: Path, proven: int, compacted: int, status: int
+) -> None:
+    text = (FOLDER / "gateway-reconcile.service").read_text().replace("\\\n", " ")
+    (script,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", text, re.MULTILINE)
+    script = script.replace("$$", "$").replace("%%", "%")  # as systemd takes them
+    program = tmp_path / "gateway"
+    case = f"case $1 in reconcile) exit {proven};; *) exit {compacted};; esac"
+    program.write_text(f'#!/bin/sh\necho "$*"\n{case}\n')
+    program.chmod(0o755)
+
+    done = subprocess.run(  # noqa: S603
+        ["/bin/sh", "-c", script.replace("/opt/gateway/bin/gateway", str(program))],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    first, second = done.stdout.splitlines()
+    assert first.startswith("reconcile /var/lib/gateway/archive --date 20")
+    assert second == first.replace("reconcile", "archive compact")
+    assert done.returncode == status
