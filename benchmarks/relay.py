@@ -1,6 +1,7 @@
 """mosquitto -> relay -> mosquitto for three relays in one run: rate, latency, memory, correctness.
 
-    python -m benchmarks.relay [--qos N ...] [--size BYTES ...] [--routes N ...] [--sync MODE]
+    python -m benchmarks.relay [--qos N ...] [--size BYTES ...] [--routes N ...] [--topics N]
+                               [--subscriptions N] [--sync MODE]
 
 The relays: mosquitto's own bridge (C), ten lines of paho-mqtt, and the gateway with translation
 and archive on. Only the ratios of one run count: machines are noisy.
@@ -47,6 +48,11 @@ ONE = """\
 EACH = """\
   r{n}: {{from: {{endpoint: from, pattern: src/{n}}}, to: {{endpoint: to, template: dst/{n}}}}}
 """
+IDLE = """\
+  i{n}:
+    from: {{endpoint: from, pattern: other/{n}/+}}
+    to: {{endpoint: to, template: "idle/{n}/{{1}}"}}
+"""
 WINDOW = 4_000  # messages outstanding
 OUTSTANDING = 64 << 20  # bytes outstanding
 VOLUME = 1 << 30  # bytes of one measurement at most
@@ -59,6 +65,8 @@ class Shape:
     qos: int = 1
     size: int = 100
     routes: int = 1  # more than one: a route and a subscription for each topic
+    topics: int = 1_000
+    subscriptions: int = 1  # of all routes; more than there are routes: some get no message
     sync: str = "batch"  # of the archive
 
     def messages(self, wanted: int) -> int:
@@ -68,7 +76,8 @@ class Shape:
     def load(self) -> list[str]:
         """Arguments of the load."""
         window = max(16, min(WINDOW, OUTSTANDING // self.size))
-        given = {"qos": self.qos, "size": self.size, "window": window, "start-timeout": 90}
+        given = {"qos": self.qos, "size": self.size, "topics": self.topics, "window": window}
+        given["start-timeout"] = 90
         return [part for name, value in given.items() for part in (f"--{name}", str(value))]
 
 
@@ -78,11 +87,14 @@ def main() -> None:
     parser.add_argument("--qos", type=int, nargs="*", default=[1, 0])
     parser.add_argument("--size", type=int, nargs="*", default=[100])
     parser.add_argument("--routes", type=int, nargs="*", default=[1])
+    parser.add_argument("--topics", type=int, default=1_000)
+    parser.add_argument("--subscriptions", type=int, default=1)
     parser.add_argument("--sync", default="batch", help="of the archive: batch or interval")
     parser.add_argument("--relays", nargs="*", default=["mosquitto", "paho", "gateway"])
     args = parser.parse_args()
     every = product(args.qos, args.size, args.routes)
-    for shape in (Shape(qos, size, routes, args.sync) for qos, size, routes in every):
+    for qos, size, routes in every:
+        shape = Shape(qos, size, routes, args.topics, args.subscriptions, args.sync)
         yardstick: dict[str, float] = {}
         for relay in args.relays:
             figures = measure(relay, shape, args.messages)
@@ -118,6 +130,7 @@ def measure(relay: str, shape: Shape, messages: int) -> dict[str, float]:
         "qos": shape.qos,
         "size": shape.size,
         "routes": shape.routes,
+        "subscriptions": shape.subscriptions,
         "messages_per_s": rate["messages_per_s"],
         "lost": rate["lost"] + paced["lost"],
         "duplicates": rate["duplicates"] + paced["duplicates"],
@@ -143,7 +156,8 @@ def configuration(shape: Shape, source: int, target: int, archive: Path) -> str:
         source=source, target=target, qos=shape.qos, archive=archive, sync=shape.sync
     )
     routes = [ONE] if shape.routes == 1 else [EACH.format(n=n) for n in range(shape.routes)]
-    return head + "".join(routes)
+    idle = [IDLE.format(n=n) for n in range(shape.subscriptions - shape.routes)]
+    return head + "".join([*routes, *idle])
 
 
 @contextmanager
