@@ -167,7 +167,7 @@ def test_no_local_keeps_a_connection_from_hearing_itself(
     own = Encoder(settings)
     own.add(Message("t", b"own"), 0)
     try:
-        link.write(own.take())
+        link.write(*own.take())
         with opened(sink):
             send(sink, Message("t", b"other"))
         got: list[object] = []

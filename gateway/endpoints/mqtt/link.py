@@ -103,7 +103,7 @@ class Link:
         )
         self._thread.start()
 
-    def write(self, data: bytes) -> None:
+    def write(self, *pieces: bytes) -> None:
         """Send bytes, or keep them till the socket takes them; any thread.
 
         Raises:
@@ -114,7 +114,7 @@ class Link:
             raise failure
         self._last_out = monotonic()
         try:
-            done = self._stream.write(data)
+            done = self._stream.write(pieces)
         except OSError as error:
             self._overheard = True  # the link's own thread ends it
             self.wake()

@@ -12,6 +12,7 @@ from gateway.model.message import PLAIN, Headers, Message
 
 KNOWN_TOPICS, KNOWN_HEADERS, KNOWN_HEADS = 32_768, 1_024, 4_096  # how many are remembered
 SHORT = 256  # bytes of a topic or of properties that are worth remembering
+LARGE = 16_384  # bytes of a payload that is better written by itself than copied
 TOPIC_BYTES = 65_535
 HEAD = 5  # bytes of the longest fixed header
 EMPTY = b"\0"  # no properties
@@ -29,6 +30,7 @@ class Encoder:
         self._heads: dict[int, bytes] = {}  # by size and first byte
         self._blocks: dict[tuple[int, bool], tuple[Headers, bytes]] = {}
         self._parts: list[bytes] = []
+        self._pieces: list[bytes] = []
         self._now = 0
         self.size = 0
 
@@ -73,15 +75,24 @@ class Encoder:
         key = size << 4 | qos << 1 | headers.retained
         head = self._heads.get(key) or self._learn_head(key)
         self._parts += (head, topic, tail, payload)
+        if len(payload) >= LARGE:
+            self._part_from(payload)
         self.size += size
         return packet_id if qos else 0
 
-    def take(self) -> bytes:
-        """All packets since the last call, as one piece."""
-        data = b"".join(self._parts)
+    def take(self) -> list[bytes]:
+        """All packets since the last call, in pieces to be written one after the other."""
+        pieces = [*self._pieces, b"".join(self._parts)]
         self._parts.clear()
+        self._pieces.clear()
         self.size = 0
-        return data
+        return pieces
+
+    def _part_from(self, payload: bytes) -> None:
+        """Make the last part, which is `payload`, a piece of its own."""
+        self._parts.pop()
+        self._pieces += (b"".join(self._parts), payload)
+        self._parts.clear()
 
     def _tail(self, headers: Headers, *, text: bool) -> bytes:
         if not self._five:

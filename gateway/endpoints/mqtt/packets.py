@@ -58,19 +58,29 @@ class Decoder:
             WireError: the peer broke the protocol; nothing after that can be read.
         """
         arrived = Arrived()
-        self._parts.append(data)
-        self._have += len(data)
-        if self._have < self._need:
-            return arrived
-        buffer = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        rest = self._read(buffer, arrived)
-        self._parts = [buffer[rest:]] if rest < len(buffer) else []
-        self._have = len(buffer) - rest
+        start = 0
+        while self._parts:  # a packet that the last block cut; the others are read where they are
+            missing = self._need - self._have
+            if missing > len(data) - start:
+                break
+            cut = b"".join([*self._parts, data[start : start + missing]])
+            start += missing
+            self._parts, self._have = [], 0
+            if self._read(cut, 0, arrived) == 0:  # now more of its length is known
+                self._keep(cut)
+        else:
+            start = self._read(data, start, arrived)
+        if start < len(data):
+            self._keep(data[start:] if start else data)
         return arrived
 
-    def _read(self, buffer: bytes, arrived: Arrived) -> int:
-        """Read all whole packets; where the first unfinished one starts."""
-        position, end = 0, len(buffer)
+    def _keep(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._have += len(part)
+
+    def _read(self, buffer: bytes, position: int, arrived: Arrived) -> int:
+        """Read all whole packets from `position` on; where the first unfinished one starts."""
+        end = len(buffer)
         acked = arrived.acked
         while end - position >= 2:  # noqa: PLR2004  # the shortest packet
             first, size, body = buffer[position], buffer[position + 1], position + 2

@@ -124,9 +124,8 @@ class Outlet:
                 self._count(flight, answered)
 
     def _flush(self, link: Link, encoder: Encoder) -> None:
-        data = encoder.take()
-        if data:
-            link.write(data)
+        if encoder.size:
+            link.write(*encoder.take())
 
     def _wait_for_socket(self, link: Link) -> None:
         with self._changed:

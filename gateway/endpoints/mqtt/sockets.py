@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from collections import deque
+from collections.abc import Sequence
 
 from gateway.endpoints.settings import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 
-BLOCK = 262_144  # bytes read at once
+BLOCK = 524_288  # bytes read at once
 
 
 def connect(settings: MqttSettings) -> socket.socket:
@@ -77,7 +79,8 @@ class Stream:
         self._sock = sock
         self._tls = isinstance(sock, ssl.SSLSocket)
         self._lock = threading.Lock()
-        self._out = bytearray()
+        self._out: deque[memoryview] = deque()
+        self.backlog = 0  # bytes that wait to be written
         self._ended = False
         self.written = 0  # bytes the socket has taken
         self.more = False  # the last read stopped before the socket was empty
@@ -85,11 +88,6 @@ class Stream:
     @property
     def fileno(self) -> int:
         return self._sock.fileno()
-
-    @property
-    def backlog(self) -> int:
-        """Bytes that wait to be written."""
-        return len(self._out)
 
     def read(self) -> bytes | None:
         """A block of what is there; None when there is nothing, b"" at the end.
@@ -130,33 +128,33 @@ class Stream:
             return None
         return b"".join(parts)
 
-    def write(self, data: bytes) -> bool:
+    def write(self, pieces: Sequence[bytes]) -> bool:
         """Write now what the socket takes and keep the rest; True when nothing is left over.
 
         Raises:
             OSError: the connection broke.
         """
         with self._lock:
-            if self._out:
-                self._out += data
-                return False
-            sent = self._send(data)
-            if sent == len(data):
-                return True
-            self._out += memoryview(data)[sent:]
-            return False
+            for piece in pieces:
+                sent = 0 if self._out else self._send(piece)
+                if sent < len(piece):
+                    self._out.append(memoryview(piece)[sent:])
+                    self.backlog += len(piece) - sent
+            return not self._out
 
     def flush(self) -> bool:
         """Write what was kept; True when nothing is left. Raises as `write` does."""
         with self._lock:
             while self._out:
-                sent = self._send(self._out)
-                if sent == 0:
+                piece = self._out.popleft()
+                sent = self._send(piece)
+                self.backlog -= sent
+                if sent < len(piece):
+                    self._out.appendleft(piece[sent:])
                     return False
-                del self._out[:sent]
             return True
 
-    def _send(self, data: bytes | bytearray) -> int:
+    def _send(self, data: bytes | memoryview) -> int:
         try:
             sent = self._sock.send(data)
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):

@@ -60,7 +60,7 @@ def encode(version: str, messages: list[Message], now: int = 0) -> bytes:
     encoder.start(now)
     for number, message in enumerate(messages, 1):
         encoder.add(message, number)
-    return encoder.take()
+    return b"".join(encoder.take())
 
 
 def decode(version: str, *parts: bytes, now: int = 0) -> Arrived:

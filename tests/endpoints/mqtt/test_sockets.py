@@ -1,0 +1,44 @@
+"""Bytes over a real socket that takes less than it is given."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.endpoints.mqtt.sockets import Stream
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Stream, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.settimeout(10)
+    yield Stream(ours), theirs
+    ours.close()
+    theirs.close()
+
+
+def test_pieces_that_the_socket_does_not_take_at_once_arrive_in_order(
+    ends: tuple[Stream, socket.socket],
+) -> None:
+    stream, peer = ends
+    pieces = [random.Random(size).randbytes(size) for size in (3, 400_000, 1, 0, 900_000, 7)]  # noqa: S311
+    whole = b"".join([*pieces, *pieces[:2]])
+
+    assert not stream.write(pieces)
+    assert not stream.write(pieces[:2])
+    assert stream.backlog == len(whole) - stream.written > 0
+
+    got = bytearray()
+    while len(got) < len(whole):
+        got += peer.recv(65_536)
+        stream.flush()
+
+    assert bytes(got) == whole
+    assert (stream.backlog, stream.written) == (0, len(whole))
+    assert stream.flush()
+    assert stream.write([b"more"])
+    assert peer.recv(10) == b"more"
