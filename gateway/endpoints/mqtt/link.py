@@ -26,9 +26,10 @@ from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireE
 TICK = 0.25  # seconds between looks at the clock
 PAUSED_TICK = 0.02  # the same while reading is paused, to see soon that there is room
 # Brokers send message by message. While they send faster than we wake, a pause lets more gather: a
-# batch costs as much as thirty messages, and so does waking up. A line with less never waits.
+# batch costs as much as thirty messages, and so does waking up. A slower line never waits.
 GATHER = 0.004  # seconds of a pause
-MANY = 40  # packets; fewer during a pause, and the next one is left out
+MANY = 40  # packets that make a pause worth it
+WHILE = 0.05  # seconds over which we look whether a pause would gather as many
 BLOCK = 65_536  # bytes that are large enough at once
 LINGER = 1.0  # seconds to get the last acknowledgements and the DISCONNECT out
 
@@ -49,6 +50,22 @@ class Traffic(Protocol):
         """The link is over; called once, also after a `close` of our own."""
 
 
+class Pace:
+    """Whether a pause would gather enough. Mutable: it counts, and looks after every `WHILE`."""
+
+    def __init__(self) -> None:
+        self._fast = False
+        self._since, self._packets = 0.0, 0
+
+    def is_fast(self, packets: int, now: float) -> bool:
+        """After so many packets more, at a time in seconds: does `GATHER` bring `MANY`?"""
+        self._packets += packets
+        if (passed := now - self._since) >= WHILE:
+            self._fast = self._packets >= passed * MANY / GATHER
+            self._since, self._packets = now, 0
+        return self._fast
+
+
 class Link:
     """Mutable: a connection has a state."""
 
@@ -65,7 +82,8 @@ class Link:
         self._bell = self._ring = -1
         self._ring_lock = threading.Lock()
         self._reading = True
-        self._at_once = self._paused = False
+        self._at_once = False
+        self._pace = Pace()
         self._thread: threading.Thread | None = None
 
     def open(self, wanted: Callable[[bool], Sequence[Wanted]]) -> None:
@@ -199,11 +217,7 @@ class Link:
             if happened & select.POLLOUT:
                 stream.flush()
             if reading and (happened or stream.more):
-                packets = self._read()
-                enough = packets >= MANY if self._paused else packets > 0
-                self._paused = enough and self._at_once and not stream.backlog
-                if self._paused:
-                    sleep(GATHER)
+                self._pause(*self._read())
             elif self._overheard or happened & (select.POLLERR | select.POLLHUP):
                 self._fail(NotConnectedError(f"{self._where}: the connection broke"))
         except OSError as error:
@@ -232,14 +246,20 @@ class Link:
             os.read(self._bell, 4096)
         return events.get(self._stream.fileno, 0)
 
-    def _read(self) -> int:
-        """Take what the socket has, at most a block; the packets of a block that is small."""
+    def _pause(self, packets: int, size: int) -> None:
+        """After a block of so many packets and bytes, give more of them time to gather."""
+        fast = self._pace.is_fast(packets, self._last_in)
+        if fast and self._at_once and 0 < size < BLOCK and not self._stream.backlog:
+            sleep(GATHER)
+
+    def _read(self) -> tuple[int, int]:
+        """Take what the socket has, at most a block; its packets and bytes."""
         data = self._stream.read()
         if data is None:
-            return 0
+            return 0, 0
         if not data:
             self._fail(NotConnectedError(f"{self._where}: the broker closed the connection"))
-            return 0
+            return 0, 0
         self._last_in = monotonic()
         self._pinged = 0.0
         arrived = self._decoder.feed(data)
@@ -248,7 +268,7 @@ class Link:
             if over is not None:
                 self._fail(over)
         self._traffic.arrived(arrived)
-        return 0 if len(data) >= BLOCK else len(arrived.messages) + len(arrived.acked)
+        return len(arrived.messages) + len(arrived.acked), len(data)
 
     def _broken(self, error: OSError) -> GatewayError:
         if isinstance(error, ssl.SSLError) and not self.session.connected:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.endpoints.mqtt.link import Link
+import pytest
+
+from gateway.endpoints.mqtt.link import GATHER, MANY, WHILE, Link, Pace
 from gateway.endpoints.mqtt.packets import Arrived
 from gateway.errors import GatewayError
 from tests.endpoints.mqtt.test_scripted import WELCOME, Peer, peer
@@ -62,3 +64,27 @@ def test_a_link_that_is_woken_before_it_waits_does_not_wait(peer: Peer) -> None:
 
     peer.hang_up()
     link.close()
+
+
+@pytest.mark.parametrize(
+    ("packets", "every", "fast"),
+    [
+        pytest.param(1, 0.001, False, id="a thousand a second, which wait for nobody"),
+        pytest.param(2 * MANY, GATHER, True, id="twice what makes a pause worth it"),
+        pytest.param(MANY, 2 * GATHER, False, id="half of it"),
+        pytest.param(1000, WHILE, True, id="in large batches"),
+        pytest.param(1000, 1.0, False, id="a batch now and then"),
+    ],
+)
+def test_only_a_fast_line_pauses(packets: int, every: float, fast: bool) -> None:
+    pace = Pace()
+
+    assert [pace.is_fast(packets, turn * every) for turn in range(1, 1001)][-1] is fast
+
+
+def test_a_line_that_falls_silent_is_no_longer_fast() -> None:
+    pace = Pace()
+    assert pace.is_fast(10_000, 10.0) is False  # since the clock began
+    assert pace.is_fast(10_000, 10.0 + WHILE) is True
+
+    assert pace.is_fast(1, 20.0) is False
