@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from gateway.endpoints.base import Sink
+from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
-from tests.endpoints.exchange import collect, opened, send
+from tests.endpoints.exchange import Answer, collect, opened, send
 from tests.endpoints.solace_system import DIRECT, GUARANTEED, Restartable, restartable
+from tests.runtime.waiting import until
 
 
 @pytest.fixture
@@ -64,3 +68,44 @@ def test_prepared_messages_are_bounded(system: Restartable) -> None:
         send(sink, *(Message("a/x", b"x", each) for each in headers))
 
         assert alive() - before < 300
+
+
+def threads() -> int:
+    """Threads of this process, those of the library among them, which Python does not know."""
+    return len([*Path("/proc/self/task").iterdir()])
+
+
+def test_a_broker_that_is_away_costs_no_thread_an_attempt(system: Restartable) -> None:
+    source, sink = system.source("a/>"), system.sink()
+    system.stop()
+    counts: list[int] = []
+    for _ in range(8):
+        for end in (source, sink):
+            with pytest.raises(NotConnectedError):
+                end.open()
+            end.close()
+        counts.append(threads())
+
+    assert counts[-1] <= counts[0]
+
+
+def _is_idle(sink: Sink) -> bool:
+    """Never: asked again and again, the sink says at last that its connection is lost."""
+    sink.send((), Answer())
+    return False
+
+
+def test_a_connection_that_was_lost_leaves_no_thread(system: Restartable) -> None:
+    source, sink = system.source("a/>", reconnect_attempts=0), system.sink(reconnect_attempts=0)
+    counts: list[int] = []
+    for _ in range(4):
+        with opened(source, sink):
+            system.stop()
+            with pytest.raises(NotConnectedError):
+                collect(source, 1)
+            with pytest.raises(NotConnectedError):
+                until(lambda: _is_idle(sink))
+        counts.append(threads())
+        system.start()
+
+    assert counts[-1] <= counts[0]

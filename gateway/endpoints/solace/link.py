@@ -68,10 +68,11 @@ class Link:
         self._folder: str | None = None
         self._ended = False
         self.away = False
+        self.service: Any = None
         try:
-            self.service = self._connect(settings, role)
+            self._connect(settings, role)
         except BaseException:
-            self._remove_folder()
+            self.close()
             raise
 
     def end(self, failure: GatewayError) -> None:
@@ -83,24 +84,28 @@ class Link:
     def close(self) -> None:
         """Release everything; twice is fine."""
         self._ended = True
-        with suppress(Exception):  # the library raises what it likes when it is half gone
-            self.service.disconnect()
+        if self.service is not None:
+            with suppress(Exception):  # the library raises what it likes when it is half gone
+                self.service.disconnect()
+            with suppress(Exception):
+                # It does not do so for a connection that was refused or lost, and would keep a
+                # thread of each for ever.
+                self.service.session.session_cleanup()
         self._remove_folder()
 
-    def _connect(self, settings: SolaceSettings, role: str) -> Any:  # noqa: ANN401
+    def _connect(self, settings: SolaceSettings, role: str) -> None:
         builder = MessagingService.builder().from_properties(self._properties(settings))
         if (strategy := _authentication(settings)) is not None:
             builder = builder.with_authentication_strategy(strategy)
         name = f"{settings.client_name or settings.name}/{role}/{token_hex(4)}"
         try:
-            made = builder.build(name)
+            made = self.service = builder.build(name)
             made.add_service_interruption_listener(_Interruption(self))
             made.add_reconnection_attempt_listener(_Attempt(self))
             made.add_reconnection_listener(_Return(self))
             made.connect()
         except (PubSubPlusClientError, ValueError) as error:
             raise connect_error(settings, error) from error
-        return made
 
     def _properties(self, settings: SolaceSettings) -> Mapping[str, object]:
         found: dict[str, object] = {
