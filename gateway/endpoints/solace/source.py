@@ -27,7 +27,7 @@ from solace.messaging.utils.life_cycle_control import TerminationNotificationLis
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.solace.inbound import Reader, mark_redelivered, undecoded
 from gateway.endpoints.solace.inbox import Arrival, Inbox
-from gateway.endpoints.solace.link import Link
+from gateway.endpoints.solace.link import Link, let_go
 from gateway.endpoints.solace.names import find_pattern_fault, find_queue_fault
 from gateway.endpoints.solace.native import Answer, Native
 from gateway.endpoints.solace.refusals import connect_error
@@ -116,6 +116,8 @@ class SolaceSource:
                 log.debug("%s: %s", self._settings.name, error)
         if link is not None:
             link.close()
+        if receiver is not None:
+            let_go(receiver)
 
     def _start(self, link: Link, inbox: Inbox) -> Any:  # noqa: ANN401  # the driver's receiver
         try:
