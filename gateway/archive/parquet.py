@@ -71,8 +71,7 @@ def to_table(batches: Sequence[Rows]) -> tuple[pa.Table, int]:
 def _column(batches: Sequence[Rows], name: str) -> list[Cell]:
     values: list[Cell] = []
     for rows in batches:
-        own = rows.columns.get(name)
-        values.extend([rows.common.get(name)] * rows.count if own is None else own)
+        values.extend(rows.values(name))
     return values
 
 

@@ -37,6 +37,11 @@ class Rows:
     common: Mapping[str, Cell] = field(default_factory=dict)
     columns: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
 
+    def values(self, name: str) -> Sequence[Cell]:
+        """The column `name`, row by row, whether they share its value or not."""
+        own = self.columns.get(name)
+        return [self.common.get(name)] * self.count if own is None else own
+
 
 @dataclass(frozen=True, slots=True)
 class Damage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from gateway.archive.records import Rows
 from gateway.endpoints.base import Batch
@@ -28,22 +28,24 @@ class Share:
         self.hops: list[Hop] = []
         self.messages: list[Message] = []  # as the target gets them
 
-    def by_target(self) -> list[Sequence[int]]:
-        """Indices of the entries by route and label: each group shares what its rows share."""
+    def by_target(self, indices: Sequence[int]) -> Iterable[Sequence[int]]:
+        """`indices` of entries, by route and label."""
         hops = self.hops
-        labels = [hop.label for hop in hops]
-        if labels.count(labels[0]) == len(labels) and len({id(hop.route) for hop in hops}) == 1:
-            return [range(len(hops))]
-        groups: dict[tuple[int, str], list[int]] = {}
-        for index, hop in enumerate(hops):
-            groups.setdefault((id(hop.route), hop.label), []).append(index)
-        return list(groups.values())
+        return _grouped(indices, [(id(hops[at].route), hops[at].label) for at in indices])
 
-    def part(self, group: Sequence[int]) -> tuple[Sequence[int], Sequence[Message]]:
-        """Positions in the batch, and messages, of the entries in `group`."""
+    def by_conversion(self, indices: Sequence[int]) -> Iterable[Sequence[int]]:
+        """`indices` of entries, by whether they were converted: those can share rows."""
+        hops = [self.hops[at] for at in indices]
+        return _grouped(
+            indices, [hop.target is None or hop.target.conversion is None for hop in hops]
+        )
+
+    def part(self, group: Sequence[int]) -> tuple[Sequence[Hop], Sequence[int], Sequence[Message]]:
+        """Hops, positions in the batch, and messages, of the entries in `group`."""
         if len(group) == len(self.positions):
-            return self.positions, self.messages
-        return [self.positions[i] for i in group], [self.messages[i] for i in group]
+            return self.hops, self.positions, self.messages
+        hops, positions = [self.hops[i] for i in group], [self.positions[i] for i in group]
+        return hops, positions, [self.messages[i] for i in group]
 
 
 class Flight:
@@ -64,10 +66,14 @@ class Flight:
         self._landing = landing
         self.landed: Callable[[Flight], None] = lambda _: None
 
-    def received(self, route: Route, positions: Sequence[int], ways: Sequence[Way]) -> None:
-        """Record that `route` took the messages at `positions`, each on its way."""
-        self._rows.append(self._record.received(route, positions, ways))
-        self._ledger.counters[route.name].took(len(positions), self._record.size(positions))
+    def received(self, positions: Sequence[int], ways: Sequence[Way]) -> None:
+        """Record that the routes of `ways` took the messages at `positions`."""
+        rows = self._record.received(positions, ways)
+        self._rows.append(rows)
+        sizes = self._record.sizes(positions)
+        for route, indices in _by_route([way.route for way in ways]):
+            size = sum([sizes[i] for i in indices])
+            self._ledger.counters[route.name].took(len(indices), size)
 
     def refused(self, position: int, hop: Hop) -> None:
         """Record a message that cannot go to a target because of its name."""
@@ -84,29 +90,16 @@ class Flight:
         at = now()
         rows: list[Rows] = []
         all_taken = settlements.count(ACCEPTED) == len(settlements)
-        for group in share.by_target():
-            hop = share.hops[group[0]]
-            if hop.route is None or hop.target is None:
-                continue
-            taken = group
-            if not all_taken:
-                taken = [i for i in group if settlements[i].outcome is Outcome.ACCEPTED]
-            if taken:
-                positions, made = share.part(taken)
-                rows.append(self._record.delivered(hop, positions, made, attempts, at))
-                waited = (at - self._origin.time) / 1_000_000
-                self._ledger.counters[hop.route.name].delivers(len(taken), waited)
-            if all_taken:
-                continue
-            kept = [i for i in group if settlements[i].outcome is Outcome.SPOOLED]
-            if kept:
-                rows.append(self._end(share, kept).spooled(kept, at))
-                self._ledger.counters[hop.route.name].spools(len(kept))
-            for i in group:
-                if settlements[i].outcome is Outcome.REJECTED:
-                    position, message = share.positions[i], share.messages[i]
-                    endpoint, settled = hop.target.endpoint, settlements[i]
-                    self._set_aside(hop, position, message, endpoint, settled, attempts, at)
+        every = range(len(settlements))
+        taken = every if all_taken else _those(Outcome.ACCEPTED, settlements)
+        for group in share.by_conversion(taken):
+            hops, positions, made = share.part(group)
+            rows.append(self._record.delivered(hops, positions, made, attempts, at))
+            waited = (at - self._origin.time) / 1_000_000
+            for route, indices in _by_route([hop.route for hop in hops]):
+                self._ledger.counters[route.name].delivers(len(indices), waited)
+        if not all_taken:
+            rows += self._left(share, settlements, attempts, at)
         with self._lock:
             self._rows += rows
         self.release()
@@ -117,7 +110,8 @@ class Flight:
 
     def ends(self, share: Share) -> list[End]:
         """What the archive will say when the target has its copies; for those that go to disk."""
-        return [self._end(share, group) for group in share.by_target()]
+        every = range(len(share.hops))
+        return [self._end(share, group) for group in share.by_target(every)]
 
     def release(self) -> None:
         """Give one share back; the last one records the rows and then settles the source."""
@@ -128,9 +122,23 @@ class Flight:
         self._ledger.write(self._rows, self._letters, self._settle)
 
     def _end(self, share: Share, group: Sequence[int]) -> End:
-        positions, made = share.part(group)
-        rows = self._record.delivered(share.hops[group[0]], positions, made, 0, 0)
+        rows = self._record.delivered(*share.part(group), 0, 0)
         return End(tuple(group), rows, self._origin.endpoint)
+
+    def _left(
+        self, share: Share, settlements: Sequence[Settlement], attempts: int, at: int
+    ) -> list[Rows]:
+        """Rows of what the disk has now; what was refused is set aside."""
+        rows: list[Rows] = []
+        for group in share.by_target(_those(Outcome.SPOOLED, settlements)):
+            rows.append(self._end(share, group).spooled(group, at))
+            for route, indices in _by_route([share.hops[i].route for i in group]):
+                self._ledger.counters[route.name].spools(len(indices))
+        for i in _those(Outcome.REJECTED, settlements):
+            hop, position, message = share.hops[i], share.positions[i], share.messages[i]
+            endpoint = hop.target.endpoint if hop.target else ""
+            self._set_aside(hop, position, message, endpoint, settlements[i], attempts, at)
+        return rows
 
     def _set_aside(  # noqa: PLR0913, PLR0917  # the facts of one dead letter
         self,
@@ -167,3 +175,24 @@ class Flight:
         self._batch.settle([ACCEPTED] * len(self._batch.messages))
         self.landed(self)
         self._landing.land()
+
+
+def _those(outcome: Outcome, settlements: Sequence[Settlement]) -> list[int]:
+    return [i for i, settled in enumerate(settlements) if settled.outcome is outcome]
+
+
+def _by_route(routes: Sequence[Route | None]) -> Iterable[tuple[Route, Sequence[int]]]:
+    """Each of `routes` with the indices where it is."""
+    indices = _grouped(range(len(routes)), [id(route) for route in routes])
+    found = [(routes[group[0]], group) for group in indices]
+    return [(route, group) for route, group in found if route is not None]
+
+
+def _grouped(indices: Sequence[int], keys: Sequence[Hashable]) -> Iterable[Sequence[int]]:
+    """`indices` by their `keys`; as they are when those are all the same."""
+    if not keys or keys.count(keys[0]) == len(keys):
+        return [indices] if keys else []
+    groups: dict[Hashable, list[int]] = {}
+    for index, key in zip(indices, keys, strict=True):
+        groups.setdefault(key, []).append(index)
+    return groups.values()

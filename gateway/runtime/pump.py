@@ -29,7 +29,7 @@ from gateway.runtime.surroundings import Carrier, Intake, Surroundings
 
 log = logging.getLogger(__name__)
 
-Taken: TypeAlias = dict[str, tuple[Route, list[int], list[Way]]]
+Taken: TypeAlias = dict[int, tuple[list[int], list[Way]]]
 Shares: TypeAlias = dict[tuple[str, WhenFull], Share]
 Refused: TypeAlias = list[tuple[int, Hop]]
 
@@ -166,9 +166,10 @@ class Pump:
             if earlier is not landing:  # a duplicate is settled no sooner than what it doubles
                 flight.sent()
                 earlier.follow(flight.release)
-        for route, positions, ways in taken.values():
-            flight.received(route, positions, ways)
-            self._feel(route, batch, positions, landing)
+        for positions, ways in taken.values():
+            flight.received(positions, ways)
+            if self._around.pulses:
+                self._feel(batch, positions, ways, landing)
         for position, hop in refused:
             flight.refused(position, hop)
         for (endpoint, when_full), share in shares.items():
@@ -176,23 +177,25 @@ class Pump:
         flight.release()
 
     def _sort(self, batch: Batch, twins: Mapping[int, Landing]) -> tuple[Taken, Shares, Refused]:
-        """What each route took, what each lane gets, and what cannot go to one."""
+        """What was taken, what each lane gets, and what cannot go to one.
+
+        Of what was taken each route that keeps payloads has its own, the others share theirs.
+        """
         taken: Taken = {}
         shares: Shares = {}
         refused: Refused = []
-        of_route: dict[int, tuple[Route, list[int], list[Way]]] = {}  # by id: found faster
         of_target: dict[int, Share] = {}
         found_ways = self._admission.ways(batch.messages, self._intake, twins)
         for position, each in enumerate(found_ways):
             for way in each:
                 route = way.route
                 if route is not None:
-                    found = of_route.get(id(route))
+                    own = id(route) if route.archive_payload else 0
+                    found = taken.get(own)
                     if found is None:
-                        found = taken.setdefault(route.name, (route, [], []))
-                        of_route[id(route)] = found
-                    found[1].append(position)
-                    found[2].append(way)
+                        found = taken[own] = ([], [])
+                    found[0].append(position)
+                    found[1].append(way)
                 for hop in way.hops:
                     target = hop.target
                     if target is None or hop.rule:
@@ -206,14 +209,14 @@ class Pump:
                     share.hops.append(hop)
         return taken, shares, refused
 
-    def _feel(self, route: Route, batch: Batch, positions: Sequence[int], landing: Landing) -> None:
-        """Notice a heartbeat of the route among what it took."""
-        pulse = self._around.pulses.get(route.name)
-        if pulse is None:
-            return
-        for position in positions:
+    def _feel(
+        self, batch: Batch, positions: Sequence[int], ways: Sequence[Way], landing: Landing
+    ) -> None:
+        """Notice heartbeats of routes among what those took."""
+        for position, way in zip(positions, ways, strict=True):
+            pulse = self._around.pulses.get(way.route.name) if way.route else None
             message = batch.messages[position]
-            if message.address == pulse.name and pulse.is_ours(message.payload):
+            if pulse and message.address == pulse.name and pulse.is_ours(message.payload):
                 pulse.arrived()
                 landing.follow(pulse.landed)
 

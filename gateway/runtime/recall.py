@@ -65,9 +65,10 @@ def _take_seen(rows: Rows, found: Recall) -> None:
 
 def _take_sent(rows: Rows, brokers: Mapping[str, str], found: Recall, times: list[int]) -> None:
     common = rows.common
-    origin = ("/".join((str(common["gateway"]), str(common["route"]))),)
-    for name, digest in zip(rows.columns["name"], rows.columns["hash"], strict=True):
-        found.sent.append(((brokers[str(common["endpoint"])], str(name), _bytes(digest)), origin))
+    broker, gateway = brokers[str(common["endpoint"])], str(common["gateway"])
+    wanted = map(rows.values, ("route", "name", "hash"))
+    for route, name, digest in zip(*wanted, strict=True):
+        found.sent.append(((broker, str(name), _bytes(digest)), (f"{gateway}/{route}",)))
         times.append(int(str(common["time"])))
 
 

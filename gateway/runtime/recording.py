@@ -69,42 +69,51 @@ class BatchRecord:
         self._origin = origin
         self._whole: Columns | None = None
 
-    def received(self, route: Route, positions: Sequence[int], ways: Sequence[Way]) -> Rows:
-        """Rows that say that `route` took the messages at `positions`, and which ends they owe.
+    def received(self, positions: Sequence[int], ways: Sequence[Way]) -> Rows:
+        """Rows that say that a route each took the messages at `positions`, and what ends it owes.
 
-        Positions rise, here as everywhere.
+        Of routes that keep payloads these are all of one. Positions rise, here as everywhere.
         """
+        positions = self._every(positions)
         messages = _at(positions, self._messages)
         columns = self._columns(positions)
         columns["name"] = [message.address for message in messages]
-        common = self._common(route.name, Leg.RECEIVED, Step.RECEIVED, self._origin.time)
+        common = self._common(Leg.RECEIVED, Step.RECEIVED, self._origin.time)
         common["attempt"] = 1
         columns |= _header_columns([message.headers for message in messages])
-        if route.archive_payload:
+        route = ways[0].route
+        if route is not None and route.archive_payload:
             columns |= kept_content(messages, route)
-        labels = [way.labels for way in ways]
-        if labels.count(labels[0]) == len(labels):
-            common["targets"] = labels[0]
-        else:
-            columns["targets"] = list(labels)
-        return Rows(len(messages), common, columns)
+        routes = [way.route.name if way.route else "" for way in ways]
+        return _rows(common, columns, route=routes, targets=[way.labels for way in ways])
 
     def delivered(
-        self, hop: Hop, positions: Sequence[int], sent: Sequence[Message], attempts: int, at: int
+        self,
+        hops: Sequence[Hop],
+        positions: Sequence[int],
+        sent: Sequence[Message],
+        attempts: int,
+        at: int,
     ) -> Rows:
-        """Rows that say that the end of `hop` has the messages at `positions`, as `sent`."""
-        converted = hop.target is not None and hop.target.conversion is not None
+        """Rows that say that the ends of `hops` have the messages at `positions`, as `sent`.
+
+        All of one endpoint, and all converted or none.
+        """
+        positions = self._every(positions)
+        target = hops[0].target
+        converted = target is not None and target.conversion is not None
         step = Step.CONVERTED if converted else Step.ACCEPTED
-        common = self._common(hop.route.name if hop.route else "", Leg.DELIVERED, step, at)
-        if hop.target is not None:
-            common |= {"endpoint": hop.target.endpoint, "system": hop.target.system}
-        common |= {"target": hop.label, "attempt": attempts}
+        common = self._common(Leg.DELIVERED, step, at)
+        if target is not None:
+            common |= {"endpoint": target.endpoint, "system": target.system}
+        common["attempt"] = attempts
         columns = self._columns(positions)
         columns["name"] = [message.address for message in sent]
         columns["source_name"] = [each.address for each in _at(positions, self._messages)]
         if converted:
             columns["size"], columns["hash"] = _fingerprints(sent)
-        return Rows(len(positions), common, columns)
+        routes = [hop.route.name if hop.route else "" for hop in hops]
+        return _rows(common, columns, route=routes, target=[hop.label for hop in hops])
 
     def dead(self, hop: Hop, position: int, name: str, settled: Settlement, at: int) -> Rows:
         """The row of a dead letter: the whole message, and under `name` if it got that far."""
@@ -112,7 +121,8 @@ class BatchRecord:
         columns = self._columns([position])
         columns["name"] = [name or message.address]
         columns |= kept_content([message], hop.route)
-        common = self._common(hop.route.name if hop.route else "", Leg.DEAD, Step.REJECTED, at)
+        common = self._common(Leg.DEAD, Step.REJECTED, at)
+        common["route"] = hop.route.name if hop.route else ""
         common |= {"rule": settled.rule, "reason": settled.reason, "attempt": 1}
         common["source_name"] = message.address
         if hop.target is not None:
@@ -126,14 +136,19 @@ class BatchRecord:
         origin = self._origin
         return origin.run.to_bytes(8, "big") + (origin.first + position).to_bytes(8, "big")
 
-    def size(self, positions: Sequence[int]) -> int:
+    def sizes(self, positions: Sequence[int]) -> Sequence[int]:
         """Payload bytes of the messages at `positions`."""
-        sizes = _at(positions, self._shared()["size"])
-        return sum(map(int, sizes))  # type: ignore[arg-type]  # they are numbers
+        found = _at(self._every(positions), self._shared()["size"])
+        return list(map(int, found))  # type: ignore[arg-type]  # they are numbers
 
-    def _common(self, route: str, leg: Leg, step: Step, at: int) -> dict[str, Cell]:
+    def _every(self, positions: Sequence[int]) -> Sequence[int]:
+        """`positions`, as a range when they are all there are: nothing is looked up then."""
+        every = range(len(self._messages))
+        return every if len(positions) == len(every) and [*positions] == [*every] else positions
+
+    def _common(self, leg: Leg, step: Step, at: int) -> dict[str, Cell]:
         origin = self._origin
-        common: dict[str, Cell] = {"route": route, "leg": leg.value, "outcome": step.value}
+        common: dict[str, Cell] = {"leg": leg.value, "outcome": step.value}
         common |= {"time": at, "received": origin.time}
         return common | {"endpoint": origin.endpoint, "system": origin.system}
 
@@ -156,10 +171,22 @@ class BatchRecord:
 
 
 def _at(positions: Sequence[int], values: Sequence[_T]) -> Sequence[_T]:
-    """The values at `positions`, which rise; nothing is looked up when those are all there are."""
-    if len(positions) == len(values):
+    """The values at `positions`, as `BatchRecord._every` gives them."""
+    if positions.__class__ is range:
         return values
     return [values[position] for position in positions]
+
+
+def _rows(common: dict[str, Cell], columns: Columns, **given: Sequence[Cell]) -> Rows:
+    """Rows of `columns` and what is `given`: once where all have the same."""
+    count = 0
+    for name, values in given.items():
+        count = len(values)
+        if values.count(values[0]) == count:
+            common[name] = values[0]
+        else:
+            columns[name] = values
+    return Rows(count, common, columns)
 
 
 def _fingerprints(messages: Sequence[Message]) -> tuple[list[Cell], list[Cell]]:

@@ -338,7 +338,7 @@ def test_the_archive_keeps_of_a_payload_what_the_route_says(
     message = Message("orders/1", b"12345", Headers(properties={"card": "1"}))
     record = BatchRecord([message], Origin("plant", "mqtt", NOON, 1, 0))
 
-    rows = record.received(changed, [0], Router(route.dialect, [changed])["orders/1"])
+    rows = record.received([0], Router(route.dialect, [changed])["orders/1"])
 
     assert rows.columns["payload"] == [payload]
     assert rows.columns["headers"] == [headers | {"payload_kind": "bytes"}]

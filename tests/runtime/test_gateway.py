@@ -150,6 +150,58 @@ def test_a_name_that_cannot_cross_is_a_dead_letter_and_its_neighbours_go_on(
     assert "limit" in str(dead["reason"])
 
 
+MANY = """\
+gateway: {{name: test}}
+endpoints:
+  plant: {{kind: memory, dialect: mqtt, broker: plant-{run}}}
+  ems: {{kind: memory, dialect: ems, broker: ems-{run}}}
+routes:
+  fx: {{from: {{endpoint: plant, pattern: fx/#}}, to: {{endpoint: ems, template: "FX.{{1...}}"}}}}
+  all:
+    from: {{endpoint: plant, pattern: "{{kind}}/{{number}}"}}
+    to:
+      - {{endpoint: ems, template: "ALL.{{kind}}.{{number}}"}}
+      - {{endpoint: ems, template: "TEXT.{{kind}}.{{number}}", payload: text}}
+  kept:
+    from: {{endpoint: plant, pattern: "bonds/{{rest...}}"}}
+    to: {{endpoint: ems, template: "BONDS.{{rest...}}"}}
+    archive_payload: true
+archive: {{path: {archive}}}
+"""
+
+
+def test_each_row_of_a_batch_over_many_routes_says_its_own(tmp_path: Path) -> None:
+    """A message may be in it more often than once, and another not at all."""
+    names = ["fx/1", "alone", "bonds/2", "fx/3", "equities/4"]
+    with running(tmp_path, MANY) as bench:
+        bench.send(*(Message(name, name[-1].encode()) for name in names))
+        sent = bench.take(11)
+        counted = {name: (c.received, c.delivered) for name, c in bench.gateway.counters.items()}
+
+    expected: list[tuple[object, ...]]
+    expected = [("received", name, name, "all", None, None) for name in names if "/" in name]
+    for name in names:
+        kind, _, rest = name.partition("/")
+        if rest:
+            expected.append(("delivered", name, f"ALL.{kind}.{rest}", "all", "ems", None))
+            expected.append(("delivered", name, f"TEXT.{kind}.{rest}", "all", "ems:2", None))
+    for name in ("fx/1", "fx/3"):
+        expected.append(("received", name, name, "fx", None, None))
+        expected.append(("delivered", name, f"FX.{name[-1]}", "fx", "ems", None))
+    expected.append(("received", "bonds/2", "bonds/2", "kept", None, b"2"))
+    expected.append(("delivered", "bonds/2", "BONDS.2", "kept", "ems", None))
+    rows = bench.rows()
+    told = [
+        (r["leg"], r["source_name"] or r["name"], r["name"], r["route"], r["target"], r["payload"])
+        for r in rows
+    ]
+    assert sorted(told, key=repr) == sorted(expected, key=repr)
+    assert len({row["id"] for row in rows}) == len([name for name in names if "/" in name])
+    converted = [str(row["name"]) for row in rows if row["outcome"] == "converted"]
+    assert sorted(converted) == sorted(m.address for m in sent if m.address.startswith("TEXT."))
+    assert counted == {"fx": (2, 2), "all": (4, 8), "kept": (1, 1)}
+
+
 def test_names_no_route_takes_are_settled_and_leave_no_row(tmp_path: Path) -> None:
     with running(tmp_path) as bench:
         assert bench.send(Message("other/x", b"1"), Message("orders/a/b", b"2")) == [ACCEPTED] * 2
