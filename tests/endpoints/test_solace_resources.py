@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.endpoints.base import Sink
-from gateway.errors import NotConnectedError
+from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from tests.endpoints.exchange import Answer, collect, opened, send
@@ -109,5 +109,16 @@ def test_a_connection_that_was_lost_leaves_nothing(system: Restartable) -> None:
                 until(lambda: _is_idle(sink))
         counts.append(kept())
         system.start()
+
+    assert counts[1:] == counts[:1] * (len(counts) - 1)
+
+
+def test_a_queue_that_is_not_there_costs_nothing_an_attempt(system: Restartable) -> None:
+    source = system.source("a/>", create_queue=False)
+    counts: list[tuple[int, int]] = []
+    for _ in range(4):
+        with pytest.raises(GatewayError):
+            source.open()
+        counts.append(kept())
 
     assert counts[1:] == counts[:1] * (len(counts) - 1)

@@ -82,7 +82,7 @@ class SolaceSource:
         link = Link(self._settings, "source", inbox.fail)
         self._link, self._inbox = link, inbox
         try:
-            self._receiver = self._start(link, inbox)
+            self._start(link, inbox)
         except BaseException:
             self.close()
             raise
@@ -119,21 +119,19 @@ class SolaceSource:
         if receiver is not None:
             let_go(receiver)
 
-    def _start(self, link: Link, inbox: Inbox) -> Any:  # noqa: ANN401  # the driver's receiver
+    def _start(self, link: Link, inbox: Inbox) -> None:
+        make, taken = self._make_direct, self._take_direct
+        if self._queue:
+            make, taken = self._make_guaranteed, self._take_guaranteed
         try:
-            if self._queue:
-                receiver = self._bind(link)
-                taken = self._take_guaranteed
-            else:
-                receiver = self._subscribe(link)
-                taken = self._take_direct
+            receiver = self._receiver = make(link)
+            receiver.start()
             receiver.receive_async(_Handler(partial(taken, inbox), link, self._settings.name))
             receiver.set_termination_notification_listener(_Ended(link, self._settings.name))
         except (PubSubPlusClientError, ValueError) as error:
             raise connect_error(self._settings, error) from error
-        return receiver
 
-    def _bind(self, link: Link) -> Any:  # noqa: ANN401
+    def _make_guaranteed(self, link: Link) -> Any:  # noqa: ANN401  # the driver's receiver
         settings = self._settings
         builder = link.service.create_persistent_message_receiver_builder()
         builder = builder.with_required_message_outcome_support(Required.FAILED, Required.REJECTED)
@@ -142,16 +140,16 @@ class SolaceSource:
         if settings.subscribe_queue:
             builder = builder.with_subscriptions(_topics(self._patterns))
         if settings.exclusive_queue:
-            return builder.build(Queue.durable_exclusive_queue(self._queue)).start()
-        return builder.build(Queue.durable_non_exclusive_queue(self._queue)).start()
+            return builder.build(Queue.durable_exclusive_queue(self._queue))
+        return builder.build(Queue.durable_non_exclusive_queue(self._queue))
 
-    def _subscribe(self, link: Link) -> Any:  # noqa: ANN401
+    def _make_direct(self, link: Link) -> Any:  # noqa: ANN401
         builder = link.service.create_direct_message_receiver_builder()
         builder = builder.with_subscriptions(_topics(self._patterns))
         builder = builder.on_back_pressure_drop_latest(self._settings.direct_buffer)
         if self._settings.share:
-            return builder.build(ShareName.of(self._settings.share)).start()
-        return builder.build().start()
+            return builder.build(ShareName.of(self._settings.share))
+        return builder.build()
 
     def _take_guaranteed(self, inbox: Inbox, message: Any) -> None:  # noqa: ANN401
         native = self._native
