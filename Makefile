@@ -9,8 +9,11 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/gateway demo
 
+# Only what waits for no clock and no broker shares the cores.
+UNTIMED := cases config dialects imports model proofs reconcile routing translate wire
 test: check
-	$(BIN)/pytest -m "not nightly and not chaos"
+	$(BIN)/pytest -m "not nightly and not chaos" -n 2 --dist loadfile $(UNTIMED:%=tests/%)
+	$(BIN)/pytest -m "not nightly and not chaos" $(UNTIMED:%=--ignore=tests/%)
 
 test-nightly: $(READY)
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600

@@ -101,7 +101,9 @@ def test_late_segments_join_a_compacted_date_and_nothing_is_done_twice(tmp_path:
     assert files(root) == ["day", "day"]
 
 
-@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize(
+    "number", [2, 4, 6, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 3, 5, 7))]
+)
 def test_a_crash_at_any_step_leaves_every_row_once(tmp_path: Path, number: int) -> None:
     root = tmp_path / "archive"
     night(7, messages=60).write(root)

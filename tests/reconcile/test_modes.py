@@ -83,6 +83,7 @@ def test_what_digests_do_not_say_is_joined(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_digests_of_an_older_gateway_lack_nothing_but_latencies(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     night(4, faults=0, hours=range(8)).write(root)
