@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -27,6 +28,7 @@ from tests.endpoints.exchange import (
 from tests.endpoints.systems import SYSTEMS, System
 
 MEGABYTE = 1_048_576
+SPARE = 5  # threads and files that come and go, those of a Java machine, say
 
 
 @pytest.fixture(params=[pytest.param(name, id=name) for name in SYSTEMS])
@@ -300,9 +302,31 @@ def test_endpoints_work_again_after_the_broker_came_back(breakable: System) -> N
         assert payloads(collect(source, 1)) == [b"2"]
 
 
+def test_attempts_in_vain_leave_no_thread_and_no_file_open(breakable: System) -> None:
+    """A broker may be away for a week, and the gateway tries again and again."""
+    source, sink = breakable.source("t"), breakable.sink()
+    assert breakable.stop is not None
+    breakable.stop()
+    kept = [attempts_in_vain(source, sink) for _ in range(3 * SPARE)]
+    threads, files = zip(*kept, strict=True)
+
+    assert threads[-1] - threads[SPARE] < SPARE, threads
+    assert files[-1] - files[SPARE] < SPARE, files
+
+
 def settle_all(batches: Sequence[Batch]) -> None:
     for batch in batches:
         batch.settle([ACCEPTED] * len(batch.messages))
+
+
+def attempts_in_vain(*endpoints: Source | Sink) -> tuple[int, int]:
+    """Try to open each; the threads and open files of this process afterwards."""
+    for endpoint in endpoints:
+        with pytest.raises(NotConnectedError):
+            endpoint.open()
+        endpoint.close()
+    own = Path("/proc/self")
+    return len([*(own / "task").iterdir()]), len([*(own / "fd").iterdir()])
 
 
 def known_to_be_gone(sink: Sink) -> bool:
