@@ -23,9 +23,7 @@ ROOT = Path(__file__).parents[2]
     [
         pytest.param("America/New_York", id="behind", marks=pytest.mark.nightly),
         # A rule that sets the clock back at noon of the second Saturday in March: the night's own.
-        pytest.param(
-            "EST5EDT,M1.1.0,M3.2.6/12", id="set-back-that-day", marks=pytest.mark.nightly
-        ),
+        pytest.param("EST5EDT,M1.1.0,M3.2.6/12", id="set-back-that-day", marks=pytest.mark.nightly),
     ],
 )
 def test_the_zone_of_the_machine_changes_no_class(tmp_path: Path, zone: str) -> None:
