@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -13,3 +14,6 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A run that is terminated ends as one that is interrupted: with the services it started.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
