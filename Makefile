@@ -36,7 +36,7 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# Fails when the ratios to mosquitto and the paho relay are a fifth worse than benchmarks/ratios.json.
+# Fails when a ratio to a yardstick is a fifth worse than in benchmarks/ratios.json.
 bench-check: $(READY)
 	$(BIN)/python -m benchmarks.check
 

@@ -7,7 +7,7 @@ from importlib import import_module
 
 PROGRAMS = (
     "names", "table", "archive", "proofs", "relay", "memory", "through", "delivery", "yami4",
-    "jms", "smf", "reconcile",
+    "jms", "jms_relay", "smf", "reconcile", "hour",
 )  # fmt: skip
 
 

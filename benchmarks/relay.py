@@ -1,10 +1,9 @@
-"""mosquitto -> relay -> mosquitto for three relays in one run: rate, latency, memory, correctness.
+"""mosquitto -> relay -> mosquitto for every relay in one run: rate, latency, memory, correctness.
 
-    python -m benchmarks.relay [--qos N ...] [--size BYTES ...] [--routes N ...] [--topics N]
-                               [--subscriptions N] [--sync MODE]
+    python -m benchmarks.relay [--shapes NAME ...] [--relays NAME ...] [--messages N]
 
-The relays: mosquitto's own bridge (C), ten lines of paho-mqtt, and the gateway with translation
-and archive on. Only the ratios of one run count: machines are noisy.
+The relays: mosquitto's own bridge (C), Node-RED where it is installed, ten lines of paho-mqtt, and
+the gateway with translation and archive on. Only the ratios of one run count: machines are noisy.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
+from benchmarks import node_red
 from gateway.demo.broker import free_port, wait_until_it_listens
 
 HERE = Path(__file__).parent
@@ -81,30 +80,40 @@ class Shape:
         return [part for name, value in given.items() for part in (f"--{name}", str(value))]
 
 
+SHAPES = {
+    "qos 1": Shape(1),
+    "qos 0": Shape(0),
+    "relaxed": Shape(1, sync="interval"),
+    "1 KB": Shape(size=1 << 10),
+    "64 KB": Shape(size=1 << 16),
+    "1 MB": Shape(size=1 << 20),
+    "1,000 routes": Shape(routes=1_000),
+    "10 routes": Shape(routes=10, topics=10),
+    "10,000 subscriptions": Shape(routes=10, topics=10, subscriptions=10_000),
+}
+PLAINEST = ("qos 1", "qos 0")  # what the slow relays are measured with, too
+
+
 def main() -> None:
+    slow = ["paho", *(["node-red"] if node_red.program() else [])]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=100_000)
-    parser.add_argument("--qos", type=int, nargs="*", default=[1, 0])
-    parser.add_argument("--size", type=int, nargs="*", default=[100])
-    parser.add_argument("--routes", type=int, nargs="*", default=[1])
-    parser.add_argument("--topics", type=int, default=1_000)
-    parser.add_argument("--subscriptions", type=int, default=1)
-    parser.add_argument("--sync", default="batch", help="of the archive: batch or interval")
-    parser.add_argument("--relays", nargs="*", default=["mosquitto", "paho", "gateway"])
+    parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
+    parser.add_argument("--relays", nargs="*", default=["mosquitto", *slow, "gateway"])
     args = parser.parse_args()
-    every = product(args.qos, args.size, args.routes)
-    for qos, size, routes in every:
-        shape = Shape(qos, size, routes, args.topics, args.subscriptions, args.sync)
+    for name in args.shapes:
         yardstick: dict[str, float] = {}
         for relay in args.relays:
-            figures = measure(relay, shape, args.messages)
+            if relay in slow and name not in PLAINEST:
+                continue
+            figures = measure(relay, SHAPES[name], args.messages)
             yardstick[relay] = figures["messages_per_s"] or 0
             against = {
                 f"x {other}": round(yardstick[relay] / rate, 2)
                 for other, rate in yardstick.items()
                 if other != relay and rate
             }
-            print(json.dumps({"relay": relay, **figures, **against}), flush=True)
+            print(json.dumps({"relay": relay, "shape": name, **figures, **against}), flush=True)
 
 
 def measure(relay: str, shape: Shape, messages: int) -> dict[str, float]:
@@ -127,10 +136,6 @@ def measure(relay: str, shape: Shape, messages: int) -> dict[str, float]:
         rhythm = ["--rate", str(min(1_000, OUTSTANDING // shape.size)), "--warmup", "500"]
         paced = run_load([*load, *rhythm, "--messages", str(shape.messages(5_000))])
     return {
-        "qos": shape.qos,
-        "size": shape.size,
-        "routes": shape.routes,
-        "subscriptions": shape.subscriptions,
         "messages_per_s": rate["messages_per_s"],
         "lost": rate["lost"] + paced["lost"],
         "duplicates": rate["duplicates"] + paced["duplicates"],
@@ -145,6 +150,8 @@ def relay_command(relay: str, folder: Path, source: int, target: int, shape: Sha
     if relay == "paho":
         ports = [str(source), str(target), str(shape.qos)]
         return [sys.executable, str(HERE / "paho_relay.py"), *ports]
+    if relay == "node-red":
+        return node_red.command(folder, source, target, shape.qos)
     config = folder / "bench.yaml"
     config.write_text(configuration(shape, source, target, folder / "archive"))
     return [sys.executable, "-m", "gateway", "run", str(config)]

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from benchmarks.check import RECORDED, regressions
+from benchmarks.check import PATHS, RECORDED, SHAPES, regressions
+from benchmarks.relay import PLAINEST
 
 
 @pytest.mark.parametrize(
@@ -18,9 +19,10 @@ def test_a_ratio_that_lost_more_than_a_fifth_is_told(found: dict[str, float], wo
     assert len(regressions({"a": 1.0, "b": 2.0}, found)) == worse
 
 
-def test_the_recorded_ratios_name_both_yardsticks() -> None:
-    recorded = json.loads(RECORDED.read_text())
+def test_every_ratio_has_a_recorded_one() -> None:
+    expected = [f"{shape} x mosquitto" for shape in SHAPES]
+    expected += [f"{shape} x paho" for shape in PLAINEST]
+    expected += [f"{shape} latency x mosquitto" for shape in PLAINEST]
+    expected += [f"mqtt {way} {system} x slower end" for system, way in PATHS]
 
-    assert sorted(recorded) == [
-        f"qos {q} x {other}" for q in (0, 1) for other in ("mosquitto", "paho")
-    ]
+    assert sorted(json.loads(RECORDED.read_text())) == sorted(expected)
