@@ -20,6 +20,8 @@ from gateway.archive.places import Place
 log = logging.getLogger(__name__)
 
 _PACKAGES: Final = str(Path(__file__).resolve().parents[2])  # the child finds the same code
+_NICE: Final = ("--nice", "19")  # the messages go first
+_MANY: Final = 4  # journals; where more have piled up the disk goes first
 _LONGEST: Final = 30.0  # seconds between two tries when it keeps failing
 _REPORT: Final = 2_000  # characters of a converter's report in the log
 
@@ -80,17 +82,20 @@ class Conversions:
 
     def _start(self) -> None:
         self._taken, self._waiting = self._waiting, []
+        given = _NICE if len(self._taken) <= _MANY else ()
         paths = filter(None, (_PACKAGES, os.environ.get("PYTHONPATH")))
         try:
             self._child = subprocess.Popen(  # noqa: S603  # our own module, no shell
-                [*self._command, *map(str, self._taken)],
+                [*self._command, *given, *map(str, self._taken)],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                start_new_session=True,  # an interrupt at the terminal is not for the converter
+                # An interrupt at the terminal is not for the converter. In a session of its own
+                # it would not be nice to us: Linux shares cores among sessions first (autogroup).
+                process_group=0,
             )
         except OSError as error:
             self._failed(f"the converter did not start: {error}; the journals stay")

@@ -187,10 +187,13 @@ def main(arguments: Sequence[str]) -> int:
         "--to", metavar="URL", default="", help="where the segments go, if not there"
     )
     parser.add_argument("--keep-days", metavar="N", type=int, help="remove what is older")
+    parser.add_argument("--nice", metavar="N", type=int, default=0, help="give way to others")
     try:
         args = parser.parse_intermixed_args(arguments)
     except SystemExit as stop:
         return int(stop.code or 0)
+    with suppress(OSError):
+        os.nice(args.nice)
     place = Place(args.archive, args.to)
     status = 0
     for failed, line in _work(place, args.journals or journals(place.local), args.keep_days):
@@ -231,6 +234,4 @@ def _convert(place: Place, path: Path, store: Store) -> Iterator[tuple[bool, str
 
 
 if __name__ == "__main__":
-    with suppress(OSError):
-        os.nice(10)  # the messages go first
     sys.exit(main(sys.argv[1:]))
