@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
+from time import sleep
+from typing import Final
 
+from gateway.archive.layout import DONE
 from gateway.archive.records import MAGIC
+
+_STEP: Final = 1 << 20  # bytes of a converted journal that go at once
+_PAUSE: Final = 0.01  # seconds between two steps
 
 
 class Journal:
@@ -83,10 +90,31 @@ def take(path: Path) -> int | None:
     except BlockingIOError:
         os.close(file)
         return None
-    if os.fstat(file).st_nlink == 0:  # converted between the opening and the lock
+    if not _is_still(path, file):  # converted between the opening and the lock
         os.close(file)
         return None
     return file
+
+
+def discard(path: Path) -> None:
+    """Remove a journal that is converted; from its new name on nobody converts it again."""
+    done = path.with_suffix(DONE)
+    path.rename(done)
+    sync_folder(path.parent)  # before it shrinks: else a crash could leave a part to be converted
+    remove(done)
+
+
+def remove(done: Path) -> None:
+    """Remove a converted journal a little at a time.
+
+    Where freed blocks are discarded at once (ext4 with `discard`) the next flush waits for all of
+    them: 50 ms for 64 MB.
+    """
+    with suppress(FileNotFoundError):  # another converter may clear up, too
+        for size in range(done.stat().st_size - _STEP, 0, -_STEP):
+            os.truncate(done, size)
+            sleep(_PAUSE)
+        done.unlink()
 
 
 def sync_folder(path: Path) -> None:
@@ -96,6 +124,13 @@ def sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _is_still(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
 def _write(file: int, data: bytes) -> None:

@@ -1,6 +1,7 @@
 """Where the files of an archive lie and what they are called; it opens none of them.
 
 ARCHIVE/.journal/<gateway>-<start>-<n>.open             rows not yet in a segment
+ARCHIVE/.journal/<gateway>-<start>-<n>.done             converted, and about to go
 ARCHIVE/.journal/<gateway>-<start>-<n>.damaged          kept for a person to look at
 ARCHIVE/date=YYYY-MM-DD/hour=HH/<gateway>-<start>-<n>-<k>.parquet
 ARCHIVE/_digests/date=.../hour=.../<segment>            what the rows of the segment add up to
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 OPEN: Final = ".open"
+DONE: Final = ".done"
 DAMAGED: Final = ".damaged"
 DIGESTS: Final = "_digests"
 PAIRS: Final = "_pairs"
@@ -54,6 +56,11 @@ def journals(root: Path, gateway: str | None = None) -> list[Path]:
     found = [path for path in journal_folder(root).glob(f"*{OPEN}") if _STEM.fullmatch(path.stem)]
     wanted = None if gateway is None else safe_name(gateway)
     return sorted(path for path in found if wanted in (None, _gateway(path)))
+
+
+def converted_journals(root: Path) -> list[Path]:
+    """What a converter that died did not get to remove."""
+    return sorted(journal_folder(root).glob(f"*{DONE}"))
 
 
 def damaged_journals(root: Path) -> list[Path]:

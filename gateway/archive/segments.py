@@ -20,11 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.digest import digests_of, pairs_of
-from gateway.archive.journal import sync_folder, take
+from gateway.archive.journal import discard, remove, sync_folder, take
 from gateway.archive.layout import (
     DAMAGED,
     HOUR,
     NAMES,
+    converted_journals,
     digest_path,
     hour_folder,
     journals,
@@ -99,7 +100,7 @@ def convert(root: Path, journal: Path, store: Store | None = None) -> Conversion
         if conversion.damaged:
             _set_aside(journal)
         else:
-            journal.unlink()
+            discard(journal)
         sync_folder(journal.parent)
     return conversion
 
@@ -208,6 +209,8 @@ def _work(
     """Everything there is to do, telling for each thing a person should know whether it failed."""
     try:
         store = open_store(place)
+        for path in converted_journals(place.local):
+            remove(path)
         for path in waiting:
             yield from _convert(place, path, store)
         for path in sorted((place.local / NAMES).glob("*.jsonl")):

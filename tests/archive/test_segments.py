@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.journal import Journal
+from gateway.archive.journal import Journal, discard, take
 from gateway.archive.layout import (
     DAMAGED,
+    DONE,
     HOUR,
+    OPEN,
     damaged_journals,
     digest_path,
     journal_path,
@@ -177,3 +180,42 @@ def test_values_that_fit_no_column_become_null_and_are_counted(tmp_path: Path) -
 def test_the_converter_says_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "usage:" in capsys.readouterr().err
+
+
+def test_a_converted_journal_that_was_left_goes_and_is_not_converted_again(tmp_path: Path) -> None:
+    path = journal(tmp_path, record(received([1, 2])))
+    content = path.read_bytes()
+    convert(tmp_path, path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    path.with_suffix(DONE).write_bytes(content[: len(content) // 2])  # a crash while it shrank
+
+    assert main([str(tmp_path)]) == 0
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_converted_journal_goes_a_little_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a-1-000000{OPEN}"
+    path.write_bytes(bytes(3_500_000))
+    sizes: list[int] = []
+    done = path.with_suffix(DONE)
+    monkeypatch.setattr(
+        "gateway.archive.journal.sleep", lambda _: sizes.append(done.stat().st_size)
+    )
+
+    discard(path)
+
+    assert sizes == [2_451_424, 1_402_848, 354_272]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_that_another_converter_renamed_meanwhile_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = journal(tmp_path, record(received([1, 2])))
+    monkeypatch.setattr(fcntl, "flock", lambda *_: path.rename(path.with_suffix(DONE)))
+
+    assert take(path) is None
