@@ -97,11 +97,15 @@ def take(path: Path) -> int | None:
 
 
 def discard(path: Path) -> None:
-    """Remove a journal that is converted; from its new name on nobody converts it again."""
+    """Remove a journal that is converted; from its new name on nobody converts it again.
+
+    What cannot be removed now is left to the next converter, which tells of it if it must.
+    """
     done = path.with_suffix(DONE)
     path.rename(done)
     sync_folder(path.parent)  # before it shrinks: else a crash could leave a part to be converted
-    remove(done)
+    with suppress(OSError):
+        remove(done)
 
 
 def remove(done: Path) -> None:

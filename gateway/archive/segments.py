@@ -210,7 +210,10 @@ def _work(
     try:
         store = open_store(place)
         for path in converted_journals(place.local):
-            remove(path)
+            try:
+                remove(path)
+            except OSError as error:  # the journals that wait are not to blame
+                yield True, str(error)
         for path in waiting:
             yield from _convert(place, path, store)
         for path in sorted((place.local / NAMES).glob("*.jsonl")):

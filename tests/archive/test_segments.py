@@ -219,3 +219,15 @@ def test_a_journal_that_another_converter_renamed_meanwhile_is_not_taken(
     monkeypatch.setattr(fcntl, "flock", lambda *_: path.rename(path.with_suffix(DONE)))
 
     assert take(path) is None
+
+
+def test_a_converted_journal_that_cannot_go_holds_up_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = journal(tmp_path, record(received([1])))
+    path.with_name(f"edge-1-000009{DONE}").mkdir()
+
+    assert main([str(tmp_path)]) == 1
+
+    assert DONE in capsys.readouterr().err
+    assert ids(tmp_path) == [identity(1)]
