@@ -70,6 +70,7 @@ class Lane:
         self.held = 0  # bytes in memory that have no answer
         self._up = False  # the sink is open
         self._direct = False  # and nothing waits
+        self.finishing = False  # nothing more is taken from the disk
         self._stopping = False
         self._given_up = False  # we broke the connection, and no message did
         self._sent: dict[int, _Sent] = {}
@@ -125,7 +126,7 @@ class Lane:
     def idle(self) -> bool:
         """Whether nothing in memory waits for an answer; what is on disk may."""
         with self._lock:
-            return not self._sent and (self.backlog.on_disk or self.backlog.empty())
+            return self._idle()
 
     def exchange(self, outlet: Outlet) -> None:
         """Go on with another sink; what has no answer is sent again through it."""
@@ -151,9 +152,14 @@ class Lane:
         self._break(NotConnectedError(text))
         self.outlet.sink.close()  # frees a send that waits in it
 
-    def stop(self) -> None:
-        """Close the sink; what has no answer stays at its source or on disk, and comes again."""
+    def stop(self, seconds: float = 0.0) -> None:
+        """Wait so long for the answers to what is under way, then close the sink.
+
+        What has no answer stays at its source or on disk, and comes again.
+        """
         with self._changed:
+            self.finishing = self.backlog.on_disk
+            self._changed.wait_for(self._idle, timeout=seconds)
             self._stopping = True
             self._up = self._direct = False
             self._changed.notify_all()
@@ -161,6 +167,9 @@ class Lane:
         self.outlet.sink.close()
         if self._keeper.is_alive():
             self._keeper.join(timeout=5)
+
+    def _idle(self) -> bool:
+        return not self._sent and (self.backlog.on_disk or self.backlog.empty())
 
     def _takes(self, size: int) -> bool:
         on_disk = self.backlog.on_disk and not self._direct
@@ -286,7 +295,7 @@ class Lane:
     def _drain(self) -> bool:
         """Send what waits, in order, until nothing does; False when the connection broke."""
         while self._up and not self._stopping:
-            item = self.backlog.take()
+            item = None if self.finishing else self.backlog.take()
             if item is None:
                 if self._caught_up():
                     return True

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,7 +115,8 @@ class Gateway:
         settled = _wait(
             lambda: all(pump.idle() for pump in self.pumps.values()), deadline - CLOSING
         )
-        _all_at_once([lane.stop for lane in self.lanes.values()])
+        left = max(0.0, deadline - CLOSING - time.monotonic())
+        _all_at_once([partial(lane.stop, left) for lane in self.lanes.values()])
         _all_at_once([tap.stop for tap in self.taps.values()])
         if self.store is not None:
             self.store.flush(max(CLOSING, deadline - time.monotonic()))
@@ -283,9 +285,7 @@ class Gateway:
             time.monotonic() + seconds,
         )
         for name in self.lanes.keys() - {*parts.targets_of(wanted)}:
-            lane = self.lanes.pop(name)
-            _wait(lane.idle, time.monotonic() + seconds)
-            lane.stop()
+            self.lanes.pop(name).stop(seconds)
 
     def _say_what_stays(self, old: Configuration, wanted: Configuration) -> None:
         for section in ("archive", "spool", "dead_letters", "web", "tracing"):

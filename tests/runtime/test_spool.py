@@ -17,10 +17,10 @@ from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.backlog import Parcel
 from gateway.runtime.dead_letters import DeadLetters, Letter, to_letter
-from gateway.runtime.lane import Lane, Outlet
+from gateway.runtime.lane import CAPACITY, Lane, Outlet
 from gateway.runtime.ledger import Ledger
 from gateway.runtime.packing import End
-from gateway.runtime.spool import Bounds, Spool
+from gateway.runtime.spool import JOINED, Bounds, Spool
 from gateway.runtime.state import EndpointState, RouteCounters
 from gateway.runtime.store import FILE, Store
 from tests.runtime.targets import ScriptedSink
@@ -33,7 +33,7 @@ ROOM = Bounds(1 << 30)
 class Bench:
     """A lane with a spool, and what became of everything; mutable."""
 
-    def __init__(self, folder: Path, bounds: Bounds = ROOM, letters: int = 1 << 20) -> None:
+    def __init__(self, folder: Path, bounds: Bounds, letters: int, capacity: int) -> None:
         self.sink = ScriptedSink()
         self.sink.up = False
         self.settled: dict[str, Outcome] = {}  # as the source sees it
@@ -43,7 +43,7 @@ class Bench:
         self.letters = DeadLetters(self.store, letters)
         self.ledger = Ledger({"relay": self.counters}, self._archive, self.letters)
         self.spool = Spool("target", self.store, self.ledger, bounds)
-        outlet = Outlet(self.sink, "mqtt", frozenset(), BACKOFF)
+        outlet = Outlet(self.sink, "mqtt", frozenset(), BACKOFF, capacity)
         self.lane = Lane(outlet, EndpointState("target", "sink"), self.spool)
         self.lane.start()
 
@@ -103,8 +103,10 @@ def _ends(names: Sequence[str]) -> list[End]:
 
 
 @contextmanager
-def bench(folder: Path, bounds: Bounds = ROOM, letters: int = 1 << 20) -> Iterator[Bench]:
-    made = Bench(folder, bounds, letters)
+def bench(
+    folder: Path, bounds: Bounds = ROOM, letters: int = 1 << 20, capacity: int = CAPACITY
+) -> Iterator[Bench]:
+    made = Bench(folder, bounds, letters, capacity)
     try:
         yield made
     finally:
@@ -192,6 +194,25 @@ def test_a_restart_finds_everything_and_marks_what_may_have_been_sent(tmp_path: 
     ]
     assert again.attempts() == {1, 2}
     assert again.spooled() == [f"m/{n}" for n in range(50)]  # its receipt may never have come
+
+
+def test_a_stop_waits_for_answers_and_takes_nothing_more_from_the_disk(tmp_path: Path) -> None:
+    with bench(tmp_path, capacity=1) as at:  # one parcel under way, the next is taken
+        for part in range(4):
+            at.deliver(*[f"{part}/{number}" for number in range(JOINED)])
+        until(lambda: len(at.settled) == 4 * JOINED)
+        at.sink.mute = at.sink.up = True
+        until(lambda: len(at.sink.got) == JOINED)
+        stopping = threading.Thread(target=at.lane.stop, args=(30,))
+        stopping.start()
+        until(lambda: at.lane.finishing)
+        at.sink.speak()
+        stopping.join(30)
+        assert not stopping.is_alive()
+        sent = [message.address for message in at.sink.got]
+        assert at.delivered() == sent
+        assert len(sent) in {JOINED, 2 * JOINED}
+        assert at.waiting() == 4 - len(sent) // JOINED
 
 
 def test_one_poisoned_message_does_not_hold_up_the_spool(tmp_path: Path) -> None:
