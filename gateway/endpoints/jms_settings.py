@@ -14,6 +14,12 @@ SYSTEMS = ("ems", "rv", "ibm", "smf")
 JOINED = ("rv", "smartsockets")  # what EMS imports from and exports to: User's Guide, 15 and 16
 JVM_OPTIONS = ("-Xmx64m", "-Xss256k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xrs")
 
+# Setters of a connection factory that say where its server is (IBM MQ's MQConnectionFactory,
+# ActiveMQ's), in lower case.
+LOCATING = frozenset(
+    {"brokerurl", "ccdturl", "connectionnamelist", "hostname", "port", "queuemanager"}
+)
+
 ACKNOWLEDGE = ("auto", "client", "explicit", "explicit_lazy", "transacted")
 DELIVERY = ("persistent", "non_persistent", "reliable")
 
@@ -173,6 +179,10 @@ class JmsSettings:
         """What two endpoints of one broker have in common."""
         if self.jndi_factory:
             return f"{self.jndi_url or ','.join(self.urls)}#{self.lookup}"
+        named = [each.partition("=") for each in self.properties]
+        places = [f"{name.lower()}={value}" for name, _, value in named if name.lower() in LOCATING]
+        if places:
+            return ",".join(sorted(places))
         return ",".join(sorted({url for each in self.urls for url in each.split(",")}))
 
     @property

@@ -164,6 +164,11 @@ def test_the_promise_follows_the_delivery_mode() -> None:
             "ldap://d#cf",
             id="jndi",
         ),
+        pytest.param(
+            {"properties": ("queueManager=ERP", "hostName=mq1", "Port=1414", "transportType=1")},
+            "hostname=mq1,port=1414,queuemanager=ERP",
+            id="setters",
+        ),
     ],
 )
 def test_a_broker_is_known_however_its_servers_are_listed(
