@@ -11,7 +11,6 @@ from functools import cache
 from types import MappingProxyType
 
 from gateway.dialects.registry import DIALECTS
-from gateway.proofs import EndpointFacts
 from gateway.routing.captures import SourcePattern, parse_source
 from gateway.routing.route import Route, Target
 from gateway.routing.template import parse_template
@@ -47,11 +46,6 @@ REST = {"mqtt": "#", "ems": ">", "smf": ">", "rv": ">", "ibm": "#", "yami4": "*"
 MANY = 30  # excludes of one route
 
 Routes = list[Route]
-
-
-def endpoint_facts() -> dict[str, EndpointFacts]:
-    """Each endpoint a broker of its own."""
-    return {name: EndpointFacts(name, DIALECTS[system]) for name, system in SYSTEMS.items()}
 
 
 def made(  # noqa: PLR0913  # what a route has

@@ -13,7 +13,7 @@ from gateway.config.nodes import Place
 from gateway.config.way_back import one_way
 from gateway.errors import ConfigError, ConfigErrors, Example
 from gateway.model.message import DeliveryMode
-from gateway.proofs import EndpointFacts, Finding, prove
+from gateway.proofs import Finding, prove
 from gateway.routing.route import Route, Target
 
 APART = "write two routes, each with an `exclude` of its own, in place of `direction: both`"
@@ -33,11 +33,10 @@ def load_proven(path: Path) -> Configuration:
 
 def examine(configuration: Configuration) -> list[ConfigError]:
     """Every finding of the proofs, in file order; errors, warnings and notes."""
-    facts = {
-        name: EndpointFacts(endpoint.settings.broker_key, endpoint.dialect)
-        for name, endpoint in configuration.endpoints.items()
+    brokers = {
+        name: endpoint.settings.broker_key for name, endpoint in configuration.endpoints.items()
     }
-    found = [_placed(each, configuration) for each in prove(configuration.routes, facts)]
+    found = [_placed(each, configuration) for each in prove(configuration.routes, brokers)]
     for route in configuration.routes:
         if route.inverse and not route.name.endswith(BACK):
             found += _uncut_loops(route, configuration)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gateway.dialects.base import Dialect
 from gateway.imports.document import BACK, Rule
 from gateway.imports.lines import Left
-from gateway.proofs import EndpointFacts, prove
+from gateway.proofs import prove
 from gateway.proofs.back import both_ways
 from gateway.routing.captures import parse_source
 from gateway.routing.route import Route, Target
@@ -26,7 +26,6 @@ def refused(rules: Sequence[Rule], brokers: Mapping[str, str], dialect: Dialect)
     if len(rules) > MOST_RULES:
         reason = f"the proofs were left out for more than {MOST_RULES} routes; run `gateway check`"
         return [Left(rules[0].place, "the routes together", reason)]
-    facts = {name: EndpointFacts(broker, dialect) for name, broker in brokers.items()}
     routes = [route for rule in rules for route in routes_of(rule, dialect)]
     places = {name: rule.place for rule in rules for name in (rule.name, rule.name + BACK)}
     return [
@@ -35,7 +34,7 @@ def refused(rules: Sequence[Rule], brokers: Mapping[str, str], dialect: Dialect)
             f"route {finding.route!r}",
             f"`gateway check` refuses it: {finding.text}; {finding.hint}",
         )
-        for finding in prove(routes, facts)
+        for finding in prove(routes, brokers)
         if finding.severity == "error"
     ]
 

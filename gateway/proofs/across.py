@@ -9,7 +9,7 @@ from itertools import chain
 
 from gateway.errors import LimitError
 from gateway.proofs.effort import ask
-from gateway.proofs.facts import Finding, Severity
+from gateway.proofs.finding import Finding, Severity
 from gateway.proofs.forms import Flow
 from gateway.proofs.index import Index
 from gateway.proofs.meeting import Meeting

@@ -14,7 +14,7 @@ from itertools import islice
 from gateway.errors import LimitError
 from gateway.model.pattern import Pattern
 from gateway.proofs.effort import TOO_LONG, ask
-from gateway.proofs.facts import Finding
+from gateway.proofs.finding import Finding
 from gateway.proofs.forms import Flow
 from gateway.proofs.index import overlapping
 from gateway.proofs.rounds import Some, all_of, hop_back, judged, unproven

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gateway.dialects.base import Dialect
 from gateway.model.pattern import AnyMany, Glob, Pattern
-from gateway.proofs.facts import Finding
+from gateway.proofs.finding import Finding
 from gateway.proofs.forms import Flow
 from gateway.proofs.solve import restricted
 from gateway.proofs.witness import Refused, Sent, attempt

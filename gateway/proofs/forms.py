@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
-from gateway.proofs.facts import Finding, Severity
+from gateway.proofs.finding import Finding, Severity
 from gateway.routing.functions import Function
 from gateway.routing.route import Route, Target
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gateway.model.pattern import Literal, Pattern
 from gateway.proofs.ambiguity import divided_twice
-from gateway.proofs.facts import Finding
+from gateway.proofs.finding import Finding
 from gateway.proofs.forms import Cut, Flow, Part, Var
 from gateway.proofs.loss import Loss, loss_of
 from gateway.proofs.sample import dealt

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from gateway.errors import LimitError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.proofs.effort import TOO_LONG, ask
-from gateway.proofs.facts import Finding, Severity
+from gateway.proofs.finding import Finding, Severity
 from gateway.proofs.forms import Flow, Site
 from gateway.proofs.injective import twins
 from gateway.proofs.solve import restricted

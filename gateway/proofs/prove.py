@@ -10,7 +10,7 @@ from gateway.proofs.across import across
 from gateway.proofs.allowed import within
 from gateway.proofs.cycles import cycles
 from gateway.proofs.effort import TOO_LONG, ask, bounded
-from gateway.proofs.facts import EndpointFacts, Finding
+from gateway.proofs.finding import Finding
 from gateway.proofs.firsts import firsts
 from gateway.proofs.forms import Flow, Site
 from gateway.proofs.growth import Edges
@@ -27,15 +27,16 @@ ALONE = frozenset(  # one finding of these is enough for a target
 )
 
 
-def prove(routes: Sequence[Route], endpoints: Mapping[str, EndpointFacts]) -> list[Finding]:
+def prove(routes: Sequence[Route], brokers: Mapping[str, str]) -> list[Finding]:
     """Every finding about `routes`, by route, errors first.
 
-    Routes that name each other as their `inverse` are held to it.
+    `brokers` has a text for each endpoint, the same for those that lead to one broker. Routes that
+    name each other as their `inverse` are held to it.
 
     Raises:
-        KeyError: an endpoint is not in `endpoints`.
+        KeyError: an endpoint is not in `brokers`.
     """
-    sites, flows = survey(routes, {name: facts.broker for name, facts in endpoints.items()})
+    sites, flows = survey(routes, brokers)
     found: list[Finding] = []
     with bounded():
         dead = _dead(sites, found)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gateway.dialects.base import parse_pattern
 from gateway.errors import LimitError
 from gateway.proofs.effort import TOO_LONG, ask
-from gateway.proofs.facts import Finding
+from gateway.proofs.finding import Finding
 from gateway.proofs.forms import Site
 from gateway.proofs.survey import fixed_depth
 from gateway.proofs.witness import spelled

@@ -9,7 +9,7 @@ from enum import Enum
 from gateway.errors import LimitError
 from gateway.model.pattern import Pattern
 from gateway.proofs.effort import TOO_LONG
-from gateway.proofs.facts import Finding, Severity
+from gateway.proofs.finding import Finding, Severity
 from gateway.proofs.forms import Flow
 from gateway.proofs.solve import restricted, restricted_exactly
 from gateway.proofs.witness import Refused, Sent, attempt

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from gateway.model.pattern import AnyMany, AnyOne, Literal, Pattern
-from gateway.proofs.facts import Finding
+from gateway.proofs.finding import Finding
 from gateway.proofs.forms import Flow, cuts_of
 from gateway.proofs.solve import Bound, with_bound
 from gateway.proofs.trial import trial_names

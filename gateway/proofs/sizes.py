@@ -13,7 +13,7 @@ from gateway.dialects.base import Dialect
 from gateway.dialects.names import split
 from gateway.errors import LimitError
 from gateway.model.limits import Limit, Unit
-from gateway.proofs.facts import Finding
+from gateway.proofs.finding import Finding
 from gateway.proofs.forms import Flow
 from gateway.proofs.growth import Edges, Growth
 from gateway.proofs.witness import Refused, Sent

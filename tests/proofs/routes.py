@@ -7,18 +7,14 @@ from dataclasses import replace
 
 from gateway.dialects.base import Dialect
 from gateway.dialects.registry import DIALECTS, find_dialect
-from gateway.proofs import EndpointFacts, Finding, prove
+from gateway.proofs import Finding, prove
 from gateway.routing.captures import parse_source
 from gateway.routing.route import Route, Target
 from gateway.routing.template import parse_template
 from gateway.translate.names import Escape, Length, Renderer
 
 COPIES = ("", "-2", "-3")  # three endpoints, and brokers, of each system
-ENDPOINTS = {
-    name + copy: EndpointFacts(name + copy, dialect)
-    for name, dialect in DIALECTS.items()
-    for copy in COPIES
-}
+BROKERS = {name + copy: name + copy for name in DIALECTS for copy in COPIES}
 QUIET = frozenset({"past-limit", "first-place", "capture-unused", "widened"})
 
 
@@ -61,7 +57,7 @@ def findings(
 ) -> list[Finding]:
     """What the proofs say, without the rules of `quiet`."""
     limited = [allowing(each, allow) for each in routes] if allow else routes
-    return [found for found in prove(limited, ENDPOINTS) if found.rule not in quiet]
+    return [found for found in prove(limited, BROKERS) if found.rule not in quiet]
 
 
 def allowing(one: Route, allow: Sequence[str]) -> Route:

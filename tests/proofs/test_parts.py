@@ -18,7 +18,7 @@ from gateway.proofs.solve import restricted, restricted_exactly
 from gateway.proofs.survey import survey
 from gateway.proofs.witness import sent
 from gateway.proofs.words import exactly, example
-from tests.proofs.routes import ENDPOINTS, route
+from tests.proofs.routes import BROKERS, route
 
 LEVELS: st.SearchStrategy[Level] = st.one_of(
     st.sampled_from("abc").map(Literal),
@@ -95,8 +95,7 @@ SOLVED = [
 def test_names_are_found_for_what_was_made(
     pattern: str, template: str, made: tuple[str, ...], names: set[tuple[str, ...]]
 ) -> None:
-    brokers = {name: facts.broker for name, facts in ENDPOINTS.items()}
-    _, (flow,) = survey([route("mqtt", pattern, ("mqtt-2", template))], brokers)
+    _, (flow,) = survey([route("mqtt", pattern, ("mqtt-2", template))], BROKERS)
     found = [example([[one]]) for one in restricted(flow, exactly(made))]
 
     assert names <= set(found)
@@ -107,8 +106,7 @@ def test_names_are_found_for_what_was_made(
 
 
 def test_no_name_becomes_one_without_levels() -> None:
-    brokers = {name: facts.broker for name, facts in ENDPOINTS.items()}
-    _, (flow,) = survey([route("mqtt", "a/{x}", ("ems", "A.{x}"))], brokers)
+    _, (flow,) = survey([route("mqtt", "a/{x}", ("ems", "A.{x}"))], BROKERS)
 
     assert restricted(flow, Pattern((), Shy(first=("$",)))) == []
     assert restricted_exactly(flow, Pattern((), Shy(first=("$",)))) == []

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.proof_sets import SETS, endpoint_facts
+from benchmarks.proof_sets import SETS, SYSTEMS
 from gateway.errors import LimitError
 from gateway.proofs import Finding, effort, prove
 from gateway.routing.route import Route
-from tests.proofs.routes import ENDPOINTS, route
+from tests.proofs.routes import BROKERS, route
 
-FACTS = {**ENDPOINTS, **endpoint_facts()}
+EVERY = BROKERS | {name: name for name in SYSTEMS}
 MANY = 14
 ALONE = {
     "past-limit", "first-place", "not-injective", "possible-loss", "capture-unused", "widened",
@@ -26,7 +26,7 @@ PAIRED = {"delivered-twice", "copies", "collision", "merged"}
 
 
 def of(rules: set[str], routes: Sequence[Route]) -> list[Finding]:
-    return [found for found in prove(routes, FACTS) if found.rule in rules]
+    return [found for found in prove(routes, EVERY) if found.rule in rules]
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -105,7 +105,7 @@ def test_what_there_is_no_time_for_is_said(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(effort, "PURSE", 0)
     monkeypatch.setattr(effort, "OWN", 1)
     monkeypatch.setattr(effort, "AMPLE", 1)
-    found = prove(SETS[name](MANY), FACTS)
+    found = prove(SETS[name](MANY), EVERY)
 
     open_ones = {each.route for each in found if each.rule in {"unproven", "possible-cycle"}}
     assert {each.severity for each in found if each.rule == "unproven"} == {"warning"}

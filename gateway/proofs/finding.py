@@ -1,21 +1,11 @@
-"""What the proofs are told about endpoints, and what they answer; nothing is proved here."""
+"""What the proofs answer; nothing is proved here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gateway.dialects.base import Dialect
-
 Severity: TypeAlias = Literal["error", "warning", "note"]
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointFacts:
-    """`broker` is the same text for two endpoints that lead to one broker."""
-
-    broker: str
-    dialect: Dialect
 
 
 @dataclass(frozen=True, slots=True)
