@@ -20,9 +20,9 @@ from gateway.cli.parsers import Commands
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
+from gateway.replay.dead_letters import Attempt, Resend
 from gateway.runtime.dead_letters import COLUMNS, REMOVE, Letter, to_letter
 from gateway.runtime.recording import header_map, payload_bytes
-from gateway.runtime.resend import Attempt, Resend
 from gateway.runtime.store import connect
 
 SHOWN = 4096  # bytes of a payload that `show` prints

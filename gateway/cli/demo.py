@@ -22,9 +22,9 @@ from gateway.config.load import Configuration, load
 from gateway.demo.feed import ODD, TOO_LONG, alarms, expected, messages
 from gateway.demo.parts import Environment, running
 from gateway.demo.traffic import Publisher, Watcher, publish_tags
+from gateway.logs.lines import set_up_logging
 from gateway.reconcile.html import NAME
 from gateway.routing.router import Router
-from gateway.runtime.logs import set_up_logging
 from gateway.runtime.supervisor import Gateway
 
 SECONDS = 120.0  # the demo gives up when nothing more arrives

@@ -13,7 +13,7 @@ from typing import Any
 from gateway.cli.parsers import Commands
 from gateway.config.load import load
 from gateway.errors import ArchiveError
-from gateway.runtime.replaying import Copy, Replay, micros
+from gateway.replay.archived import Copy, Replay, micros
 
 SHOWN = 20  # copies that did not arrive are shown one by one
 

@@ -17,8 +17,8 @@ from gateway.config.encryption import exposures
 from gateway.config.examine import load_proven
 from gateway.config.load import Configuration
 from gateway.errors import ConfigErrors, GatewayError
-from gateway.runtime.logs import FORMATS, LEVELS, Journal, set_up_logging
-from gateway.runtime.redaction import secrets_of
+from gateway.logs.lines import FORMATS, LEVELS, Journal, set_up_logging
+from gateway.logs.redaction import secrets_of
 from gateway.runtime.supervisor import Gateway
 from gateway.web import open_page
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from gateway.config.load import Configuration
+from gateway.logs.redaction import Redactor, secrets_of
 from gateway.routing.route import Route
-from gateway.runtime.redaction import Redactor, secrets_of
 from gateway.runtime.state import Refusal
 from gateway.runtime.status import EndpointStatus, Status, take_status
 from gateway.runtime.supervisor import Gateway

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TextIO
 
-from gateway.runtime.redaction import Redactor
-from gateway.runtime.repeats import Repeats
+from gateway.logs.redaction import Redactor
+from gateway.logs.repeats import Repeats
 
 log = logging.getLogger(__name__)
 

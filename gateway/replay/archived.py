@@ -20,10 +20,10 @@ from gateway.config.load import Configuration
 from gateway.errors import ArchiveError, EndpointError, TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome
+from gateway.replay.outbox import TOGETHER, Outbox
+from gateway.replay.restoring import redacted, restore
 from gateway.routing.router import Hop, Router
-from gateway.runtime.outbox import TOGETHER, Outbox
 from gateway.runtime.recording import fingerprint, now
-from gateway.runtime.restoring import redacted, restore
 
 AGAIN: Final = 2  # the attempt of a replayed delivery: the reconciliation knows it as a second one
 

@@ -16,9 +16,9 @@ from gateway.config.load import Configuration
 from gateway.errors import TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement, rejected
+from gateway.replay.outbox import TOGETHER, Outbox
 from gateway.routing.router import Hop, Router
 from gateway.runtime.dead_letters import REMOVE, Letter
-from gateway.runtime.outbox import TOGETHER, Outbox
 from gateway.runtime.recording import fingerprint, now
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config.load import load
-from gateway.runtime.logs import Journal, facts, set_up_logging
-from gateway.runtime.redaction import HIDDEN, SHORTEST, Redactor, secrets_of
-from gateway.runtime.repeats import MOST, Repeats
+from gateway.logs.lines import Journal, facts, set_up_logging
+from gateway.logs.redaction import HIDDEN, SHORTEST, Redactor, secrets_of
+from gateway.logs.repeats import MOST, Repeats
 
 log = logging.getLogger("gateway.test")
 SECRETS = ["hunter2", 'quo"te\\d', "päss wörd", "a.b*c", "new\nline"]

@@ -25,9 +25,9 @@ from gateway.endpoints.settings import MemorySettings
 from gateway.errors import ArchiveError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
+from gateway.replay.restoring import restore
 from gateway.routing.router import Router
 from gateway.runtime.recording import CUT, REDACTED, BatchRecord, Origin, header_map, payload_bytes
-from gateway.runtime.restoring import restore
 from gateway.runtime.supervisor import Gateway
 from tests.archive.samples import DAY, NOON, PATIENCE, archive, received
 

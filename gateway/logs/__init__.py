@@ -1,0 +1,1 @@
+"""Log lines for machines and for people, without secrets and without floods."""

@@ -1,0 +1,1 @@
+"""Sends again what archive or dead letters have, from a process beside the gateway."""
