@@ -51,10 +51,9 @@ def digests_of(rows: pa.Table) -> pa.Table:
         **{f"content_{word}": lane for word, lane in enumerate(lanes(content))},
     }
     minutes = pa.array((received // MINUTE * MINUTE)[spread]).cast(pa.timestamp("us", tz="UTC"))
-    own = rows.select(["gateway", "route", "leg"]).take(pa.array(spread))
-    given = {name: own[name] for name in own.column_names}
+    given = {name: _picked(rows[name], spread) for name in ("gateway", "route", "leg")}
     given |= {"target": targets, "minute": minutes}
-    given |= {name: pa.array(values[spread].astype(np.int64)) for name, values in numbers.items()}
+    given |= {name: pa.array(values[spread]) for name, values in numbers.items()}
     known = np.flatnonzero(_is_timed(rows)[spread])
     places = buckets((time - received)[spread][known])
     return _added(pa.table(given), (known, places, np.ones(len(known), np.int64)))
@@ -125,17 +124,24 @@ def _complete(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _per_target(rows: pa.Table) -> tuple[Numbers, pa.ChunkedArray]:
-    """Positions of `rows`, once for every target a row speaks of, and those targets."""
+def _per_target(rows: pa.Table) -> tuple[Numbers | slice, pa.ChunkedArray]:
+    """Positions of `rows`, once for every target a row speaks of, and those targets.
+
+    Where that is one target a row the positions are a slice, which copies nothing.
+    """
     own = pc.fill_null(rows["target"], "")
     lengths = pc.fill_null(pc.list_value_length(rows["targets"]), 0)
     many = pc.and_(pc.equal(own, ""), pc.greater(lengths, 0))
     repeats = np.where(many.to_numpy(), lengths.to_numpy(), 1)
-    spread = np.repeat(np.arange(len(rows), dtype=np.int64), repeats)
-    labels = own.take(pa.array(spread)).combine_chunks()
+    once = repeats.max(initial=1) == 1
+    spread = slice(None) if once else np.repeat(np.arange(len(rows), dtype=np.int64), repeats)
+    labels, where = (_picked(each, spread).combine_chunks() for each in (own, many))
     named = pc.list_flatten(rows["targets"].filter(many)).combine_chunks()
-    where = many.combine_chunks().take(pa.array(spread))
     return spread, pc.replace_with_mask(labels, where, pc.fill_null(named, ""))
+
+
+def _picked(column: pa.ChunkedArray, positions: Numbers | slice) -> pa.ChunkedArray:
+    return column if isinstance(positions, slice) else column.take(pa.array(positions))
 
 
 def _times(rows: pa.Table) -> tuple[Numbers, Numbers]:

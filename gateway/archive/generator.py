@@ -17,6 +17,7 @@ from gateway.archive.faults import Fault, Injected, Ranges, plan
 from gateway.archive.generated import window_rows
 from gateway.archive.injection import befallen, start_of, told
 from gateway.archive.layout import day_folder, safe_name
+from gateway.archive.parquet import sort_rows
 from gateway.archive.segments import write_rows
 from gateway.archive.stores import Here
 from gateway.archive.traffic import BATCH, STRETCH, Traffic, Window, windows
@@ -85,7 +86,7 @@ def _write(
     if not len(window.number):
         return [], 0
     faults = befallen(traffic, window, plan_)
-    table = pa.concat_tables(window_rows(traffic, window, faults))
+    table = sort_rows(pa.concat_tables(window_rows(traffic, window, faults)))
     start = start_of(traffic, window.gateway)
     stem = f"{safe_name(traffic.gateway(window.gateway))}-{start}-{number:06}-0000"
     return told(traffic, window, faults), write_rows(Here(root), table, stem, start)

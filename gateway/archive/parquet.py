@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gateway.archive.mixing import words
 from gateway.archive.records import Cell, Rows
 from gateway.archive.schema import COLUMNS, REQUIRED
 
@@ -61,11 +64,30 @@ _FOLDED: Final = [
 def to_table(batches: Sequence[Rows]) -> tuple[pa.Table, int]:
     """Rows of many batches as a table, and how many of their values no column could hold."""
     arrays, lost = [], 0
+    counts = [rows.count for rows in batches]
+    batch = np.repeat(np.arange(len(batches)), counts)  # of each row
     for field in SCHEMA:
-        array, bad = _array(_column(batches, field.name), field.type)
+        array = _shared(batches, field, batch)
+        if array is None:
+            array, bad = _array(_column(batches, field.name), field.type)
+            lost += bad
         arrays.append(array)
-        lost += bad
     return pa.Table.from_arrays(arrays, schema=SCHEMA), lost
+
+
+def _shared(batches: Sequence[Rows], field: pa.Field, batch: npt.NDArray[np.int64]) -> pa.Array:
+    """A column whose values are those of whole batches; None where it is not, or they do not fit.
+
+    Most are: then a value is converted once for a batch, and not at all where there is none.
+    """
+    if any(field.name in rows.columns for rows in batches):
+        return None
+    values, lost = _array([rows.common.get(field.name) for rows in batches], field.type)
+    if lost:
+        return None
+    if values.null_count == len(values):
+        return pa.nulls(len(batch), field.type)
+    return values.take(pa.array(batch))
 
 
 def _column(batches: Sequence[Rows], name: str) -> list[Cell]:
@@ -103,8 +125,14 @@ def _pairs(values: Sequence[Cell], kind: pa.DataType) -> Sequence[object]:
 
 def sort_rows(table: pa.Table) -> pa.Table:
     """By route, leg and id, so that a query for one of them skips row groups."""
-    keys = [(name, "ascending") for name in ("route", "leg", "id")]
-    return table.take(pc.sort_indices(table, sort_keys=keys))
+    place = np.zeros(len(table), np.int64)
+    for name in ("route", "leg"):
+        codes = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        rank = np.argsort(pc.sort_indices(codes.dictionary).to_numpy())
+        place = place * len(rank) + rank[codes.indices.to_numpy()]
+    first, last = words(table["id"])
+    order = np.lexsort((last, first, place))  # quick, as the ids of a run are in order
+    return table.take(pa.array(order))
 
 
 def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream of Python or of Arrow

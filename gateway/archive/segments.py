@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -93,10 +94,12 @@ def convert(root: Path, journal: Path, store: Store | None = None) -> Conversion
             _set_aside(journal)
             raise ArchiveError(f"{journal}: is not a journal; it was set aside as {DAMAGED}")
         conversion = Conversion(journal)
-        for number, table in enumerate(_chunks(data, conversion)):
-            stem = f"{journal.stem}-{number:04}"
+        numbers = count()
+        for table in _chunks(data, conversion):
+            stem = f"{journal.stem}-{next(numbers):04}"
             conversion.size += write_rows(store or Here(root), table, stem, started(journal))
             conversion.rows += table.num_rows
+            del table  # before the next is made
         if conversion.damaged:
             _set_aside(journal)
         else:
@@ -106,7 +109,10 @@ def convert(root: Path, journal: Path, store: Store | None = None) -> Conversion
 
 
 def _chunks(data: bytes, conversion: Conversion) -> Iterator[pa.Table]:
-    """The rows of one file after the other; rows become a table in gulps, as objects are large."""
+    """The rows of one file after the other, sorted, and no two in memory at once.
+
+    Rows become a table in gulps, as objects are large.
+    """
     tables: list[pa.Table] = []
     waiting = 0
     for gulp in _gulps(_batches(data, conversion)):
@@ -115,10 +121,17 @@ def _chunks(data: bytes, conversion: Conversion) -> Iterator[pa.Table]:
         tables.append(table)
         waiting += table.num_rows
         if waiting >= _CHUNK:
-            yield pa.concat_tables(tables)
-            tables, waiting = [], 0
+            yield _whole(tables)
+            waiting = 0
     if tables:
-        yield pa.concat_tables(tables)
+        yield _whole(tables)
+
+
+def _whole(tables: list[pa.Table]) -> pa.Table:
+    """All rows of `tables`, sorted; they are let go."""
+    whole = pa.concat_tables(tables)
+    tables.clear()
+    return sort_rows(whole)
 
 
 def _gulps(batches: Iterator[Rows]) -> Iterator[list[Rows]]:
@@ -145,7 +158,7 @@ def _batches(data: bytes, conversion: Conversion) -> Iterator[Rows]:
 def write_rows(store: Store, table: pa.Table, stem: str, start: int) -> int:
     """One segment for each hour of `table`; how many bytes they take with their digests.
 
-    A row whose time cannot be lies in the hour of `start`, microseconds.
+    Its rows are sorted. A row whose time cannot be lies in the hour of `start`, microseconds.
 
     Raises:
         OSError: the store cannot be written.
@@ -155,8 +168,9 @@ def write_rows(store: Store, table: pa.Table, stem: str, start: int) -> int:
     times = pc.if_else(pc.fill_null(good, False), times, start)
     hours = pc.divide(times, HOUR)
     size = 0
-    for hour in sorted(pc.unique(hours).to_pylist()):
-        part = sort_rows(table.filter(pc.equal(hours, hour)))
+    different = sorted(pc.unique(hours).to_pylist())
+    for hour in different:
+        part = table if len(different) == 1 else table.filter(pc.equal(hours, hour))
         size += keep(store, hour_folder(Path(), hour * HOUR) / f"{stem}.parquet", part)
     return size
 
