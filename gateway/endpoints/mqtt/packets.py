@@ -19,6 +19,7 @@ ANSWERED = {0: 0, 1: SUCCESS, 2: 0x5002_0000}  # QoS -> the answer without its p
 PING = b"\xc0\x00"
 KNOWN_TOPICS, KNOWN_HEADERS = 32_768, 1_024  # how many are remembered
 SHORT = 256  # bytes of a topic or of properties that are worth remembering
+LARGE = 16_384  # bytes of a packet that is not worth copying twice
 
 
 @dataclass(slots=True)
@@ -42,10 +43,11 @@ class Decoder:
     `now` gives microseconds since 1970 and is asked only for a message with an expiry interval.
     """
 
-    def __init__(self, version: str, now: Callable[[], int]) -> None:
+    def __init__(self, version: str, now: Callable[[], int], large: int = LARGE) -> None:
         self._five = version == "5"
         self._now = now
-        self._parts: list[bytes] = []
+        self._large = large
+        self._parts: list[memoryview] = []
         self._have = 0
         self._need = 2
         self._topics: dict[bytes, str] = {}
@@ -63,20 +65,54 @@ class Decoder:
             missing = self._need - self._have
             if missing > len(data) - start:
                 break
-            cut = b"".join([*self._parts, data[start : start + missing]])
+            cut = [*self._parts, memoryview(data)[start : start + missing]]
             start += missing
             self._parts, self._have = [], 0
-            if self._read(cut, 0, arrived) == 0:  # now more of its length is known
-                self._keep(cut)
+            if not (self._need > self._large and self._read_large(cut, arrived)):
+                whole = b"".join(cut)
+                if self._read(whole, 0, arrived) == 0:  # now more of its length is known
+                    self._keep(whole)
         else:
             start = self._read(data, start, arrived)
         if start < len(data):
-            self._keep(data[start:] if start else data)
+            self._keep(data, start)
         return arrived
 
-    def _keep(self, part: bytes) -> None:
-        self._parts.append(part)
-        self._have += len(part)
+    def _keep(self, data: bytes, start: int = 0) -> None:
+        rest = len(data) - start
+        if rest <= self._large:  # not worth a whole block in memory
+            data, start = data[start:], 0
+        self._parts.append(memoryview(data)[start:])
+        self._have += rest
+
+    def _read_large(self, parts: Sequence[memoryview], arrived: Arrived) -> bool:
+        """Read a whole packet that is in `parts`; false when it is not a PUBLISH, or was cut early.
+
+        Its payload is copied once, where joining the packet and cutting the payload out is twice.
+        """
+        first = bytes(parts[0][: self._large])
+        body, start = self._payload_start(first)
+        if not 0 < start <= len(first):
+            return False
+        self._publish(first[0], first, body, start, arrived)
+        empty = arrived.messages.pop()
+        whole = b"".join((parts[0][start:], *parts[1:]))
+        payload = _as_text(whole) if isinstance(empty.payload, str) else whole
+        arrived.messages.append(Message(empty.address, payload, empty.headers))
+        return True
+
+    def _payload_start(self, first: bytes) -> tuple[int, int]:
+        """Where the body of a PUBLISH starts and where its payload; the latter is 0 if unknown."""
+        size, body = _long_size(first, 0)
+        start = body + 2
+        if first[0] >> 4 != PUBLISH or not body or start > len(first):
+            return body, 0
+        start += first[body] << 8 | first[body + 1]
+        start += 2 if first[0] & 6 else 0
+        if self._five:
+            size, after = _length(first, start, len(first))
+            start = after and after + size
+        return body, start
 
     def _read(self, buffer: bytes, position: int, arrived: Arrived) -> int:
         """Read all whole packets from `position` on; where the first unfinished one starts."""

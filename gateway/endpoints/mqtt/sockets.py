@@ -7,11 +7,13 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 
 from gateway.endpoints.settings import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 
-BLOCK = 524_288  # bytes read at once
+BLOCK = 2_097_152  # bytes read at once: a batch of large messages, too, is worth its overhead
+AT_ONCE = 64  # pieces written with one call
 
 
 def connect(settings: MqttSettings) -> socket.socket:
@@ -134,33 +136,46 @@ class Stream:
         Raises:
             OSError: the connection broke.
         """
+        size = sum(map(len, pieces))
         with self._lock:
-            for piece in pieces:
-                sent = 0 if self._out else self._send(piece)
-                if sent < len(piece):
-                    self._out.append(memoryview(piece)[sent:])
-                    self.backlog += len(piece) - sent
-            return not self._out
+            waits = bool(self._out)
+            self._out.extend([memoryview(piece) for piece in pieces if piece])
+            if not waits:
+                return self._flush(size)
+            self.backlog += size
+            return False
 
     def flush(self) -> bool:
         """Write what was kept; True when nothing is left. Raises as `write` does."""
         with self._lock:
-            while self._out:
-                piece = self._out.popleft()
-                sent = self._send(piece)
-                self.backlog -= sent
-                if sent < len(piece):
-                    self._out.appendleft(piece[sent:])
-                    return False
-            return True
+            return self._flush()
 
-    def _send(self, data: bytes | memoryview) -> int:
-        try:
-            sent = self._sock.send(data)
-        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
-            return 0
-        self.written += sent
-        return sent
+    def _flush(self, more: int = 0) -> bool:
+        """Write what waits, `more` bytes of which are new."""
+        out, left = self._out, self.backlog + more
+        while out:
+            try:
+                sent = self._send()
+            except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                break
+            except OSError:  # it is over, and nothing waits; the peer's last words can be read
+                out.clear()
+                self.backlog = 0
+                raise
+            left -= sent
+            self.written += sent
+            while out and sent >= len(out[0]):
+                sent -= len(out.popleft())
+            if sent:
+                out[0] = out[0][sent:]
+        self.backlog = left
+        return not out
+
+    def _send(self) -> int:
+        """Hand over the first pieces, many at once where TLS takes one; the bytes taken."""
+        if self._tls:
+            return self._sock.send(self._out[0])
+        return self._sock.sendmsg([*islice(self._out, AT_ONCE)])
 
     def close(self) -> None:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.endpoints.mqtt.outgoing import Encoder
-from gateway.endpoints.mqtt.packets import PUBREC, PUBREL, Arrived, Decoder, encode_answers
+from gateway.endpoints.mqtt.packets import LARGE, PUBREC, PUBREL, Arrived, Decoder, encode_answers
 from gateway.endpoints.mqtt.user_properties import split_pairs, whole
 from gateway.endpoints.settings import MqttSettings
 from gateway.errors import TranslationError, WireError
@@ -63,8 +64,8 @@ def encode(version: str, messages: list[Message], now: int = 0) -> bytes:
     return b"".join(encoder.take())
 
 
-def decode(version: str, *parts: bytes, now: int = 0) -> Arrived:
-    decoder = Decoder(version, lambda: now)
+def decode(version: str, *parts: bytes, now: int = 0, large: int = LARGE) -> Arrived:
+    decoder = Decoder(version, lambda: now, large)
     whole = Arrived()
     for part in parts:
         arrived = decoder.feed(part)
@@ -73,17 +74,22 @@ def decode(version: str, *parts: bytes, now: int = 0) -> Arrived:
         whole.acked += arrived.acked
         whole.answers += arrived.answers
         whole.session += arrived.session
+        whole.special |= arrived.special
     return whole
 
 
-@given(messages=MESSAGES, cuts=st.lists(st.integers(0, 3_000), max_size=8))
+@given(
+    messages=MESSAGES,
+    cuts=st.lists(st.integers(0, 3_000), max_size=8),
+    large=st.integers(1, 300) | st.just(LARGE),
+)
 def test_what_was_encoded_is_decoded_however_it_is_sliced(
-    messages: list[Message], cuts: list[int]
+    messages: list[Message], cuts: list[int], large: int
 ) -> None:
     data = encode("5", messages)
     bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
 
-    arrived = decode("5", *(data[a:b] for a, b in pairwise(bounds)))
+    arrived = decode("5", *(data[a:b] for a, b in pairwise(bounds)), large=large)
 
     assert arrived.messages == messages
     expected = [
@@ -107,13 +113,12 @@ def test_version_3_keeps_address_payload_and_flags(messages: list[Message]) -> N
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@given(data=st.binary(max_size=60))
-def test_no_bytes_raise_anything_but_a_wire_error(version: str, data: bytes) -> None:
-    try:
-        decode(version, data)
-        decode(version, b"\x32" + bytes([len(data)]) + data)
-    except WireError:
-        pass
+@given(data=st.binary(max_size=60), cut=st.integers(0, 60))
+def test_no_bytes_raise_anything_but_a_wire_error(version: str, data: bytes, cut: int) -> None:
+    packet = b"\x32" + bytes([len(data)]) + data
+    for parts in ([data], [packet], [packet[:cut], packet[cut:]]):
+        with suppress(WireError):
+            decode(version, *parts, large=1)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
