@@ -9,11 +9,9 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/gateway demo
 
-# Only what waits for no clock and no broker shares the cores.
-UNTIMED := cases config dialects imports model proofs reconcile routing translate wire
+# Two files at a time: half of the time is waiting for brokers.
 test: check
-	$(BIN)/pytest -m "not nightly and not chaos" -n 2 --dist loadfile $(UNTIMED:%=tests/%)
-	$(BIN)/pytest -m "not nightly and not chaos" $(UNTIMED:%=--ignore=tests/%)
+	$(BIN)/pytest -m "not nightly and not chaos" -n 2 --dist loadfile
 
 test-nightly: $(READY)
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600
