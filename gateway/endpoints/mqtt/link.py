@@ -248,8 +248,9 @@ class Link:
 
     def _pause(self, packets: int, size: int) -> None:
         """After a block of so many packets and bytes, give more of them time to gather."""
-        fast = self._pace.is_fast(packets, self._last_in)
-        if fast and self._at_once and 0 < size < BLOCK and not self._stream.backlog:
+        if not self._pace.is_fast(packets, self._last_in):
+            self._stream.acknowledge()
+        elif self._at_once and 0 < size < BLOCK and not self._stream.backlog:
             sleep(GATHER)
 
     def _read(self) -> tuple[int, int]:

@@ -42,3 +42,16 @@ def test_pieces_that_the_socket_does_not_take_at_once_arrive_in_order(
     assert stream.flush()
     assert stream.write([b"more"])
     assert peer.recv(10) == b"more"
+
+
+def test_what_was_read_is_acknowledged_before_there_is_an_answer() -> None:
+    """Else a broker without TCP_NODELAY holds the next message back (RFC 1122, 4.2.3)."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+        with ours, peer:
+            ours.setblocking(False)
+            ours.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+            Stream(ours).acknowledge()
+
+            assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
