@@ -88,7 +88,7 @@ def run_show(args: argparse.Namespace) -> int:
 def run_replay(args: argparse.Namespace) -> int:
     """Exit status: 0 when all that were asked for arrived, else 1."""
     configuration, database = _open(args)
-    with closing(database), Resend(configuration, database) as resend:
+    with closing(database), closing(Resend(configuration, database)) as resend:
         plan = sorted(resend.plan(_letters(database, args)), key=lambda each: each.endpoint)
         if args.dry_run:
             for attempt in plan:

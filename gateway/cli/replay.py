@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         raise ArchiveError(f"--to {args.until!r}: is not after --from {args.since!r}")
     wanted = None if args.class_ is None else classed(args.archive, span, args.class_)
     rows = _chosen(received_rows(args.archive, span), wanted)
-    with Replay(load(args.config), args.route) as replay:
+    with closing(Replay(load(args.config), args.route)) as replay:
         if args.dry_run:
             return _compare(replay, rows, wanted, sent_names(args.archive, span))
         return _send(replay, rows, wanted)

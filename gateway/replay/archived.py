@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from types import TracebackType
 from typing import Any, Final
 
 from gateway.archive.records import Cell, Rows
@@ -41,7 +39,7 @@ class Copy:
     reason: str = ""
 
 
-class Replay(AbstractContextManager["Replay"]):
+class Replay:
     """Plans and sends; mutable, it has sinks and an archive open until it is closed."""
 
     def __init__(self, configuration: Configuration, route: str) -> None:
@@ -98,13 +96,8 @@ class Replay(AbstractContextManager["Replay"]):
                     yield copy, copy.reason
             yield from self._send([copy for copy in copies if copy.message is not None])
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._outbox.__exit__(kind, error, trace)
+    def close(self) -> None:
+        self._outbox.close()
 
     def _fresh(self, message: Message) -> Message:
         """Without an expiry that has passed: its broker would drop it without a word."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import groupby
-from types import TracebackType
 
 from gateway.archive.records import Cell, Rows
 from gateway.archive.schema import Leg, Step
@@ -32,7 +30,7 @@ class Attempt:
     settled: Settlement | None = None  # set when it cannot be sent
 
 
-class Resend(AbstractContextManager["Resend"]):
+class Resend:
     """Sends letters again and takes those away that arrive; mutable, it has sinks open."""
 
     def __init__(self, configuration: Configuration, database: sqlite3.Connection) -> None:
@@ -69,13 +67,8 @@ class Resend(AbstractContextManager["Resend"]):
                 self._record(list(zip(part, results, strict=True)))
                 yield from zip(part, results, strict=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._outbox.__exit__(kind, error, trace)
+    def close(self) -> None:
+        self._outbox.close()
 
     def _as_it_was(self, letter: Letter) -> Attempt:
         if letter.endpoint in self._configuration.endpoints:

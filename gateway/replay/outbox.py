@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from types import TracebackType
 from typing import Final
 
 from gateway.archive.records import Rows
@@ -29,7 +27,7 @@ TOGETHER: Final = 200  # messages in one send
 PATIENCE: Final = 60.0  # seconds for the answers to one send
 
 
-class Outbox(AbstractContextManager["Outbox"]):
+class Outbox:
     """Mutable: it has sinks and an archive open until it is closed.
 
     `purpose` tells its connections from the gateway's own.
@@ -98,12 +96,7 @@ class Outbox(AbstractContextManager["Outbox"]):
             text = f"{self._purpose}: the archive does not answer"
             raise self._writer.failure or ArchiveError(text)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         for sink in self._sinks.values():
             sink.close()
         if self._writer is not None:
