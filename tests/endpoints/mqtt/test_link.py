@@ -6,6 +6,7 @@ import pytest
 
 from gateway.endpoints.mqtt.link import GATHER, MANY, WHILE, Link, Pace
 from gateway.endpoints.mqtt.packets import Arrived
+from gateway.endpoints.mqtt.sockets import Stream
 from gateway.errors import GatewayError
 from tests.endpoints.mqtt.test_scripted import WELCOME, Peer, peer
 from tests.runtime.waiting import until
@@ -62,6 +63,28 @@ def test_a_link_that_is_woken_before_it_waits_does_not_wait(peer: Peer) -> None:
 
     until(lambda: owner.turns > TURNS)
 
+    peer.hang_up()
+    link.close()
+
+
+def test_what_a_slow_line_brings_is_acknowledged_at_once(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acknowledged: list[Stream] = []
+
+    def acknowledge(stream: Stream) -> None:
+        acknowledged.append(stream)
+
+    monkeypatch.setattr(Stream, "acknowledge", acknowledge)
+    link = Link(peer.settings, "c", clean=True, traffic=Quiet())
+    future = peer.opening(Opening(link))
+    peer.write(WELCOME)
+    future.result(10)
+    before = len(acknowledged)
+
+    peer.write(b"\xd0\x00")  # PINGRESP
+
+    until(lambda: len(acknowledged) > before)
     peer.hang_up()
     link.close()
 
