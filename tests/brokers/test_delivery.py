@@ -128,6 +128,7 @@ def test_what_a_target_refuses_is_listed_shown_and_sent_again(
         assert command("dead-letters", "show", config, number).returncode == 1
 
     legs = Counter(row["leg"] for row in archived(tmp_path) if row["size"] == 500)
+    legs.pop("spooled", None)  # it may come after the target's connection, before its first look
     assert legs == {"received": 1, "dead": 1, "delivered": 1}
 
 
