@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -11,7 +12,7 @@ from itertools import count
 import pytest
 
 from gateway.brokers.activemq import ActiveMq
-from gateway.endpoints.base import Subscription
+from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
 from gateway.endpoints.jms.provider import connect, open_library
 from gateway.endpoints.jms.values import JavaByte, JavaFloat, JavaLong, JavaShort
@@ -425,6 +426,32 @@ def test_a_full_window_waits_for_settlements(broker: ActiveMq, name: str) -> Non
         for batch in batches:
             batch.settle([ACCEPTED] * len(batch.messages))
         assert len(collect(source, 50 - sum(len(b.messages) for b in batches))) > 0
+
+
+@pytest.mark.parametrize("acknowledge", ["client", "transacted"])
+def test_what_is_acknowledged_together_is_so_once_a_window(
+    broker: ActiveMq, name: str, acknowledge: str
+) -> None:
+    """Though something is always under way: else library and server kept it all, for ever."""
+    queue, facts = f"queue:{name}", {"acknowledge": acknowledge, "batch": 10, "window": 30}
+    under_way: deque[Batch] = deque()
+    received = 0
+    with pair(broker, queue, **facts) as (source, sink):
+        send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(200)))
+        while received < 200:
+            batch = source.receive(QUIET)
+            if batch is not None:
+                received += len(batch.messages)
+                under_way.append(batch)
+            if batch is None or len(under_way) > 1:
+                oldest = under_way.popleft()
+                oldest.settle([ACCEPTED] * len(oldest.messages))
+    with pair(broker, queue) as (source, _):
+        left = 0
+        while (batch := source.receive(1)) is not None:
+            left += len(batch.messages)
+
+    assert 0 < left <= 30 + 10
 
 
 def test_javas_collections_do_not_cost_pythons_in_full(broker: ActiveMq, name: str) -> None:

@@ -21,6 +21,7 @@ from gateway.endpoints.jms import jvm, names
 from gateway.endpoints.jms.jvm import JavaError, Library
 from gateway.endpoints.jms.patterns import Screen
 from gateway.endpoints.jms.provider import (
+    EACH,
     Link,
     acknowledgement,
     as_failure,
@@ -58,20 +59,44 @@ class JavaReceiver(Protocol):
 
 
 class Session:
-    """One connection's traffic; mutable. A settlement after its end does nothing."""
+    """One connection's traffic; mutable. A settlement after its end does nothing.
 
-    def __init__(self, link: Link, receiver: JavaReceiver, capacity: int) -> None:
+    With `together` an acknowledgement is for all that was received, so none can be made while
+    something is under way. Until then the library and the server keep everything: past a window
+    of it nothing more is received before all of it is settled.
+    """
+
+    def __init__(
+        self, link: Link, receiver: JavaReceiver, settings: JmsSettings, *, together: bool
+    ) -> None:
         self.link, self.receiver = link, receiver
-        self.inbox = Inbox(capacity, self._confirm)
+        self.inbox = Inbox(settings.window_bytes, self._confirm)
+        self.progress = threading.Event()  # set whenever something was settled
+        self._window, self._bytes = settings.window, settings.window_bytes
+        self._together = together
+        self._taken = self._taken_bytes = 0  # together: since nothing was under way
         self._due = 0
         self._told = 0
         self._out = 0
         self._lock = threading.Lock()
 
     @property
-    def under_way(self) -> int:
-        """Messages that were received and not confirmed."""
-        return self._out - self._due
+    def full(self) -> bool:
+        """Whether settlements have to come before more is received; for the receiving thread."""
+        if self.inbox.full or self._out - self._due >= self._window:
+            return True
+        if self._taken < self._window and self._taken_bytes < self._bytes:
+            return False
+        if self._told < self._out:
+            return True
+        self._taken = self._taken_bytes = 0  # the next drain begins with the acknowledgement
+        return False
+
+    def took(self, messages: int, size: int) -> None:
+        """Count a drain, with what nobody wants."""
+        if self._together:
+            self._taken += messages
+            self._taken_bytes += size
 
     def put(self, messages: Sequence[Message]) -> None:
         self._out += len(messages)
@@ -85,14 +110,15 @@ class Session:
 
     def _settle(self, settle: Settle, settlements: Sequence[Settlement]) -> None:
         settle(settlements)
-        with self._lock:
-            due, told = self._due, self._told
-            self._told = due
-        if due > told:
+        due = self._due
+        if due > self._told:
             try:
                 self.receiver.settled(due)
             except JavaError as error:
                 log.warning("not acknowledged: %s", describe(error))  # the next drain says it too
+            with self._lock:
+                self._told = max(self._told, due)
+        self.progress.set()
 
 
 class JmsSource:
@@ -110,7 +136,7 @@ class JmsSource:
         self._library: Library | None = None
         self._session: Session | None = None
         self._closed = False
-        self._recent: deque[Sequence[Message]] = deque()
+        self._recent: deque[list[str | None]] = deque()  # ids, by drain
         self._kept = 0
         self._before: frozenset[str] = frozenset()  # ids from before the last break
         self.counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
@@ -131,16 +157,16 @@ class JmsSource:
             self._library = open_library(self._settings)
         link = connect(self._settings, self._library, self._client_id)
         try:
-            receiver = self._library.run(partial(self._subscribe, link))
+            session = self._library.run(partial(self._subscribe, link))
         except JavaError as error:
             link.close(self._settings.close_timeout)
             raise as_failure(self._settings.name, error) from error
         except BaseException:
             link.close(self._settings.close_timeout)
             raise
-        self._session = Session(link, receiver, self._settings.window_bytes)
+        self._session = session
 
-    def _subscribe(self, link: Link) -> JavaReceiver:
+    def _subscribe(self, link: Link) -> Session:
         settings, library = self._settings, link.library
         mode, session_mode = acknowledgement(settings, link)
         transacted = session_mode == 0
@@ -155,7 +181,7 @@ class JmsSource:
             trusting,
         )
         link.connection.start()
-        return receiver
+        return Session(link, receiver, settings, together=mode != EACH)
 
     def receive(self, timeout: float) -> Batch | None:
         deadline = monotonic() + timeout
@@ -164,11 +190,14 @@ class JmsSource:
             if session is None:
                 raise NotConnectedError(f"{self._settings.name}: not open")
             left = max(0.0, deadline - monotonic())
-            if session.inbox.full or session.under_way >= self._settings.window:
-                batch = session.inbox.take(self._settings.batch, min(left, TICK))
+            session.progress.clear()
+            full = session.full
+            batch = session.inbox.take(self._settings.batch, 0)
+            if batch is None and full:
+                session.progress.wait(min(left, TICK))
                 self._check(session)
-            else:
-                batch = session.inbox.take(self._settings.batch, 0) or self._drain(session, left)
+            elif batch is None:
+                batch = self._drain(session, left)
             if batch is not None:
                 return session.wrap(batch)
             if monotonic() >= deadline:
@@ -184,6 +213,7 @@ class JmsSource:
                     raise NotConnectedError(f"{settings.name}: is closed; open it first")
                 return None
             drained = self._reader.read(bytes(data))
+            session.took(drained.count, len(data))
             if drained.unwanted:
                 session.receiver.discard(jvm.ints(drained.unwanted), drained.count)
         except JavaError as error:
@@ -237,14 +267,13 @@ class JmsSource:
 
     def _keep(self, messages: Sequence[Message]) -> None:
         """Note what may come again after a break, though it was acknowledged."""
-        self._recent.append(messages)
+        self._recent.append([message.headers.source_id for message in messages])
         self._kept += len(messages)
         while self._kept - len(self._recent[0]) > self._settings.window:
             self._kept -= len(self._recent.popleft())
 
     def _remember(self) -> None:
-        ids = {m.headers.source_id for messages in self._recent for m in messages}
-        self._before = frozenset(each for each in ids if each is not None)
+        self._before = frozenset(each for ids in self._recent for each in ids if each is not None)
 
     def _mark(self, messages: list[Message]) -> list[Message]:
         before = self._before
