@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TypeAlias
 
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
@@ -18,19 +20,21 @@ OPTIONAL_FIELDS = tuple(
     for name in Headers.__dataclass_fields__
     if name not in {"mode", "redelivered", "source_id", "time", "origin"}
 )
+Fate: TypeAlias = tuple[Headers, tuple[str, ...]]  # as made, and the fields that cannot cross
+_optional = attrgetter(*OPTIONAL_FIELDS)
+_ABSENT = _optional(PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """What became of headers on the way of a hop, and the fields that could not cross.
+    """What became of headers on the way of a hop.
 
     It holds what it was made from, so that an identity is never another object's.
     """
 
     given: Headers
     hop: Hop
-    made: Headers
-    lost: tuple[str, ...]
+    fate: Fate
 
 
 class Adapter:
@@ -53,21 +57,41 @@ class Adapter:
         Raises:
             TranslationError: a rule of the target makes a value that does not fit its field.
         """
+        if headers.source_id is not None:  # no other message has them
+            made, lost = self._adapt(headers, hop, carries)
+        else:
+            made, lost = self._recall(headers, hop, carries)
+        if lost and hop.route is not None:
+            for field in lost:
+                self._counters[hop.route.name].lost(field)
+        return made
+
+    def _recall(self, headers: Headers, hop: Hop, carries: frozenset[str]) -> Fate:
         key = (id(headers), id(hop))
         known = self._adapted.get(key)
         if known is None or known.given is not headers or known.hop is not hop:
-            known = self._adapt(headers, hop, carries)
-            if hop.rules is NO_RULES:  # rules may read the clock
-                if len(self._adapted) >= REMEMBERED:
-                    self._adapted.clear()
-                self._adapted[key] = known
-        if known.lost and hop.route is not None:
-            for field in known.lost:
-                self._counters[hop.route.name].lost(field)
-        return known.made
+            fate = self._adapt(headers, hop, carries)
+            if hop.rules is not NO_RULES:  # rules may read the clock
+                return fate
+            known = Adapted(headers, hop, fate)
+            if len(self._adapted) >= REMEMBERED:
+                self._adapted.clear()
+            self._adapted[key] = known
+        return known.fate
 
-    def _adapt(self, given: Headers, hop: Hop, carries: frozenset[str]) -> Adapted:
-        headers = hop.rules.apply(given, now())
+    def _adapt(self, given: Headers, hop: Hop, carries: frozenset[str]) -> Fate:
+        headers = hop.rules.apply(given, now()) if hop.rules is not NO_RULES else given
+        lost: tuple[str, ...] = ()
+        if _optional(headers) != _ABSENT:
+            headers, lost = self._leave(headers, hop, carries)
+        if hop.route is not None:  # also where it cannot be carried: the echo gets it back
+            carried = f"{self._gateway}/{hop.route.name}"
+            taken = (hop.taken,) if hop.taken else ()
+            headers = headers.come_by((*headers.origin, *taken, carried))
+        return headers, lost
+
+    def _leave(self, headers: Headers, hop: Hop, carries: frozenset[str]) -> Fate:
+        """The headers with a reply address as the target spells it, and what cannot cross."""
         lost = [
             field
             for field in OPTIONAL_FIELDS
@@ -80,8 +104,4 @@ class Adapter:
             except (SubjectError, TranslationError):
                 lost.append("reply_to")
                 headers = replace(headers, reply_to=None)
-        if hop.route is not None:  # also where it cannot be carried: the echo gets it back
-            carried = f"{self._gateway}/{hop.route.name}"
-            taken = (hop.taken,) if hop.taken else ()
-            headers = replace(headers, origin=(*headers.origin, *taken, carried))
-        return Adapted(given, hop, headers, tuple(lost))
+        return headers, tuple(lost)
