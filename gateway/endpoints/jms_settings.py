@@ -12,7 +12,15 @@ EMS_MESSAGE = 536_870_912  # bytes: 512 MB (EMS User's Guide, "Maximum Message S
 EMS_CORRELATION = 4_096  # bytes: 4 KB (EMS User's Guide, table 4, JMSCorrelationID)
 SYSTEMS = ("ems", "rv", "ibm", "smf")
 JOINED = ("rv", "smartsockets")  # what EMS imports from and exports to: User's Guide, 15 and 16
-JVM_OPTIONS = ("-Xmx64m", "-Xss256k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xrs")
+JVM_OPTIONS = (
+    "-Xms16m",
+    "-Xmx256m",
+    "-Xss256k",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+ExitOnOutOfMemoryError",  # a Java machine with a full heap recovers half at best
+    "-Xrs",
+)
 
 # Setters of a connection factory that say where its server is (IBM MQ's MQConnectionFactory,
 # ActiveMQ's), in lower case.
@@ -20,7 +28,7 @@ LOCATING = frozenset(
     {"brokerurl", "ccdturl", "connectionnamelist", "hostname", "port", "queuemanager"}
 )
 
-ACKNOWLEDGE = ("auto", "client", "explicit", "explicit_lazy", "transacted")
+ACKNOWLEDGE = ("client", "explicit", "explicit_lazy", "transacted")
 DELIVERY = ("persistent", "non_persistent", "reliable")
 
 
@@ -77,10 +85,10 @@ class JmsSettings:
     )
     selector: str = setting("", "what the server delivers, as an SQL condition on properties")
     acknowledge: str = setting(
-        "auto",
-        "how receipt is confirmed: `explicit` one by one (EMS, ActiveMQ), `explicit_lazy` as EMS"
-        " sees fit, `client` or `transacted` all at once when nothing is under way; `auto` is"
-        " `explicit` where the library has it",
+        "client",
+        "how receipt is confirmed: `client` or `transacted` all at once, when nothing is under way"
+        " and at least once a `window`; `explicit` one by one (EMS, ActiveMQ), `explicit_lazy` as"
+        " EMS sees fit",
         choices=ACKNOWLEDGE,
     )
     delivery: str = setting(
@@ -99,7 +107,7 @@ class JmsSettings:
         16_777_216, "bytes under way, as `window`; the JVM needs twice that", minimum=65_536
     )
     prefetch: int = setting(
-        0, "messages the server sends ahead; 0 leaves it to the server (EMS) or the library"
+        0, "messages the server sends ahead; 0 leaves it to the server (EMS), ActiveMQ gets `batch`"
     )
     max_message: int = setting(
         EMS_MESSAGE, "bytes of the longest payload; past it a message is rejected", minimum=1024

@@ -404,7 +404,7 @@ def test_fifty_settled_of_many_leave_the_others(
 
 def test_settling_out_of_order_confirms_only_what_is_whole(broker: ActiveMq, name: str) -> None:
     queue = f"queue:{name}"
-    with pair(broker, queue, batch=1) as (source, sink):
+    with pair(broker, queue, batch=1, acknowledge="explicit") as (source, sink):
         send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(4)))
         batches = hold(source, 4)
         for place in (0, 2, 3):
@@ -452,6 +452,38 @@ def test_what_is_acknowledged_together_is_so_once_a_window(
             left += len(batch.messages)
 
     assert 0 < left <= 30 + 10
+
+
+@pytest.mark.parametrize(("prefetch", "ahead"), [(0, 70), (3, 3)])
+def test_a_library_reads_no_more_ahead_than_it_is_told(
+    broker: ActiveMq, prefetch: int, ahead: int
+) -> None:
+    """ActiveMQ's own 32,766 messages of a topic would not fit into the heap."""
+    settings = broker.settings(prefetch=prefetch, batch=70)
+    link = connect(settings, open_library(settings), "")
+    policy = link.connection.getPrefetchPolicy()
+    link.close(5)
+
+    assert {policy.getQueuePrefetch(), policy.getTopicPrefetch()} == {ahead}
+    assert policy.getDurableTopicPrefetch() == ahead
+
+
+def test_a_message_that_javas_heap_cannot_take_is_refused_alone(
+    broker: ActiveMq, name: str
+) -> None:
+    """Java would end, and the process with it; in its heap a message is there several times."""
+    queue = f"queue:{name}"
+    with pair(broker, queue) as (source, sink):
+        room = jvm.heap() // 8
+        payloads = [b"before", bytes(room), bytes(room - 1_000), b"behind"]
+        outcomes = send(sink, *(Message(queue, each, PERSISTENT) for each in payloads))
+        lengths = [len(m.payload) for m in collect(source, 3)]
+
+    assert [each.outcome for each in outcomes] == [
+        Outcome.ACCEPTED, Outcome.REJECTED, Outcome.ACCEPTED, Outcome.ACCEPTED,
+    ]  # fmt: skip
+    assert outcomes[1].rule == "message-size"
+    assert lengths == [6, room - 1_000, 6]
 
 
 def test_javas_collections_do_not_cost_pythons_in_full(broker: ActiveMq, name: str) -> None:

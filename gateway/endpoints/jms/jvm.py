@@ -107,6 +107,11 @@ def start_jvm(options: Sequence[str]) -> None:
         log.info("java started", extra={"options": list(options)})
 
 
+def heap() -> int:
+    """Bytes that Java may take for its objects."""
+    return int(jpype.java.lang.Runtime.getRuntime().maxMemory())
+
+
 def _stop_collecting() -> None:
     """End JPype's thread that has Python collect: while Python ends it would abort the process."""
     threads = [

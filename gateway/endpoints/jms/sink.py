@@ -7,6 +7,7 @@ the order stays. For the rest nobody answers: they count as taken once the libra
 from __future__ import annotations
 
 import logging
+import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
 
 log = logging.getLogger(__name__)
 
+COPIES = 8  # of a message that Java makes on its way, garbage included: 8 MB pass through 64
 TICK = 1.0  # seconds between looks at the connection while there is no room
 COUNTED = (
     "calls",  # of Java; of persistent messages a transaction each
@@ -60,6 +62,7 @@ class JmsSink:
         self._settings = settings
         self._writer = MessageWriter(settings, names.KINDS[settings.destination])
         self._library: Library | None = None
+        self._room = sys.maxsize  # bytes of the longest message that Java's heap can take
         self._state = Condition()  # guards all below
         self._link: Link | None = None
         self._waiting: deque[Parcel] = deque()
@@ -74,6 +77,7 @@ class JmsSink:
         self.close()
         if self._library is None:
             self._library = open_library(self._settings)
+            self._room = jvm.heap() // COPIES
         link = connect(self._settings, self._library, "")
         try:
             sender: JavaSender = self._library.run(partial(self._start, link))
@@ -145,6 +149,13 @@ class JmsSink:
             except UnsendableError as error:
                 text = f"{self._settings.name}: {error}"
                 parcel.settlements[place] = rejected(error.rule, text)
+                continue
+            if len(record) > self._room:
+                text = (
+                    f"{self._settings.name}: {len(record)} bytes, more than an eighth of Java's"
+                    " heap: raise -Xmx in `jvm_options`"
+                )
+                parcel.settlements[place] = rejected("message-size", text)
                 continue
             parcel.records.append(record)
             parcel.places.append(place)
