@@ -162,8 +162,10 @@ def broker_process(system: str, *options: str) -> Iterator[str]:
     command = [sys.executable, "-m", "gateway", "broker", system, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
-        yield process.stdout.readline().split()[-1]
-        process.terminate()
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
 
 
 @contextmanager

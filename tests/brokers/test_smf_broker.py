@@ -4,6 +4,7 @@ import random
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -243,6 +244,21 @@ def test_nothing_flows_before_the_window_opens(broker: SmfBroker, client: SmfCli
     assert [m.body for m in (first, second, third)] == [b"0", b"1", b"2"]
     assert first.previous_id == 0
     assert third.previous_id == second.message_id
+
+
+def test_large_messages_flow_as_long_as_the_window_is_open() -> None:
+    """More than is written at once, to a socket that takes it all: nothing else would go on."""
+    options = replace(OPTIONS, queue_bytes=10_000_000)
+    with SmfBroker(options=options) as broker, SmfClient(broker.port, "c1") as client:
+        flow = flow_of(client)
+        for number in range(40):
+            client.publish(flow, "q/x", b"%02d" % number + bytes(65_000))
+        while client.next_control().number(Field.LAST_ACKED) < 40:
+            pass
+        bound(client)
+        arrived = [client.delivery().body[:2] for _ in range(40)]
+
+    assert arrived == [b"%02d" % number for number in range(40)]
 
 
 def test_settled_messages_leave_and_failed_ones_come_again(

@@ -93,11 +93,13 @@ class Core:
 
     def flush(self) -> None:
         """Write what the last messages caused: into the store, and then to the clients."""
-        if self.journal is not None and not self._is_stored(self.journal):
-            return
-        for outbox in self.dirty:
-            outbox.flush()
-        self.dirty.clear()
+        while self.journal is None or self._is_stored(self.journal):
+            outboxes = self.dirty.copy()
+            self.dirty.clear()
+            for outbox in outboxes:
+                outbox.flush()
+            if not self.dirty:  # else there was room for more
+                return
 
     def tidy(self) -> None:
         """Keep the store small."""

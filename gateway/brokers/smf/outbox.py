@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import Transport
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,9 +25,16 @@ class Outbox:
     """Mutable: a queue of whole messages in front of one transport."""
 
     def __init__(
-        self, transport: Transport, limit: int, memory: Memory, dirty: list[Outbox]
+        self,
+        transport: Transport,
+        limit: int,
+        memory: Memory,
+        dirty: list[Outbox],
+        eased: Callable[[], None],
     ) -> None:
+        """`eased` is called when it was busy and is no longer."""
         self._transport, self._limit, self._memory, self._dirty = transport, limit, memory, dirty
+        self._eased = eased
         self._waiting: deque[bytes] = deque()
         self._unwritten = self._booked = 0
         self._paused = self._dropped = self._marked = False
@@ -66,6 +74,7 @@ class Outbox:
     def flush(self) -> None:
         """Write what the transport takes; `resume` goes on with the rest."""
         self._marked = False
+        was_busy = self._unwritten > CHUNK
         while self._waiting and not self._paused:
             if self._unwritten <= CHUNK:
                 data = b"".join(self._waiting)
@@ -76,6 +85,8 @@ class Outbox:
             self._transport.write(data)
         self._memory.held += self._unwritten - self._booked
         self._booked = self._unwritten
+        if was_busy and not self.is_busy:
+            self._eased()
 
     def pause(self) -> None:
         self._paused = True
@@ -83,6 +94,8 @@ class Outbox:
     def resume(self) -> None:
         self._paused = False
         self.flush()
+        if not self.is_busy:
+            self._eased()
 
     def close(self) -> None:
         """Forget everything that was not written."""

@@ -64,7 +64,9 @@ class Session(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         broker = self._broker
-        self.outbox = Outbox(self.transport, broker.peer_bytes, broker.memory, broker.dirty)
+        self.outbox = Outbox(
+            self.transport, broker.peer_bytes, broker.memory, broker.dirty, self._go_on
+        )
         if broker.is_full:
             self.end("too many connections")
         else:
@@ -89,8 +91,6 @@ class Session(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.outbox.resume()
-        for flow in self.flows.values():
-            flow.queue.pump()
         self._broker.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -100,6 +100,11 @@ class Session(asyncio.Protocol):
         self.outbox.close()
         self._broker.drop(self)
         self._broker.flush()
+
+    def _go_on(self) -> None:
+        """There is room again for what waits in queues."""
+        for flow in self.flows.values():
+            flow.queue.pump()
 
     def _book(self, more: int) -> None:
         """Count what waits for its end.
