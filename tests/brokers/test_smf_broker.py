@@ -246,6 +246,15 @@ def test_nothing_flows_before_the_window_opens(broker: SmfBroker, client: SmfCli
     assert third.previous_id == second.message_id
 
 
+def test_small_messages_do_not_wait_for_tcp(broker: SmfBroker, client: SmfClient) -> None:
+    """With Nagle's algorithm each waits until the client has acknowledged the one before."""
+    assert client.is_alive()
+    (session,) = broker._core.sessions  # noqa: SLF001
+    connection = session.transport.get_extra_info("socket")
+
+    assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_large_messages_flow_as_long_as_the_window_is_open() -> None:
     """More than is written at once, to a socket that takes it all: nothing else would go on."""
     options = replace(OPTIONS, queue_bytes=10_000_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import Protocol, cast
 
 from gateway.brokers.smf.outbox import Memory, Outbox
@@ -63,6 +64,9 @@ class Session(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        connection: socket.socket = transport.get_extra_info("socket")
+        # asyncio leaves it out for sockets of a listener that was made without a protocol number
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         broker = self._broker
         self.outbox = Outbox(
             self.transport, broker.peer_bytes, broker.memory, broker.dirty, self._go_on
