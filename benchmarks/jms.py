@@ -98,6 +98,8 @@ def plain_receive(settings: JmsSettings, address: str, count: int, *, spin: bool
     """The usual loop: a listener in Python is called for each message and reads its headers."""
     import jpype  # noqa: PLC0415  # started by now
 
+    references = jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance()
+    references.start()  # our endpoint has stopped it, and a listener in Python needs it
     connection = plain_connection(settings)
     session = connection.createSession(False, 2)
     done = threading.Event()
@@ -123,6 +125,7 @@ def plain_receive(settings: JmsSettings, address: str, count: int, *, spin: bool
         assert done.wait(PATIENCE * 3)
         took = time.perf_counter() - begin
     connection.close()
+    references.stop()
     return count / took
 
 

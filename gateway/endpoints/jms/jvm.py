@@ -6,8 +6,6 @@ of its own, so that two vendors, or `javax.jms` and `jakarta.jms`, do not see ea
 
 from __future__ import annotations
 
-import atexit
-import gc
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -32,8 +30,6 @@ HELP = (
     "for EMS up to 8.6 put jms-2.0.jar and tibjms.jar in `classpath`, from 8.7 on"
     " jakarta.jms-api-2.0.3.jar and tibjms.jar; both are in lib of the EMS installation"
 )
-COLLECTING = "Python Reference Queue"  # JPype's thread that frees what the other side has dropped
-LAST_WAIT = 2_000  # milliseconds
 _starting = threading.Lock()
 
 
@@ -99,29 +95,16 @@ def start_jvm(options: Sequence[str]) -> None:
             raise EndpointError(
                 f"jms: Java does not start with {' '.join(options)}: {error}"
             ) from error
-        # JPype makes Python collect all its garbage whenever Java has collected some. What stays
-        # for the life of the process anyway, every module above all, need not be looked at then.
-        gc.collect()
-        gc.freeze()
-        atexit.register(_stop_collecting)
+        # A thread of JPype's has Python collect all its garbage, 10 ms with the interpreter held,
+        # whenever Java has collected some, and aborts the process while Python ends. It is there
+        # for objects of Python that Java holds, proxies above all: we give it none.
+        jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance().stop()
         log.info("java started", extra={"options": list(options)})
 
 
 def heap() -> int:
     """Bytes that Java may take for its objects."""
     return int(jpype.java.lang.Runtime.getRuntime().maxMemory())
-
-
-def _stop_collecting() -> None:
-    """End JPype's thread that has Python collect: while Python ends it would abort the process."""
-    threads = [
-        each
-        for each in jpype.java.lang.Thread.getAllStackTraces().keySet()
-        if str(each.getName()) == COLLECTING
-    ]
-    jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance().stop()
-    for thread in threads:
-        thread.join(LAST_WAIT)
 
 
 def find_jars(entries: Sequence[str]) -> tuple[str, ...]:
