@@ -50,7 +50,7 @@ class Headers:
     origin: tuple[str, ...] = ()
     properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
 
-    def come_by(self, origin: tuple[str, ...]) -> Headers:
+    def with_origin(self, origin: tuple[str, ...]) -> Headers:
         """These headers with the path `origin`; `replace` would take five times as long."""
         return Headers(
             self.mode,

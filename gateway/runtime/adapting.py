@@ -87,7 +87,7 @@ class Adapter:
         if hop.route is not None:  # also where it cannot be carried: the echo gets it back
             carried = f"{self._gateway}/{hop.route.name}"
             taken = (hop.taken,) if hop.taken else ()
-            headers = headers.come_by((*headers.origin, *taken, carried))
+            headers = headers.with_origin((*headers.origin, *taken, carried))
         return headers, lost
 
     def _leave(self, headers: Headers, hop: Hop, carries: frozenset[str]) -> Fate:
