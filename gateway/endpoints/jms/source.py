@@ -80,8 +80,7 @@ class Session:
         self._out = 0
         self._lock = threading.Lock()
 
-    @property
-    def full(self) -> bool:
+    def must_wait(self) -> bool:
         """Whether settlements have to come before more is received; for the receiving thread."""
         if self.inbox.full or self._out - self._due >= self._window:
             return True
@@ -191,9 +190,9 @@ class JmsSource:
                 raise NotConnectedError(f"{self._settings.name}: not open")
             left = max(0.0, deadline - monotonic())
             session.progress.clear()
-            full = session.full
+            waits = session.must_wait()
             batch = session.inbox.take(self._settings.batch, 0)
-            if batch is None and full:
+            if batch is None and waits:
                 session.progress.wait(min(left, TICK))
                 self._check(session)
             elif batch is None:
@@ -269,7 +268,9 @@ class JmsSource:
         """Note what may come again after a break, though it was acknowledged."""
         self._recent.append([message.headers.source_id for message in messages])
         self._kept += len(messages)
-        while self._kept - len(self._recent[0]) > self._settings.window:
+        # of `client` the last acknowledgement, which a break may swallow, and what came after it
+        rounds = 2 * (self._settings.window + self._settings.batch)
+        while self._kept - len(self._recent[0]) > rounds:
             self._kept -= len(self._recent.popleft())
 
     def _remember(self) -> None:
