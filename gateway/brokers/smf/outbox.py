@@ -73,8 +73,17 @@ class Outbox:
 
     def flush(self) -> None:
         """Write what the transport takes; `resume` goes on with the rest."""
+        self._write(eases=self._unwritten > CHUNK)
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        self._write(eases=True)
+
+    def _write(self, *, eases: bool) -> None:
         self._marked = False
-        was_busy = self._unwritten > CHUNK
         while self._waiting and not self._paused:
             if self._unwritten <= CHUNK:
                 data = b"".join(self._waiting)
@@ -85,16 +94,7 @@ class Outbox:
             self._transport.write(data)
         self._memory.held += self._unwritten - self._booked
         self._booked = self._unwritten
-        if was_busy and not self.is_busy:
-            self._eased()
-
-    def pause(self) -> None:
-        self._paused = True
-
-    def resume(self) -> None:
-        self._paused = False
-        self.flush()
-        if not self.is_busy:
+        if eases and not self.is_busy:
             self._eased()
 
     def close(self) -> None:

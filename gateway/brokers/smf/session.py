@@ -107,8 +107,9 @@ class Session(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """There is room again for what waits in queues."""
-        for flow in self.flows.values():
-            flow.queue.pump()
+        if not self.is_over:
+            for flow in self.flows.values():
+                flow.queue.pump()
 
     def _book(self, more: int) -> None:
         """Count what waits for its end.
