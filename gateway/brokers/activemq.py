@@ -8,10 +8,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from gateway.endpoints.jms_settings import JmsSettings
@@ -162,18 +161,18 @@ def main() -> None:
     """`python -m gateway.brokers.activemq [PORT]`: a broker to try things with, until Ctrl-C."""
     if why := missing():
         raise SystemExit(why)
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    with tempfile.TemporaryDirectory() as folder:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as Ctrl-C does
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder:
         broker = ActiveMq(Path(folder))
         broker.port = int(sys.argv[1]) if len(sys.argv) > 1 else USUAL_PORT
-        broker.start()
-        jars = "".join(f"  - {jar}\n" for jar in client_jars())
-        sys.stdout.write(f'urls: ["{broker.url}"]\nfactory: {FACTORY}\nclasspath:\n{jars}')
-        sys.stdout.flush()
-        stop.wait()
-        broker.stop()
+        try:
+            broker.start()
+            jars = "".join(f"  - {jar}\n" for jar in client_jars())
+            sys.stdout.write(f'urls: ["{broker.url}"]\nfactory: {FACTORY}\nclasspath:\n{jars}')
+            sys.stdout.flush()
+            signal.pause()
+        finally:
+            broker.stop()
 
 
 if __name__ == "__main__":

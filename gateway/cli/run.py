@@ -8,11 +8,12 @@ import logging
 import os
 import signal
 import sys
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from gateway.cli.parsers import Commands
+from gateway.cli.signals import ENDS, Signals
 from gateway.config.encryption import exposures
 from gateway.config.examine import load_proven
 from gateway.config.load import Configuration
@@ -24,7 +25,6 @@ from gateway.web import open_page
 
 log = logging.getLogger(__name__)
 GARBAGE = 100_000  # objects between searches for cycles; Python's own 700 cost a tenth of all time
-LOOK = 0.2  # seconds between looks at the signals
 
 
 def add_parsers(commands: Commands) -> None:
@@ -47,13 +47,13 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    again = reload_on_hangup()  # first of all: a hangup would end the process
+    signals = Signals()  # first of all: a hangup would end the process
+    signals.catch(signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
     journal = set_up_logging(args.log_level, args.log_format, repeats=args.log_repeats)
     configuration = load_proven(args.config)
     journal.hide(secrets_of(configuration))
-    change_level_on_signals(journal)
     say_exposures(configuration)
-    stop = stop_on_signals()  # from here on something may be in hand
+    signals.catch(*ENDS)  # from here on something may be in hand
     bridge = Gateway(configuration)
     page = open_page(bridge, str(args.config))
     bridge.start()
@@ -61,7 +61,14 @@ def run(args: argparse.Namespace) -> int:
         page.start()
     log.info("running", extra={"routes": len(bridge.counters), "pid": os.getpid()})
     collect_rarely()
-    wait(stop, again, lambda: reload(bridge, args.config, journal))
+    attend(
+        signals,
+        {
+            signal.SIGHUP: partial(reload, bridge, args.config, journal),
+            signal.SIGUSR1: journal.louder,
+            signal.SIGUSR2: journal.normal,  # before its minutes are over
+        },
+    )
     log.info("stopping")
     settled = bridge.stop(configuration.gateway.stop_seconds)
     if page is not None:
@@ -83,20 +90,6 @@ def collect_rarely() -> None:
     gc.set_threshold(GARBAGE, 50, 100)
 
 
-def stop_on_signals() -> threading.Event:
-    """An event that the first SIGTERM or SIGINT sets; a second one ends the process at once."""
-    stop = threading.Event()
-
-    def on_signal(number: int, _frame: object) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
-        stop.set()
-
-    signal.signal(signal.SIGTERM, on_signal)
-    signal.signal(signal.SIGINT, on_signal)
-    return stop
-
-
 def say_exposures(configuration: Configuration) -> None:
     """What `gateway check` warns of is said at every start too, for those who never ran it."""
     for each in exposures(configuration.endpoints):
@@ -104,25 +97,10 @@ def say_exposures(configuration: Configuration) -> None:
             log.warning("%s; %s", each.reason, each.hint, extra={"rule": each.rule})
 
 
-def change_level_on_signals(journal: Journal) -> None:
-    """SIGUSR1 says everything for some minutes, SIGUSR2 goes back before they are over."""
-    signal.signal(signal.SIGUSR1, lambda _number, _frame: journal.louder())
-    signal.signal(signal.SIGUSR2, lambda _number, _frame: journal.normal())
-
-
-def reload_on_hangup() -> threading.Event:
-    """An event that SIGHUP sets: the configuration is to be read again."""
-    wanted = threading.Event()
-    signal.signal(signal.SIGHUP, lambda _number, _frame: wanted.set())
-    return wanted
-
-
-def wait(stop: threading.Event, again: threading.Event, reload: Callable[[], None]) -> None:
-    """Return when `stop` is set; call `reload` whenever `again` is."""
-    while not stop.wait(LOOK):
-        if again.is_set():
-            again.clear()
-            reload()
+def attend(signals: Signals, actions: Mapping[int, Callable[[], None]]) -> None:
+    """Do what signals ask for, until one asks for the end."""
+    while (number := signals.next()) not in ENDS:
+        actions[number]()
 
 
 def reload(bridge: Gateway, path: Path, journal: Journal) -> None:

@@ -1,0 +1,44 @@
+"""Signals that come between any two steps of the thread that waits for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+EACH_STEP = """\
+import signal, sys
+from gateway.cli import signals as module
+
+module.LOOK = 60.0  # one wait, not many
+
+def raise_at(step):
+    def trace(frame, event, argument):
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            trace.steps += 1
+            if trace.steps == step:
+                signal.raise_signal(signal.SIGUSR1)
+        return trace
+    trace.steps = 0
+    return trace
+
+step, number = 0, signal.SIGUSR1
+while number == signal.SIGUSR1:
+    signals = module.Signals()
+    signals.catch(signal.SIGUSR1, signal.SIGALRM)
+    step += 1
+    signal.setitimer(signal.ITIMER_REAL, 0.2)  # wakes what waits before that step
+    sys.settrace(raise_at(step))
+    number = signals.next()
+    sys.settrace(None)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+print(step)
+"""
+
+
+def test_no_signal_waits_for_the_thread_that_it_interrupts() -> None:
+    command = [sys.executable, "-c", EACH_STEP]
+
+    steps = subprocess.check_output(command, text=True, timeout=60)  # noqa: S603  # our own
+
+    assert int(steps) > 5
