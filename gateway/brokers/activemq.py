@@ -93,7 +93,7 @@ class ActiveMq:
             f"&persistent=true&dataDirectory={place}&useJmx=false{self._options}"
         )
         path = ":".join([*client_jars(), *(str(JARS / f"{name}.jar") for name in _BROKER)])
-        command = ["java", "-Xmx256m", *homes, "-cp", path]
+        command = ["java", "-Xmx512m", *homes, "-cp", path]
         command += ["org.apache.activemq.console.Main", "start", uri]
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  # a program the machine has
