@@ -56,7 +56,9 @@ class Inbox:
     def __init__(self, capacity: int, confirm: Callable[[int], None] | None = None) -> None:
         self._capacity = capacity
         self._confirm = confirm
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._arrived = threading.Condition(lock)  # there is something to take
+        self._settled = threading.Condition(lock)  # there may be room; wakes no receiver
         self._waiting: deque[Message] = deque()
         self._next = 0  # the number of the first waiting message; numbers count arrivals
         self._again: list[tuple[int, Message]] = []
@@ -79,15 +81,15 @@ class Inbox:
     def put(self, messages: Sequence[Message]) -> None:
         """Add what has arrived; never refuses, the caller asks `full` or waits for room."""
         size = measure(messages)
-        with self._changed:
+        with self._arrived:
             self._waiting.extend(messages)
             self._held += size
-            self._changed.notify_all()
+            self._arrived.notify_all()
 
     def wait_for_room(self, timeout: float) -> bool:
         """True as soon as the inbox is not full."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self.full, timeout)
+        with self._settled:
+            return self._settled.wait_for(lambda: not self.full, timeout)
 
     def take(self, limit: int, timeout: float) -> Batch | None:
         """What is there, at most `limit` messages; None after `timeout` seconds without any.
@@ -95,7 +97,7 @@ class Inbox:
         Raises:
             GatewayError: as given to `fail`, once nothing is left to receive.
         """
-        with self._changed:
+        with self._arrived:
             if not self._waiting and not self._again:
                 self._wait(timeout)
             if self._again:
@@ -111,7 +113,7 @@ class Inbox:
 
         What stays can still be taken; after it `take` raises `failure`.
         """
-        with self._changed:
+        with self._arrived:
             if self._failure is not None:
                 return
             self._failure = failure
@@ -120,22 +122,23 @@ class Inbox:
             self._waiting = deque(filter(survives, self._waiting))
             self._again = [(number, m) for number, m in self._again if survives(m)]
             self._held = measure([*self._waiting, *(m for _, m in self._again)])
-            self._changed.notify_all()
+            self._arrived.notify_all()
+            self._settled.notify_all()
 
     def recover(self) -> None:
         """All that was received and not settled comes again; its old batches do nothing."""
-        with self._changed:
+        with self._arrived:
             for numbers, messages in self._unsettled.values():
                 for number, message in zip(numbers, messages, strict=True):
                     insort(self._again, (number, again(message)), key=_number)
             self._unsettled.clear()
-            self._changed.notify_all()
+            self._arrived.notify_all()
 
     def _wait(self, timeout: float) -> None:
         until = monotonic() + timeout
         while not self._waiting and not self._again and self._failure is None:
             left = until - monotonic()
-            if left <= 0 or not self._changed.wait(left):
+            if left <= 0 or not self._arrived.wait(left):
                 return
 
     def _hand_out(self, limit: int) -> Batch:
@@ -160,7 +163,7 @@ class Inbox:
         return Batch(messages, partial(self._settle, self._tickets))
 
     def _settle(self, ticket: int, settlements: Sequence[Settlement]) -> None:
-        with self._changed:
+        with self._settled:
             entry = self._unsettled.pop(ticket, None)
             if entry is None:
                 return
@@ -171,7 +174,7 @@ class Inbox:
             else:
                 self._settle_each(numbers, messages, settlements)
             self._advance()
-            self._changed.notify_all()
+            self._settled.notify_all()
 
     def _settle_each(
         self, numbers: Sequence[int], messages: Sequence[Message], settlements: Sequence[Settlement]
@@ -179,6 +182,7 @@ class Inbox:
         for number, message, settlement in zip(numbers, messages, settlements, strict=True):
             if settlement.outcome is Outcome.RETRY:
                 insort(self._again, (number, again(message)), key=_number)
+                self._arrived.notify_all()
             else:
                 self._finished[number] = number + 1
                 self._held -= measure([message])

@@ -79,6 +79,7 @@ class Lane:
         self._send_lock = threading.Lock()  # keeps order; may be held while a send or a spool waits
         self._lock = threading.Lock()  # guards the fields; never held during a call
         self._changed = threading.Condition(self._lock)
+        self._ended = threading.Condition(self._lock)  # the connection or the lane; no answer wakes
         self._keeper = threading.Thread(
             target=self._keep_open, name=f"lane-{state.name}", daemon=True
         )
@@ -163,6 +164,7 @@ class Lane:
             self._stopping = True
             self._up = self._direct = False
             self._changed.notify_all()
+            self._ended.notify_all()
         self.backlog.stop()
         self.outlet.sink.close()
         if self._keeper.is_alive():
@@ -225,6 +227,7 @@ class Lane:
                 return
             self._up = self._direct = False
             self._changed.notify_all()
+            self._ended.notify_all()
         self.state.lost(error)
 
     def _keep_open(self) -> None:
@@ -251,7 +254,7 @@ class Lane:
         """Open the sink after a pause; whether it is up."""
         if attempt:
             pause = delay(attempt, *self.outlet.backoff, random.random())  # noqa: S311  # jitter
-            self._wait(lambda: False, pause)
+            self._rest(lambda: False, pause)
         if self._stopping:
             return False
         self.backlog.tend()
@@ -265,12 +268,16 @@ class Lane:
 
     def _watch(self) -> None:
         """Return when the connection breaks or the lane stops."""
-        while not self._wait(lambda: not self._up, WATCH):
+        while not self._rest(lambda: not self._up, WATCH):
             if self._send_lock.acquire(blocking=False):  # else a send will notice by itself
                 try:
                     self.outlet.sink.send((), _ignore)
                 finally:
                     self._send_lock.release()
+
+    def _rest(self, done: Callable[[], bool], seconds: float) -> bool:
+        with self._ended:
+            return self._ended.wait_for(lambda: self._stopping or done(), timeout=seconds)
 
     def _wait(self, done: Callable[[], bool], seconds: float | None) -> bool:
         with self._changed:
@@ -312,7 +319,7 @@ class Lane:
                     self._direct = self._up
                     self._changed.notify_all()
                 return True
-        self._wait(lambda: not self._up, SOON)
+        self._rest(lambda: not self._up, SOON)
         return False
 
     def _send_waiting(self, item: Item) -> bool:
