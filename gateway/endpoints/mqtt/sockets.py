@@ -14,6 +14,7 @@ from gateway.endpoints.settings import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 
 BLOCK = 2_097_152  # bytes read at once: a batch of large messages, too, is worth its overhead
+LITTLE = 65_536  # bytes asked for while no more came: a buffer of `BLOCK` is mapped and unmapped
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux; it holds for a while
 AT_ONCE = 64  # pieces written with one call
 
@@ -88,6 +89,7 @@ class Stream:
         self._ended = False
         self.written = 0  # bytes the socket has taken
         self.more = False  # the last read stopped before the socket was empty
+        self._wanted = LITTLE  # bytes
 
     @property
     def fileno(self) -> int:
@@ -103,11 +105,12 @@ class Stream:
             return b""
         if not self._tls:
             try:
-                data = self._sock.recv(BLOCK)
+                data = self._sock.recv(self._wanted)
             except BlockingIOError:
                 self.more = False
                 return None
-            self.more = len(data) == BLOCK
+            self.more = len(data) == self._wanted
+            self._wanted = BLOCK if len(data) >= LITTLE else LITTLE
             return data
         return self._read_records()
 
