@@ -15,6 +15,7 @@ from gateway.errors import EndpointError, NotConnectedError
 
 BLOCK = 2_097_152  # bytes read at once: a batch of large messages, too, is worth its overhead
 LITTLE = 65_536  # bytes asked for while no more came: a buffer of `BLOCK` is mapped and unmapped
+RECORD = 16_384  # bytes that TLS gives at most at once (RFC 8446, 5.1)
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux; it holds for a while
 AT_ONCE = 64  # pieces written with one call
 
@@ -132,7 +133,7 @@ class Stream:
         while size < BLOCK:
             try:
                 with self._lock:
-                    data = self._sock.recv(BLOCK)
+                    data = self._sock.recv(RECORD)
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 self.more = False
                 break
