@@ -40,7 +40,9 @@ class Inbox:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._arrived = threading.Condition(lock)  # there is something to take
+        self._room = threading.Condition(lock)
         self._waiting: deque[Arrival] = deque()
         self._again: list[Arrival] = []
         self._next = 0
@@ -54,15 +56,15 @@ class Inbox:
 
     def put(self, arrival: Arrival) -> bool:
         """Add a message, when there is room for it; False when the connection is over."""
-        with self._changed:
+        with self._room:
             while self._held >= self._capacity and self._failure is None:
-                self._changed.wait()
+                self._room.wait()
             if self._failure is not None:
                 return False
             self._held += len(arrival.frame) + OVERHEAD
             self._waiting.append(arrival)
             if self._hungry:
-                self._changed.notify_all()
+                self._arrived.notify_all()
             return True
 
     def take(self, limit: int, timeout: float) -> list[Arrival]:
@@ -72,7 +74,7 @@ class Inbox:
             GatewayError: as given to `fail`; what was not taken before belongs to the broker.
         """
         until = monotonic() + timeout
-        with self._changed:
+        with self._arrived:
             while self._failure is None and not self._waiting and not self._again:
                 left = until - monotonic()
                 if left <= 0:
@@ -88,30 +90,31 @@ class Inbox:
 
     def give_back(self, arrivals: Sequence[Arrival]) -> None:
         """These come again, in front of what was not received yet."""
-        with self._changed:
+        with self._arrived:
             for arrival in arrivals:
                 arrival.again = True
                 insort(self._again, arrival, key=_number)
-            self._changed.notify_all()
+            self._arrived.notify_all()
 
     def release(self, arrivals: Sequence[Arrival]) -> None:
         """These are settled and make room."""
-        with self._changed:
+        with self._room:
             self._held -= sum(len(each.frame) + OVERHEAD for each in arrivals)
-            self._changed.notify_all()
+            self._room.notify_all()
 
     def fail(self, failure: GatewayError) -> None:
         """The connection is over: nobody waits here any more."""
-        with self._changed:
+        with self._arrived:
             if self._failure is None:
                 self._failure = failure
             self._waiting.clear()
             self._again.clear()
-            self._changed.notify_all()
+            self._arrived.notify_all()
+            self._room.notify_all()
 
     def _wait(self, left: float) -> None:
         self._hungry += 1
-        self._changed.wait(left)
+        self._arrived.wait(left)
         self._hungry -= 1
 
     def _take_waiting(self, limit: int) -> list[Arrival]:
