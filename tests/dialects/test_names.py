@@ -250,4 +250,4 @@ def test_monstrous_text_is_answered_at_once(system: str, text: str) -> None:
     for read in (parse_subject, parse_pattern):
         with suppress(SubjectError):
             read(text, DIALECTS[system])
-    assert process_time() - start < 1
+    assert process_time() - start < 10  # it takes a third of a second; a try of every way, days

@@ -98,4 +98,4 @@ def test_a_pattern_made_to_explode_is_answered_at_once(
     start = process_time()
 
     assert not matches(Pattern(pattern), name)
-    assert process_time() - start < 1  # it takes milliseconds; a try of every way takes years
+    assert process_time() - start < 10  # it takes milliseconds; a try of every way takes years

@@ -86,6 +86,7 @@ def sized(browser: webdriver.Chrome, size: tuple[int, int]) -> None:
 @pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
 def browser(request: pytest.FixtureRequest, chromium: webdriver.Chrome) -> webdriver.Chrome:
     sized(chromium, request.param)
+    chromium.get("about:blank")  # the page before asks a server that has gone
     chromium.get_log("browser")  # type: ignore[no-untyped-call]  # selenium's; what was before
     return chromium
 
