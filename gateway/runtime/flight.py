@@ -68,7 +68,9 @@ class Flight:
 
     def received(self, positions: Sequence[int], ways: Sequence[Way]) -> None:
         """Record that the routes of `ways` took the messages at `positions`."""
-        self._rows.append(self._record.received(positions, ways))
+        rows = self._record.received(positions, ways)
+        with self._lock:
+            self._rows.append(rows)
         sizes = self._record.sizes(positions)
         for route, indices in _by_route([way.route for way in ways]):
             size = sum([sizes[i] for i in indices])

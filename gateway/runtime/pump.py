@@ -166,14 +166,15 @@ class Pump:
             if earlier is not landing:  # a duplicate is settled no sooner than what it doubles
                 flight.sent()
                 earlier.follow(flight.release)
-        for positions, ways in taken.values():
-            flight.received(positions, ways)
-            if self._around.pulses:
+        if self._around.pulses:
+            for positions, ways in taken.values():
                 self._feel(batch, positions, ways, landing)
         for position, hop in refused:
             flight.refused(position, hop)
         for (endpoint, when_full), share in shares.items():
             self._deliver(flight, self._around.lanes[endpoint], batch, share, when_full)
+        for positions, ways in taken.values():  # no message need wait until this is recorded
+            flight.received(positions, ways)
         flight.release()
 
     def _sort(self, batch: Batch, twins: Mapping[int, Landing]) -> tuple[Taken, Shares, Refused]:
