@@ -254,7 +254,7 @@ class Lane:
         """Open the sink after a pause; whether it is up."""
         if attempt:
             pause = delay(attempt, *self.outlet.backoff, random.random())  # noqa: S311  # jitter
-            self._rest(lambda: False, pause)
+            self._wait(self._ended, lambda: False, pause)
         if self._stopping:
             return False
         self.backlog.tend()
@@ -268,20 +268,18 @@ class Lane:
 
     def _watch(self) -> None:
         """Return when the connection breaks or the lane stops."""
-        while not self._rest(lambda: not self._up, WATCH):
+        while not self._wait(self._ended, lambda: not self._up, WATCH):
             if self._send_lock.acquire(blocking=False):  # else a send will notice by itself
                 try:
                     self.outlet.sink.send((), _ignore)
                 finally:
                     self._send_lock.release()
 
-    def _rest(self, done: Callable[[], bool], seconds: float) -> bool:
-        with self._ended:
-            return self._ended.wait_for(lambda: self._stopping or done(), timeout=seconds)
-
-    def _wait(self, done: Callable[[], bool], seconds: float | None) -> bool:
-        with self._changed:
-            return self._changed.wait_for(lambda: self._stopping or done(), timeout=seconds)
+    def _wait(
+        self, told: threading.Condition, done: Callable[[], bool], seconds: float | None
+    ) -> bool:
+        with told:
+            return told.wait_for(lambda: self._stopping or done(), timeout=seconds)
 
     def _put_back(self, more: Sequence[Item]) -> None:
         """Give the backlog what was under way when the connection broke, and `more` behind it."""
@@ -319,7 +317,7 @@ class Lane:
                     self._direct = self._up
                     self._changed.notify_all()
                 return True
-        self._rest(lambda: not self._up, SOON)
+        self._wait(self._ended, lambda: not self._up, SOON)
         return False
 
     def _send_waiting(self, item: Item) -> bool:
@@ -339,7 +337,8 @@ class Lane:
 
     def _send_alone(self, item: Item) -> bool:
         """Send the messages of an item one by one; those that broke it alone are set aside."""
-        self._wait(lambda: not self._sent or not self._up, self.outlet.answer_seconds)
+        answer_seconds = self.outlet.answer_seconds
+        self._wait(self._changed, lambda: not self._sent or not self._up, answer_seconds)
         guilty = [position for position in item.open_ if item.alone[position] >= ALONE]
         reason = f"the connection to {self.state.name} broke each time it was sent"
         item.settle(guilty, [rejected("poisoned", reason)] * len(guilty))
@@ -353,7 +352,7 @@ class Lane:
         for position in list(item.open_):
             number = self._send(item, [position])
             item.attempts = tries  # of the item, not of each message
-            self._wait(lambda: number not in self._sent or not self._up, None)  # noqa: B023
+            self._wait(self._changed, lambda: number not in self._sent or not self._up, None)  # noqa: B023
             if not self._up:
                 return False
         return True
