@@ -22,15 +22,17 @@ def raise_at(step):
     trace.steps = 0
     return trace
 
-step, number = 0, signal.SIGUSR1
-while number == signal.SIGUSR1:
+step, reached = 0, True
+while reached:
     signals = module.Signals()
     signals.catch(signal.SIGUSR1, signal.SIGALRM)
     step += 1
     signal.setitimer(signal.ITIMER_REAL, 0.2)  # wakes what waits before that step
-    sys.settrace(raise_at(step))
-    number = signals.next()
+    trace = raise_at(step)
+    sys.settrace(trace)
+    signals.next()
     sys.settrace(None)
+    reached = trace.steps >= step
     signal.setitimer(signal.ITIMER_REAL, 0)
 print(step)
 """
