@@ -51,11 +51,18 @@ class Inbox:
 
     `confirm` is told how many more messages, counted from the oldest unconfirmed one, are
     finished for good. It is called under the inbox's lock, one call at a time and in order.
+    `retried` is called when there is something to take that did not come by `put`.
     """
 
-    def __init__(self, capacity: int, confirm: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        confirm: Callable[[int], None] | None = None,
+        retried: Callable[[], None] | None = None,
+    ) -> None:
         self._capacity = capacity
         self._confirm = confirm
+        self._retried = retried
         lock = threading.RLock()
         self._arrived = threading.Condition(lock)  # there is something to take
         self._settled = threading.Condition(lock)  # there may be room; wakes no receiver
@@ -132,7 +139,7 @@ class Inbox:
                 for number, message in zip(numbers, messages, strict=True):
                     insort(self._again, (number, again(message)), key=_number)
             self._unsettled.clear()
-            self._arrived.notify_all()
+            self._tell_of_retried()
 
     def _wait(self, timeout: float) -> None:
         until = monotonic() + timeout
@@ -182,10 +189,16 @@ class Inbox:
         for number, message, settlement in zip(numbers, messages, settlements, strict=True):
             if settlement.outcome is Outcome.RETRY:
                 insort(self._again, (number, again(message)), key=_number)
-                self._arrived.notify_all()
             else:
                 self._finished[number] = number + 1
                 self._held -= measure([message])
+        if self._again:
+            self._tell_of_retried()
+
+    def _tell_of_retried(self) -> None:
+        self._arrived.notify_all()
+        if self._retried is not None:
+            self._retried()
 
     def _advance(self) -> None:
         before = self._frontier

@@ -1,5 +1,8 @@
 """One connection to a broker: session by paho, traffic by blocks, one thread of its own.
 
+On a slow line whoever waits for messages looks after the socket instead of that thread (`drive`):
+waking another thread for each message is a large part of what it costs, and of its latency.
+
 It neither knows what a source or a sink is nor connects again by itself; a link that was lost
 stays lost, and the next `open` of its owner makes a new one. So nothing is ever sent twice
 behind the owner's back.
@@ -35,7 +38,7 @@ LINGER = 1.0  # seconds to get the last acknowledgements and the DISCONNECT out
 
 
 class Traffic(Protocol):
-    """Whoever owns a link. All calls come from its thread, or from the one that opens it."""
+    """Whoever owns a link. One call at a time, by its thread or by one that opens or drives it."""
 
     def arrived(self, arrived: Arrived) -> None:
         """A block of packets."""
@@ -54,16 +57,15 @@ class Pace:
     """Whether a pause would gather enough. Mutable: it counts, and looks after every `WHILE`."""
 
     def __init__(self) -> None:
-        self._fast = False
+        self.fast = False
         self._since, self._packets = 0.0, 0
 
-    def is_fast(self, packets: int, now: float) -> bool:
-        """After so many packets more, at a time in seconds: does `GATHER` bring `MANY`?"""
+    def count(self, packets: int, now: float) -> None:
+        """So many packets more, at a time in seconds; `fast`: does `GATHER` bring `MANY`?"""
         self._packets += packets
         if (passed := now - self._since) >= WHILE:
-            self._fast = self._packets >= passed * MANY / GATHER
+            self.fast = self._packets >= passed * MANY / GATHER
             self._since, self._packets = now, 0
-        return self._fast
 
 
 class Link:
@@ -84,6 +86,10 @@ class Link:
         self._reading = True
         self._at_once = False
         self._pace = Pace()
+        self._looked = 0.0  # at the clock
+        self._turning = threading.Lock()  # held by who looks after the socket
+        self._driven = False  # not long ago, by another thread than our own
+        self._called = threading.Event()  # our own thread is wanted
         self._thread: threading.Thread | None = None
 
     def open(self, wanted: Callable[[bool], Sequence[Wanted]]) -> None:
@@ -154,8 +160,40 @@ class Link:
     def failure(self) -> GatewayError | None:
         return self._failure
 
+    def drive(self, timeout: float) -> bool:
+        """Look after the socket until something happens there, at most for `timeout` seconds.
+
+        For a thread that has nothing to do before messages come; it may return sooner. False: the
+        link's own thread does it, and tells its owner.
+        """
+        self._driven = not self._needs_own_thread()  # if so, our own thread steps aside
+        if not self._driven:
+            return False
+        if not self._turning.acquire(blocking=False):
+            self._ring_bell()
+            if self._turning.acquire(timeout=timeout):
+                self._turning.release()
+            return True  # messages may have come meanwhile
+        try:
+            if not self._needs_own_thread():
+                self._look_after(timeout)
+        finally:
+            self._turning.release()
+        if self._needs_own_thread():
+            self._called.set()
+        return True
+
+    def _needs_own_thread(self) -> bool:
+        """Whether the line is fast, which is read ahead, or jammed, or over."""
+        over = self._closing or self._failure is not None
+        return over or self._pace.fast or self._stream.backlog > 0
+
     def wake(self) -> None:
-        """Make the link's thread look around; any thread."""
+        """Make the link's thread look around, and who drives it instead; any thread."""
+        self._called.set()
+        self._ring_bell()
+
+    def _ring_bell(self) -> None:
         with self._ring_lock:
             if self._ring >= 0:
                 with suppress(BlockingIOError):  # full, so it wakes anyhow
@@ -195,17 +233,36 @@ class Link:
     def _run(self) -> None:
         try:
             while self._failure is None and not self._closing:
-                self._turn(TICK)
-                if self._failure is None:
-                    self._look_at_clock()
+                with self._turning:
+                    self._look_after(TICK)
+                if not self._pace.fast:
+                    self._step_aside()
             if self._failure is None:
-                self._say_goodbye()
+                with self._turning:
+                    self._say_goodbye()
         finally:
-            failure = self._failure = self._failure or NotConnectedError(
-                f"{self._where}: is closed; open it first"
-            )
-            self._release()
+            with self._turning:
+                failure = self._failure = self._failure or NotConnectedError(
+                    f"{self._where}: is closed; open it first"
+                )
+                self._release()
             self._traffic.lost(failure)
+
+    def _step_aside(self) -> None:
+        """Return when nobody has driven for a while, or when something is to be looked at."""
+        while self._driven:
+            self._driven = self._turning.locked()
+            if self._called.wait(TICK):
+                break
+        self._called.clear()
+
+    def _look_after(self, timeout: float) -> None:
+        """One turn, and now and then a look at the clock."""
+        self._turn(timeout)
+        now = monotonic()
+        if self._failure is None and now - self._looked >= TICK:
+            self._looked = now
+            self._look_at_clock(now)
 
     def _turn(self, timeout: float) -> None:
         """Wait for something to happen on the socket and do it."""
@@ -238,7 +295,7 @@ class Link:
             timeout = PAUSED_TICK
         elif self._stream.more:
             timeout = 0.0
-        events = dict(self._poll.poll(0))
+        events = dict(self._poll.poll(0)) if self._pace.fast else {}
         self._at_once = self._stream.fileno in events
         if not events:
             events = dict(self._poll.poll(timeout * 1000))
@@ -248,7 +305,8 @@ class Link:
 
     def _pause(self, packets: int, size: int) -> None:
         """After a block of so many packets and bytes, give more of them time to gather."""
-        if not self._pace.is_fast(packets, self._last_in):
+        self._pace.count(packets, self._last_in)
+        if not self._pace.fast:
             self._stream.acknowledge()
         elif self._at_once and 0 < size < BLOCK and not self._stream.backlog:
             sleep(GATHER)
@@ -279,8 +337,7 @@ class Link:
             return NotConnectedError(text) if passing else EndpointError(text)
         return NotConnectedError(f"{self._where}: {error}")
 
-    def _look_at_clock(self) -> None:
-        now = monotonic()
+    def _look_at_clock(self, now: float) -> None:
         keepalive = self.session.keepalive
         if not self._reading:  # an answer may wait where we do not look
             self._pinged = self._pinged and now

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import compress
+from time import monotonic
 
 from paho.mqtt.client import topic_matches_sub
 from paho.mqtt.subscribeoptions import SubscribeOptions
@@ -52,7 +53,7 @@ class Intake:
         )
         self._taken = taken
         self._tokens: deque[int] = deque()
-        self.inbox = Inbox(settings.queue_bytes, self._confirm)
+        self.inbox = Inbox(settings.queue_bytes, self._confirm, self._wake)
         self.link: Link | None = None
 
     def arrived(self, arrived: Arrived) -> None:
@@ -113,6 +114,10 @@ class Intake:
         if self.link is not None:
             self.link.nudge()
 
+    def _wake(self) -> None:
+        if self.link is not None:
+            self.link.wake()
+
     def _answer(self, tokens: list[int]) -> None:
         self._taken.update(token & PACKET_ID for token in tokens if token >> 16 == QOS_2)
         self._write(encode_answers(tokens))
@@ -152,7 +157,12 @@ class MqttSource:
         intake = self._intake
         if intake is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
-        return intake.inbox.take(BATCH, timeout)
+        inbox, link = intake.inbox, intake.link
+        deadline = monotonic() + timeout
+        while (batch := inbox.take(BATCH, 0.0)) is None and (left := deadline - monotonic()) > 0:
+            if link is None or not link.drive(left):
+                return inbox.take(BATCH, left)
+        return batch
 
     @property
     def held(self) -> int:

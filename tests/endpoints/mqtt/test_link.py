@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+
 import pytest
 
 from gateway.endpoints.mqtt.link import GATHER, MANY, WHILE, Link, Pace
@@ -12,24 +18,28 @@ from tests.endpoints.mqtt.test_scripted import WELCOME, Peer, peer
 from tests.runtime.waiting import until
 
 __all__ = ["peer"]  # a fixture
+PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
+PUBACK = b"\x40\x02\x00\x01"
 TURNS = 200  # in seconds, were each to wait for its quarter of one
 
 
 class Quiet:
-    """An owner that wants nothing; mutable, it counts how often the link looks at the clock."""
+    """An owner that wants nothing; mutable, it counts turns and remembers who reads."""
 
     def __init__(self) -> None:
         self.turns = 0
+        self.readers: list[threading.Thread] = []
 
     def arrived(self, arrived: Arrived) -> None:
-        """Nothing comes."""
+        del arrived
+        self.readers.append(threading.current_thread())
 
     def wants_more(self) -> bool:
+        self.turns += 1
         return True
 
     def tick(self, now: float) -> GatewayError | None:
         del now
-        self.turns += 1
         return None
 
     def lost(self, failure: GatewayError) -> None:
@@ -52,6 +62,25 @@ class Opening:
 
     def open(self) -> None:
         self._link.open(lambda _session_present: ())
+
+
+@contextmanager
+def driven(link: Link) -> Iterator[threading.Thread]:
+    """A thread that does nothing but drive `link`."""
+    done = threading.Event()
+
+    def drive() -> None:
+        while not done.is_set() and link.failure is None:
+            link.drive(1.0)
+
+    thread = threading.Thread(target=drive)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        done.set()
+        link.wake()
+        thread.join(20)
 
 
 def test_a_link_that_is_woken_before_it_waits_does_not_wait(peer: Peer) -> None:
@@ -82,11 +111,17 @@ def test_what_a_slow_line_brings_is_acknowledged_at_once(
     future.result(10)
     before = len(acknowledged)
 
-    peer.write(b"\xd0\x00")  # PINGRESP
+    peer.write(PINGRESP)
 
     until(lambda: len(acknowledged) > before)
     peer.hang_up()
     link.close()
+
+
+def counted(pace: Pace, *packets: tuple[int, float]) -> bool:
+    for each in packets:
+        pace.count(*each)
+    return pace.fast
 
 
 @pytest.mark.parametrize(
@@ -102,12 +137,76 @@ def test_what_a_slow_line_brings_is_acknowledged_at_once(
 def test_only_a_fast_line_pauses(packets: int, every: float, fast: bool) -> None:
     pace = Pace()
 
-    assert [pace.is_fast(packets, turn * every) for turn in range(1, 1001)][-1] is fast
+    assert counted(pace, *((packets, turn * every) for turn in range(1, 1001))) is fast
 
 
 def test_a_line_that_falls_silent_is_no_longer_fast() -> None:
     pace = Pace()
-    assert pace.is_fast(10_000, 10.0) is False  # since the clock began
-    assert pace.is_fast(10_000, 10.0 + WHILE) is True
+    assert not counted(pace, (10_000, 10.0))  # since the clock began
+    assert counted(pace, (10_000, 10.0 + WHILE))
 
-    assert pace.is_fast(1, 20.0) is False
+    assert not counted(pace, (1, 20.0))
+
+
+@pytest.fixture
+def owner() -> Quiet:
+    return Quiet()
+
+
+@pytest.fixture
+def link(peer: Peer, owner: Quiet) -> Iterator[Link]:
+    """An open link with pings every three quarters of a second."""
+    link = Link(replace(peer.settings, keepalive=1), "c", clean=True, traffic=owner)
+    future = peer.opening(Opening(link))
+    peer.write(WELCOME)
+    future.result(10)
+    yield link
+    peer.hang_up()
+    link.close()
+
+
+def says(peer: Peer, packets: bytes) -> bool:
+    peer.write(packets)
+    return True
+
+
+def test_who_waits_reads_the_socket_and_the_own_thread_when_nobody_waits(
+    link: Link, owner: Quiet, peer: Peer
+) -> None:
+    with driven(link) as driver:
+        until(lambda: says(peer, PINGRESP) and driver in owner.readers)
+    owner.readers.clear()
+
+    until(lambda: says(peer, PINGRESP) and bool(owner.readers))
+
+    assert driver not in owner.readers
+
+
+def test_a_driven_link_sends_pings(link: Link, peer: Peer) -> None:
+    with driven(link):
+        for _ in range(3):
+            assert peer.read() == PINGREQ
+            peer.write(PINGRESP)
+
+
+def test_a_driven_link_writes_what_the_socket_did_not_take(link: Link, peer: Peer) -> None:
+    before, piece = link.written, bytes(500_000)
+    with driven(link), ThreadPoolExecutor(1) as pool:
+        while not link.backlog:
+            link.write(piece)
+        reading = pool.submit(peer.exactly, link.written + link.backlog - before)
+
+        until(lambda: link.backlog == 0)
+
+        assert reading.result(20)
+
+
+def test_a_fast_line_is_not_driven(link: Link, owner: Quiet, peer: Peer) -> None:
+    with driven(link) as driver:
+        until(lambda: says(peer, PINGRESP) and driver in owner.readers)
+
+        until(lambda: says(peer, 10_000 * PUBACK) and not link.drive(0.01))
+
+        owner.readers.clear()
+        until(lambda: says(peer, 10_000 * PUBACK) and len(owner.readers) > 1)
+        assert owner.readers[-1] is not driver

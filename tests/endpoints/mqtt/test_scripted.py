@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 import pytest
 
-from gateway.endpoints.base import Subscription
+from gateway.endpoints.base import Batch, Source, Subscription
 from gateway.endpoints.mqtt import open_sink, open_source
+from gateway.endpoints.mqtt.source import Intake
 from gateway.endpoints.settings import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
 from tests.endpoints.exchange import QUIET, Answer, receive, wait_for_loss
+from tests.runtime.waiting import until
 
 ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 EXACTLY = Headers(mode=DeliveryMode.EXACTLY_ONCE)
 WELCOME = b"\x20\x03\x00\x00\x00"
 WELCOME_BACK = b"\x20\x03\x01\x00\x00"
 WELCOME_3 = b"\x20\x02\x00\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A source with a batch to be settled, and one that is being waited for."""
+
+    source: Source
+    batch: Batch
+    next_batch: Future[Batch | None]
 
 
 class Peer:
@@ -46,10 +59,11 @@ class Peer:
 
     def read(self) -> bytes:
         """One packet of less than 128 bytes."""
-        head = self._exactly(2)
-        return head + self._exactly(head[1])
+        head = self.exactly(2)
+        return head + self.exactly(head[1])
 
-    def _exactly(self, size: int) -> bytes:
+    def exactly(self, size: int) -> bytes:
+        """So many bytes."""
         assert self._sock is not None
         data = b""
         while len(data) < size:
@@ -266,3 +280,53 @@ def test_messages_of_qos_0_that_had_come_survive_the_loss(peer: Peer) -> None:
 
     assert b"a" in [m.payload for m in wait_for_loss(source)]
     source.close()
+
+
+@pytest.fixture
+def waiting(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Waiting]:
+    """A receiver that is about to wait on the socket itself, or waits there already."""
+    looks: list[int] = []
+    wants_more = Intake.wants_more
+
+    def asked(intake: Intake) -> bool:
+        looks.append(threading.get_ident())
+        return wants_more(intake)
+
+    monkeypatch.setattr(Intake, "wants_more", asked)
+    source = open_source(peer.settings, [Subscription("t")])
+    future = peer.opening(source)
+    peer.write(WELCOME)
+    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
+    future.result(10)
+    peer.write(b"\x32\x06\x00\x01t\x00\x07\x00")
+    batch = receive(source)
+    with ThreadPoolExecutor(1) as pool:
+        ident = pool.submit(threading.get_ident).result(10)
+        future_batch = pool.submit(source.receive, 60.0)
+        until(lambda: ident in looks)
+        yield Waiting(source, batch, future_batch)
+        source.close()
+
+
+def test_a_receiver_on_the_socket_hears_of_a_retry(waiting: Waiting) -> None:
+    waiting.batch.settle([RETRY])
+
+    again = waiting.next_batch.result(10)
+    assert again is not None
+    assert [m.headers.redelivered for m in again.messages] == [True]
+
+
+def test_a_receiver_on_the_socket_hears_of_a_close(waiting: Waiting) -> None:
+    waiting.source.close()
+
+    with pytest.raises(NotConnectedError, match="closed"):
+        waiting.next_batch.result(10)
+
+
+def test_a_receiver_on_the_socket_hears_that_the_broker_hung_up(
+    waiting: Waiting, peer: Peer
+) -> None:
+    peer.hang_up()
+
+    with pytest.raises(NotConnectedError):
+        waiting.next_batch.result(10)
