@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -28,10 +30,15 @@ class Books:
 def read_books(folder: Path) -> Books:
     """Every row of a closed archive.
 
+    What a stop did not have the time to convert is converted here, as the next start would.
+
     Raises:
-        AssertionError: it has half a file, or a journal nobody has turned into one.
+        AssertionError: it has half a file, or a journal that cannot be turned into one.
     """
     root = folder / "archive"
+    if left := journals(root):
+        command = [sys.executable, "-m", "gateway.archive.segments", *map(str, (root, *left))]
+        subprocess.run(command, check=True, timeout=300)  # noqa: S603  # our own
     assert not journals(root)
     assert not damaged_journals(root)
     ends: dict[bytes, bytes] = {}
