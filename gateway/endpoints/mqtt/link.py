@@ -1,7 +1,7 @@
 """One connection to a broker: session by paho, traffic by blocks, one thread of its own.
 
-On a slow line whoever waits for messages looks after the socket instead of that thread (`drive`):
-waking another thread for each message is a large part of what it costs, and of its latency.
+Whoever waits for messages looks after the socket instead of that thread (`drive`): waking another
+thread is a large part of what a message costs that comes alone, and of its latency.
 
 It neither knows what a source or a sink is nor connects again by itself; a link that was lost
 stays lost, and the next `open` of its owner makes a new one. So nothing is ever sent twice
@@ -32,8 +32,11 @@ PAUSED_TICK = 0.02  # the same while reading is paused, to see soon that there i
 # batch costs as much as thirty messages, and so does waking up. A slower line never waits.
 GATHER = 0.004  # seconds of a pause
 MANY = 40  # packets that make a pause worth it
-WHILE = 0.05  # seconds over which we look whether a pause would gather as many
+WHILE = 0.05  # seconds over which we look how fast a line is
 BLOCK = 65_536  # bytes that are large enough at once
+# A line that brings more is read ahead by its own thread: while a batch is under way, as much would
+# come as the system keeps for us (64 KB at first), and copying runs beside the interpreter.
+HEAVY = 12_000_000  # bytes a second
 LINGER = 1.0  # seconds to get the last acknowledgements and the DISCONNECT out
 
 
@@ -54,18 +57,23 @@ class Traffic(Protocol):
 
 
 class Pace:
-    """Whether a pause would gather enough. Mutable: it counts, and looks after every `WHILE`."""
+    """How fast a line is. Mutable: it counts, and looks after every `WHILE`.
+
+    It is `fast` when a pause of `GATHER` brings `MANY` packets.
+    """
 
     def __init__(self) -> None:
-        self.fast = False
-        self._since, self._packets = 0.0, 0
+        self.fast = self.heavy = False
+        self._since, self._packets, self._bytes = 0.0, 0, 0
 
-    def count(self, packets: int, now: float) -> None:
-        """So many packets more, at a time in seconds; `fast`: does `GATHER` bring `MANY`?"""
+    def count(self, packets: int, size: int, now: float) -> None:
+        """So many packets and bytes more, at a time in seconds."""
         self._packets += packets
+        self._bytes += size
         if (passed := now - self._since) >= WHILE:
             self.fast = self._packets >= passed * MANY / GATHER
-            self._since, self._packets = now, 0
+            self.heavy = self._bytes >= passed * HEAVY
+            self._since, self._packets, self._bytes = now, 0, 0
 
 
 class Link:
@@ -85,6 +93,7 @@ class Link:
         self._ring_lock = threading.Lock()
         self._reading = True
         self._at_once = False
+        self._last_size = 0  # bytes of the last block
         self._pace = Pace()
         self._looked = 0.0  # at the clock
         self._turning = threading.Lock()  # held by who looks after the socket
@@ -168,6 +177,7 @@ class Link:
         """
         self._driven = not self._needs_own_thread()  # if so, our own thread steps aside
         if not self._driven:
+            self._called.set()
             return False
         if not self._turning.acquire(blocking=False):
             self._ring_bell()
@@ -184,9 +194,9 @@ class Link:
         return True
 
     def _needs_own_thread(self) -> bool:
-        """Whether the line is fast, which is read ahead, or jammed, or over."""
+        """Whether the line is heavy, or jammed, or over."""
         over = self._closing or self._failure is not None
-        return over or self._pace.fast or self._stream.backlog > 0
+        return over or self._pace.heavy or self._stream.backlog > 0
 
     def wake(self) -> None:
         """Make the link's thread look around, and who drives it instead; any thread."""
@@ -235,8 +245,7 @@ class Link:
             while self._failure is None and not self._closing:
                 with self._turning:
                     self._look_after(TICK)
-                if not self._pace.fast:
-                    self._step_aside()
+                self._step_aside()
             if self._failure is None:
                 with self._turning:
                     self._say_goodbye()
@@ -270,11 +279,13 @@ class Link:
         reading = self._reading = self._traffic.wants_more()
         self._expect((select.POLLIN if reading else 0) | (select.POLLOUT if stream.backlog else 0))
         happened = self._wait(timeout)
+        if self._at_once and self._last_size < BLOCK and not stream.backlog:
+            sleep(GATHER)  # more of them come meanwhile
         try:
             if happened & select.POLLOUT:
                 stream.flush()
             if reading and (happened or stream.more):
-                self._pause(*self._read())
+                self._measure(*self._read())
             elif self._overheard or happened & (select.POLLERR | select.POLLHUP):
                 self._fail(NotConnectedError(f"{self._where}: the connection broke"))
         except OSError as error:
@@ -303,13 +314,12 @@ class Link:
             os.read(self._bell, 4096)
         return events.get(self._stream.fileno, 0)
 
-    def _pause(self, packets: int, size: int) -> None:
-        """After a block of so many packets and bytes, give more of them time to gather."""
-        self._pace.count(packets, self._last_in)
+    def _measure(self, packets: int, size: int) -> None:
+        """After a block of so many packets and bytes."""
+        self._pace.count(packets, size, self._last_in)
+        self._last_size = size
         if not self._pace.fast:
             self._stream.acknowledge()
-        elif self._at_once and 0 < size < BLOCK and not self._stream.backlog:
-            sleep(GATHER)
 
     def _read(self) -> tuple[int, int]:
         """Take what the socket has, at most a block; its packets and bytes."""

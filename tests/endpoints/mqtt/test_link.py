@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.endpoints.mqtt.link import GATHER, MANY, WHILE, Link, Pace
+from gateway.endpoints.mqtt.link import GATHER, HEAVY, MANY, WHILE, Link, Pace
 from gateway.endpoints.mqtt.packets import Arrived
 from gateway.endpoints.mqtt.sockets import Stream
 from gateway.errors import GatewayError
@@ -118,10 +118,12 @@ def test_what_a_slow_line_brings_is_acknowledged_at_once(
     link.close()
 
 
-def counted(pace: Pace, *packets: tuple[int, float]) -> bool:
-    for each in packets:
-        pace.count(*each)
-    return pace.fast
+def counted(*blocks: tuple[int, int, float]) -> Pace:
+    """A pace after blocks of so many packets and bytes, each at a time."""
+    pace = Pace()
+    for block in blocks:
+        pace.count(*block)
+    return pace
 
 
 @pytest.mark.parametrize(
@@ -135,17 +137,27 @@ def counted(pace: Pace, *packets: tuple[int, float]) -> bool:
     ],
 )
 def test_only_a_fast_line_pauses(packets: int, every: float, fast: bool) -> None:
-    pace = Pace()
+    pace = counted(*((packets, 0, turn * every) for turn in range(1, 1001)))
 
-    assert counted(pace, *((packets, turn * every) for turn in range(1, 1001))) is fast
+    assert pace.fast is fast
 
 
-def test_a_line_that_falls_silent_is_no_longer_fast() -> None:
-    pace = Pace()
-    assert not counted(pace, (10_000, 10.0))  # since the clock began
-    assert counted(pace, (10_000, 10.0 + WHILE))
+@pytest.mark.parametrize("share", [0.5, 2])
+def test_a_line_is_heavy_by_its_bytes(share: float) -> None:
+    size = int(HEAVY * share / 100)
 
-    assert not counted(pace, (1, 20.0))
+    assert counted(*((1, size, turn / 100) for turn in range(1, 101))).heavy is (share > 1)
+
+
+def test_a_line_that_falls_silent_is_neither_fast_nor_heavy() -> None:
+    burst = ((10_000, HEAVY, 10.0), (10_000, HEAVY, 10.0 + WHILE))
+    assert counted(*burst).fast
+    assert counted(*burst).heavy
+
+    silent = counted(*burst, (1, 100, 20.0))
+
+    assert not silent.fast
+    assert not silent.heavy
 
 
 @pytest.fixture
@@ -201,12 +213,23 @@ def test_a_driven_link_writes_what_the_socket_did_not_take(link: Link, peer: Pee
         assert reading.result(20)
 
 
-def test_a_fast_line_is_not_driven(link: Link, owner: Quiet, peer: Peer) -> None:
+def test_a_heavy_line_is_not_driven_until_it_is_light_again(
+    link: Link, owner: Quiet, peer: Peer
+) -> None:
+    heavy = 100 * (b"\x30\x84\x80\x02\x00\x01t\x00" + bytes(32_768))
     with driven(link) as driver:
         until(lambda: says(peer, PINGRESP) and driver in owner.readers)
 
-        until(lambda: says(peer, 10_000 * PUBACK) and not link.drive(0.01))
+        until(lambda: says(peer, heavy) and not link.drive(0.01))
 
         owner.readers.clear()
-        until(lambda: says(peer, 10_000 * PUBACK) and len(owner.readers) > 1)
-        assert owner.readers[-1] is not driver
+        until(lambda: says(peer, heavy) and len({*owner.readers} - {driver}) > 0)
+        owner.readers.clear()
+        until(lambda: says(peer, PINGRESP) and driver in owner.readers)
+
+
+def test_a_fast_line_that_is_light_is_driven(link: Link, owner: Quiet, peer: Peer) -> None:
+    with driven(link) as driver:
+        until(lambda: says(peer, 1_000 * PUBACK) and link._pace.fast)  # noqa: SLF001
+        owner.readers.clear()
+        until(lambda: says(peer, 1_000 * PUBACK) and driver in owner.readers)
