@@ -15,6 +15,8 @@ LOOK = 0.2  # seconds after which a signal is seen that the system gave to anoth
 class Signals:
     """The signals that came, in their order; mutable, of the main thread alone.
 
+    One that comes again before it was begun is not kept twice, as with the system's own.
+
     A handler runs in the main thread between any two of its steps. One that takes a lock, as
     `Event.set` and a log line do, waits for ever when the step before holds it. So these handlers
     only put a number into a `SimpleQueue`, whose `put` may come in the middle of its `get`.
@@ -22,6 +24,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._asked: SimpleQueue[int] = SimpleQueue()
+        self._waiting: set[int] = set()
         self._ending = False
 
     def catch(self, *numbers: signal.Signals) -> None:
@@ -33,13 +36,17 @@ class Signals:
         """Wait for a signal; its number."""
         while True:
             try:
-                return self._asked.get(timeout=LOOK)
+                number = self._asked.get(timeout=LOOK)
             except Empty:
                 continue
+            self._waiting.discard(number)  # what comes before this is done by what follows
+            return number
 
     def _keep(self, number: int, _frame: FrameType | None) -> None:
         if number in ENDS:
             if self._ending:
                 os._exit(128 + number)
             self._ending = True
-        self._asked.put(number)
+        if number not in self._waiting:
+            self._waiting.add(number)
+            self._asked.put(number)

@@ -44,3 +44,27 @@ def test_no_signal_waits_for_the_thread_that_it_interrupts() -> None:
     steps = subprocess.check_output(command, text=True, timeout=60)  # noqa: S603  # our own
 
     assert int(steps) > 5
+
+
+TWICE = """\
+import signal
+from gateway.cli.signals import Signals
+
+signals = Signals()
+signals.catch(signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM)
+for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGUSR1, signal.SIGHUP):
+    signal.raise_signal(number)
+print(signal.Signals(signals.next()).name)
+signal.raise_signal(signal.SIGHUP)
+signal.raise_signal(signal.SIGTERM)
+for _ in range(3):
+    print(signal.Signals(signals.next()).name)
+"""
+
+
+def test_what_is_asked_again_before_it_began_is_done_once() -> None:
+    command = [sys.executable, "-c", TWICE]
+
+    told = subprocess.check_output(command, text=True, timeout=60)  # noqa: S603  # our own
+
+    assert told.split() == ["SIGHUP", "SIGUSR1", "SIGHUP", "SIGTERM"]
