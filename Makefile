@@ -41,11 +41,12 @@ bench-check: $(READY)
 clean:
 	rm -rf $(VENV) .audit .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(READY): pyproject.toml constraints.txt deploy/system-packages.sh
+$(READY): pyproject.toml constraints.txt deploy/system-packages.sh deploy/prometheus.sh
 	$(MAKE) system
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	deploy/prometheus.sh $(BIN)
 	touch $@
 
 # What the images install, pinned with hashes; after a change of pyproject.toml or constraints.txt.

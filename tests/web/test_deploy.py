@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +26,9 @@ ROOT: Final = Path(__file__).parents[2]
 ALERTS: Final = ROOT / "deploy" / "prometheus-alerts.yaml"
 SCRAPES: Final = ROOT / "deploy" / "prometheus.yaml"
 DASHBOARD: Final = ROOT / "deploy" / "grafana-dashboard.json"
-PROMETHEUS: Final = shutil.which("prometheus")
-PROMTOOL: Final = shutil.which("promtool")
+PLACES: Final = os.pathsep.join((os.environ.get("PATH", os.defpath), sys.prefix + "/bin"))
+PROMETHEUS: Final = shutil.which("prometheus", path=PLACES)
+PROMTOOL: Final = shutil.which("promtool", path=PLACES)
 NOTICING: Final = 2.0  # seconds until the gateway itself knows of a connection that broke
 
 
