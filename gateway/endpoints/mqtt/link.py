@@ -195,8 +195,10 @@ class Link:
 
     def _needs_own_thread(self) -> bool:
         """Whether the line is heavy, or jammed, or over."""
-        over = self._closing or self._failure is not None
-        return over or self._pace.heavy or self._stream.backlog > 0
+        return self._is_over() or self._pace.heavy or self._stream.backlog > 0
+
+    def _is_over(self) -> bool:
+        return self._closing or self._failure is not None
 
     def wake(self) -> None:
         """Make the link's thread look around, and who drives it instead; any thread."""
@@ -242,9 +244,10 @@ class Link:
 
     def _run(self) -> None:
         try:
-            while self._failure is None and not self._closing:
+            while not self._is_over():
                 with self._turning:
-                    self._look_after(TICK)
+                    if not self._is_over():  # who drove meanwhile may have met the end
+                        self._look_after(TICK)
                 self._step_aside()
             if self._failure is None:
                 with self._turning:
@@ -262,7 +265,7 @@ class Link:
         while self._driven:
             self._driven = self._turning.locked()
             if self._called.wait(TICK):
-                break
+                self._driven = False
         self._called.clear()
 
     def _look_after(self, timeout: float) -> None:

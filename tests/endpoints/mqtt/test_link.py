@@ -13,7 +13,7 @@ import pytest
 from gateway.endpoints.mqtt.link import GATHER, HEAVY, MANY, WHILE, Link, Pace
 from gateway.endpoints.mqtt.packets import Arrived
 from gateway.endpoints.mqtt.sockets import Stream
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, NotConnectedError
 from tests.endpoints.mqtt.test_scripted import WELCOME, Peer, peer
 from tests.runtime.waiting import until
 
@@ -211,6 +211,33 @@ def test_a_driven_link_writes_what_the_socket_did_not_take(link: Link, peer: Pee
         until(lambda: link.backlog == 0)
 
         assert reading.result(20)
+
+
+def test_nothing_is_read_after_what_ended_a_driven_link(
+    link: Link, owner: Quiet, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, go_on = threading.Event(), threading.Event()
+    calls: list[threading.Thread] = []
+
+    def broken(_arrived: Arrived) -> None:
+        calls.append(threading.current_thread())
+        reading.set()
+        assert go_on.wait(20)
+        raise NotConnectedError("what came is no MQTT")
+
+    with driven(link) as driver:
+        until(lambda: says(peer, PINGRESP) and driver in owner.readers)
+        monkeypatch.setattr(owner, "arrived", broken)
+        peer.write(PINGRESP)
+        assert reading.wait(20)
+        peer.write(PINGRESP)  # would be read next
+        link.wake()
+        until(lambda: not link._called.is_set())  # noqa: SLF001  # now it waits for its turn
+        go_on.set()
+        until(lambda: link.failure is not None)
+
+    link.close()
+    assert len(calls) == 1
 
 
 def test_a_heavy_line_is_not_driven_until_it_is_light_again(
