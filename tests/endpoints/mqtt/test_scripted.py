@@ -93,6 +93,16 @@ def peer() -> Iterator[Peer]:
     peer.close()
 
 
+def listening(peer: Peer) -> Source:
+    """An open source with a subscription to "t" that the peer has granted."""
+    source = open_source(peer.settings, [Subscription("t")])
+    future = peer.opening(source)
+    peer.write(WELCOME)
+    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
+    future.result(10)
+    return source
+
+
 REFUSALS = [
     pytest.param("3.1.1", 1, False, "version 5", id="3.2.2.3-version"),
     pytest.param("3.1.1", 2, False, "client id", id="3.2.2.3-identifier"),
@@ -204,11 +214,7 @@ def test_what_has_no_answer_when_the_connection_ends_is_to_be_retried(peer: Peer
 
 
 def test_acknowledgements_go_out_in_the_order_of_arrival(peer: Peer) -> None:
-    source = open_source(peer.settings, [Subscription("t")])
-    future = peer.opening(source)
-    peer.write(WELCOME)
-    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
-    future.result(10)
+    source = listening(peer)
     peer.write(b"\x32\x06\x00\x01t\x00\x07\x00")
     first = receive(source)
     peer.write(b"\x34\x06\x00\x01t\x00\x08\x00")
@@ -226,11 +232,7 @@ def test_acknowledgements_go_out_in_the_order_of_arrival(peer: Peer) -> None:
 
 
 def test_a_qos_2_message_we_have_had_is_not_delivered_again(peer: Peer) -> None:
-    source = open_source(peer.settings, [Subscription("t")])
-    future = peer.opening(source)
-    peer.write(WELCOME)
-    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
-    future.result(10)
+    source = listening(peer)
     peer.write(b"\x34\x06\x00\x01t\x00\x08\x00")
     receive(source).settle([ACCEPTED])
     assert peer.read() == b"\x50\x02\x00\x08"
@@ -258,11 +260,7 @@ def test_a_qos_2_message_we_have_had_is_not_delivered_again(peer: Peer) -> None:
     ],
 )
 def test_a_broker_that_breaks_off_or_the_protocol_is_lost(peer: Peer, data: bytes) -> None:
-    source = open_source(peer.settings, [Subscription("t")])
-    future = peer.opening(source)
-    peer.write(WELCOME)
-    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
-    future.result(10)
+    source = listening(peer)
     peer.write(data)
 
     assert wait_for_loss(source) == []
@@ -270,11 +268,7 @@ def test_a_broker_that_breaks_off_or_the_protocol_is_lost(peer: Peer, data: byte
 
 
 def test_messages_of_qos_0_that_had_come_survive_the_loss(peer: Peer) -> None:
-    source = open_source(peer.settings, [Subscription("t")])
-    future = peer.opening(source)
-    peer.write(WELCOME)
-    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
-    future.result(10)
+    source = listening(peer)
     peer.write(b"\x30\x05\x00\x01t\x00a" + b"\x32\x07\x00\x01t\x00\x07\x00b")
     peer.hang_up()
 
@@ -293,11 +287,7 @@ def waiting(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Waiting]:
         return wants_more(intake)
 
     monkeypatch.setattr(Intake, "wants_more", asked)
-    source = open_source(peer.settings, [Subscription("t")])
-    future = peer.opening(source)
-    peer.write(WELCOME)
-    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
-    future.result(10)
+    source = listening(peer)
     peer.write(b"\x32\x06\x00\x01t\x00\x07\x00")
     batch = receive(source)
     with ThreadPoolExecutor(1) as pool:
