@@ -74,6 +74,12 @@ class RollingJournal:
         elif options.keep_days is not None:
             self._conversions.tidy()
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a write is no more than that: a journal has rows, and is not to be rolled."""
+        journal = self._journal
+        return not (journal is None or journal.empty or self._due(journal, time.monotonic()))
+
     def write(self, records: bytes) -> None:
         """Append the records, as durable as the options ask.
 

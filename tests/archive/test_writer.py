@@ -29,6 +29,8 @@ from tests.archive.samples import (
     received,
 )
 
+RELAXED = replace(QUICK, sync="interval", sync_seconds=0.05)
+
 
 class Disk:
     """A disk that is full while `full` is set; mutable, it opens the journals of a writer."""
@@ -57,6 +59,16 @@ class FullJournal(Journal):
         self._good, self._dirty = good, True
         self._disk.refused.set()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class SyncedJournal(Journal):
+    """Tells when what it has is made durable."""
+
+    synced: threading.Event
+
+    def sync(self) -> None:
+        super().sync()
+        self.synced.set()
 
 
 class Reports:
@@ -178,6 +190,76 @@ def test_a_full_queue_slows_the_caller(tmp_path: Path) -> None:
 
     assert first.is_set()
     assert second.is_set()
+
+
+def test_who_has_rows_for_the_kernel_writes_them_itself(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED)
+    put(writer, received([0]))
+    writers: list[str] = []
+    number = 0
+
+    while threading.current_thread().name not in writers:  # the thread may be at the journal
+        number += 1
+        assert number < 1_000
+        told = threading.Event()
+
+        def durable(told: threading.Event = told) -> None:
+            writers.append(threading.current_thread().name)
+            told.set()
+
+        writer.append([received([number])], durable)
+        assert told.wait(PATIENCE)
+    writer.close()
+
+    assert names(tmp_path) == sorted(f"a/b{each}" for each in range(number + 1))
+
+
+def test_what_a_caller_wrote_itself_is_soon_durable(tmp_path: Path) -> None:
+    synced = threading.Event()
+
+    def opened(path: Path) -> Journal:
+        journal = SyncedJournal(path)
+        journal.synced = synced
+        return journal
+
+    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED, opener=opened)
+    put(writer, received([1]))
+    assert synced.wait(PATIENCE)
+    synced.clear()
+
+    put(writer, received([2]))
+
+    assert synced.wait(PATIENCE)
+    writer.close()
+
+
+def test_a_disk_that_is_full_for_a_caller_is_left_to_the_thread(tmp_path: Path) -> None:
+    disk, reports = Disk(), Reports()
+    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED, changed=reports, opener=disk.open)
+    put(writer, received([1]))
+    disk.full.set()
+    durable, later = threading.Event(), threading.Event()
+
+    writer.append([received([2])], durable.set)
+    writer.append([received([3])], later.set)
+    assert disk.refused.wait(PATIENCE)
+    assert not durable.is_set()
+    disk.full.clear()
+    assert durable.wait(PATIENCE)
+    assert later.wait(PATIENCE)
+    writer.close()
+
+    assert names(tmp_path) == ["a/b1", "a/b2", "a/b3"]
+    assert [change is None for change in reports.seen] == [False, True]
+
+
+def test_a_closed_relaxed_writer_takes_nothing(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED)
+    put(writer, received([1]))
+    writer.close()
+
+    with pytest.raises(ArchiveError, match="is closed; nothing was written"):
+        put(writer, received([2]))
 
 
 @pytest.mark.parametrize(
