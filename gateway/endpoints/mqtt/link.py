@@ -1,7 +1,4 @@
-"""One connection to a broker: session by paho, traffic by blocks, one thread of its own.
-
-Whoever waits for messages looks after the socket instead of that thread (`drive`): waking another
-thread is a large part of what a message costs that comes alone, and of its latency.
+"""One connection to a broker: session by paho, traffic by blocks.
 
 It neither knows what a source or a sink is nor connects again by itself; a link that was lost
 stays lost, and the next `open` of its owner makes a new one. So nothing is ever sent twice
@@ -10,15 +7,14 @@ behind the owner's back.
 
 from __future__ import annotations
 
-import os
 import select
 import ssl
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from time import monotonic, sleep, time_ns
+from time import monotonic, time_ns
 from typing import Protocol
 
+from gateway.endpoints.mqtt.attention import TICK, Attention
+from gateway.endpoints.mqtt.pace import Pace
 from gateway.endpoints.mqtt.packets import PING, Arrived, Decoder
 from gateway.endpoints.mqtt.paho_client import Pipe
 from gateway.endpoints.mqtt.session import Session, Wanted
@@ -26,17 +22,8 @@ from gateway.endpoints.mqtt.sockets import Stream, connect, port
 from gateway.endpoints.settings import MqttSettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
 
-TICK = 0.25  # seconds between looks at the clock
-PAUSED_TICK = 0.02  # the same while reading is paused, to see soon that there is room
-# Brokers send message by message. While they send faster than we wake, a pause lets more gather: a
-# batch costs as much as thirty messages, and so does waking up. A slower line never waits.
-GATHER = 0.004  # seconds of a pause
-MANY = 40  # packets that make a pause worth it
-WHILE = 0.05  # seconds over which we look how fast a line is
+PAUSED_TICK = 0.02  # seconds between looks while reading is paused, to see soon that there is room
 BLOCK = 65_536  # bytes that are large enough at once
-# A line that brings more is read ahead by its own thread: while a batch is under way, as much would
-# come as the system keeps for us (64 KB at first), and copying runs beside the interpreter.
-HEAVY = 12_000_000  # bytes a second
 LINGER = 1.0  # seconds to get the last acknowledgements and the DISCONNECT out
 
 
@@ -56,26 +43,6 @@ class Traffic(Protocol):
         """The link is over; called once, also after a `close` of our own."""
 
 
-class Pace:
-    """How fast a line is. Mutable: it counts, and looks after every `WHILE`.
-
-    It is `fast` when a pause of `GATHER` brings `MANY` packets.
-    """
-
-    def __init__(self) -> None:
-        self.fast = self.heavy = False
-        self._since, self._packets, self._bytes = 0.0, 0, 0
-
-    def count(self, packets: int, size: int, now: float) -> None:
-        """So many packets and bytes more, at a time in seconds."""
-        self._packets += packets
-        self._bytes += size
-        if (passed := now - self._since) >= WHILE:
-            self.fast = self._packets >= passed * MANY / GATHER
-            self.heavy = self._bytes >= passed * HEAVY
-            self._since, self._packets, self._bytes = now, 0, 0
-
-
 class Link:
     """Mutable: a connection has a state."""
 
@@ -89,17 +56,11 @@ class Link:
         self._failure: GatewayError | None = None
         self._closing = self._overheard = False
         self._pinged = 0.0
-        self._bell = self._ring = -1
-        self._ring_lock = threading.Lock()
         self._reading = True
-        self._at_once = False
         self._last_size = 0  # bytes of the last block
         self._pace = Pace()
         self._looked = 0.0  # at the clock
-        self._turning = threading.Lock()  # held by who looks after the socket
-        self._driven = False  # not long ago, by another thread than our own
-        self._called = threading.Event()  # our own thread is wanted
-        self._thread: threading.Thread | None = None
+        self._attention = Attention(self)
 
     def open(self, wanted: Callable[[bool], Sequence[Wanted]]) -> None:
         """Connect, log in, subscribe to `wanted(session present)`, and only then return.
@@ -110,11 +71,7 @@ class Link:
         """
         deadline = monotonic() + self._settings.connect_timeout
         self._stream = Stream(connect(self._settings))
-        self._bell, self._ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._poll = select.poll()
-        self._poll.register(self._bell, select.POLLIN)
-        self._mask = select.POLLIN
-        self._poll.register(self._stream.fileno, self._mask)
+        self._attention.attach(self._stream.fileno)
         self._last_in = self._last_out = monotonic()
         self.session = Session(
             self._settings,
@@ -131,10 +88,7 @@ class Link:
         except BaseException:
             self._release()
             raise
-        self._thread = threading.Thread(
-            target=self._run, name=f"mqtt {self._client_id}", daemon=True
-        )
-        self._thread.start()
+        self._attention.start(f"mqtt {self._client_id}")
 
     def write(self, *pieces: bytes) -> None:
         """Send bytes, or keep them till the socket takes them; any thread.
@@ -175,41 +129,18 @@ class Link:
         For a thread that has nothing to do before messages come; it may return sooner. False: the
         link's own thread does it, and tells its owner.
         """
-        self._driven = not self._needs_own_thread()  # if so, our own thread steps aside
-        if not self._driven:
-            self._called.set()
-            return False
-        if not self._turning.acquire(blocking=False):
-            self._ring_bell()
-            if self._turning.acquire(timeout=timeout):
-                self._turning.release()
-            return True  # messages may have come meanwhile
-        try:
-            if not self._needs_own_thread():
-                self._look_after(timeout)
-        finally:
-            self._turning.release()
-        if self._needs_own_thread():
-            self._called.set()
-        return True
+        return self._attention.drive(timeout)
 
-    def _needs_own_thread(self) -> bool:
+    def needs_own_thread(self) -> bool:
         """Whether the line is heavy, or jammed, or over."""
-        return self._is_over() or self._pace.heavy or self._stream.backlog > 0
+        return self.is_over() or self._pace.heavy or self._stream.backlog > 0
 
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
         return self._closing or self._failure is not None
 
     def wake(self) -> None:
         """Make the link's thread look around, and who drives it instead; any thread."""
-        self._called.set()
-        self._ring_bell()
-
-    def _ring_bell(self) -> None:
-        with self._ring_lock:
-            if self._ring >= 0:
-                with suppress(BlockingIOError):  # full, so it wakes anyhow
-                    os.write(self._ring, b"\0")
+        self._attention.wake()
 
     def nudge(self) -> None:
         """Wake the link's thread if it has stopped reading."""
@@ -219,11 +150,7 @@ class Link:
     def close(self) -> None:
         """Say good-bye and release everything; any thread, never raises, twice is fine."""
         self._closing = True
-        thread = self._thread
-        if thread is not None and thread.is_alive():
-            self.wake()
-            if thread is not threading.current_thread():
-                thread.join(LINGER + 4 * TICK)
+        self._attention.finish(LINGER + 4 * TICK)
 
     def _log_in(self, deadline: float) -> None:
         try:
@@ -242,33 +169,21 @@ class Link:
             if self._failure is not None:
                 raise self._failure
 
-    def _run(self) -> None:
+    def end(self) -> None:
+        """Say good-bye unless it broke, release everything and tell the owner."""
         try:
-            while not self._is_over():
-                with self._turning:
-                    if not self._is_over():  # who drove meanwhile may have met the end
-                        self._look_after(TICK)
-                self._step_aside()
-            if self._failure is None:
-                with self._turning:
+            if self._closing and self._failure is None:
+                with self._attention.turn:
                     self._say_goodbye()
         finally:
-            with self._turning:
+            with self._attention.turn:
                 failure = self._failure = self._failure or NotConnectedError(
                     f"{self._where}: is closed; open it first"
                 )
                 self._release()
             self._traffic.lost(failure)
 
-    def _step_aside(self) -> None:
-        """Return when nobody has driven for a while, or when something is to be looked at."""
-        while self._driven:
-            self._driven = self._turning.locked()
-            if self._called.wait(TICK):
-                self._driven = False
-        self._called.clear()
-
-    def _look_after(self, timeout: float) -> None:
+    def look_after(self, timeout: float) -> None:
         """One turn, and now and then a look at the clock."""
         self._turn(timeout)
         now = monotonic()
@@ -280,10 +195,15 @@ class Link:
         """Wait for something to happen on the socket and do it."""
         stream = self._stream
         reading = self._reading = self._traffic.wants_more()
-        self._expect((select.POLLIN if reading else 0) | (select.POLLOUT if stream.backlog else 0))
-        happened = self._wait(timeout)
-        if self._at_once and self._last_size < BLOCK and not stream.backlog:
-            sleep(GATHER)  # more of them come meanwhile
+        if not reading:
+            timeout = PAUSED_TICK
+        elif stream.more:
+            timeout = 0.0
+        happened = self._attention.wait(
+            (select.POLLIN if reading else 0) | (select.POLLOUT if stream.backlog else 0),
+            timeout,
+            gather=self._pace.fast and self._last_size < BLOCK and not stream.backlog,
+        )
         try:
             if happened & select.POLLOUT:
                 stream.flush()
@@ -297,25 +217,6 @@ class Link:
             self._fail(NotConnectedError(f"{self._where}: {error}"))
         except GatewayError as error:
             self._fail(error)
-
-    def _expect(self, mask: int) -> None:
-        if mask != self._mask:
-            self._poll.modify(self._stream.fileno, mask)
-            self._mask = mask
-
-    def _wait(self, timeout: float) -> int:
-        """What happened on the socket, after `timeout` seconds at the latest, sooner when woken."""
-        if not self._reading:
-            timeout = PAUSED_TICK
-        elif self._stream.more:
-            timeout = 0.0
-        events = dict(self._poll.poll(0)) if self._pace.fast else {}
-        self._at_once = self._stream.fileno in events
-        if not events:
-            events = dict(self._poll.poll(timeout * 1000))
-        if self._bell in events:
-            os.read(self._bell, 4096)
-        return events.get(self._stream.fileno, 0)
 
     def _measure(self, packets: int, size: int) -> None:
         """After a block of so many packets and bytes."""
@@ -387,14 +288,11 @@ class Link:
             self.session.log_out()
             while monotonic() < deadline and self._stream.read() != b"":
                 self._stream.flush()
-                self._expect(select.POLLIN | (select.POLLOUT if self._stream.backlog else 0))
-                self._poll.poll(TICK * 1000)
+                writing = select.POLLOUT if self._stream.backlog else 0
+                self._attention.wait(select.POLLIN | writing, TICK)
         except (OSError, GatewayError):
             return
 
     def _release(self) -> None:
         self._stream.close()
-        with self._ring_lock:
-            os.close(self._bell)
-            os.close(self._ring)
-            self._bell = self._ring = -1
+        self._attention.detach()

@@ -10,7 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.endpoints.mqtt.link import GATHER, HEAVY, MANY, WHILE, Link, Pace
+from gateway.endpoints.mqtt.attention import Attention
+from gateway.endpoints.mqtt.link import Link
+from gateway.endpoints.mqtt.pace import GATHER, HEAVY, MANY, WHILE, Pace
 from gateway.endpoints.mqtt.packets import Arrived
 from gateway.endpoints.mqtt.sockets import Stream
 from gateway.errors import GatewayError, NotConnectedError
@@ -46,14 +48,6 @@ class Quiet:
         """Nobody waits."""
 
 
-class Rung(Link):
-    """Woken just before it waits, when that is easily missed."""
-
-    def _expect(self, mask: int) -> None:
-        super()._expect(mask)
-        self.wake()
-
-
 class Opening:
     """A link as something to open."""
 
@@ -83,9 +77,17 @@ def driven(link: Link) -> Iterator[threading.Thread]:
         thread.join(20)
 
 
-def test_a_link_that_is_woken_before_it_waits_does_not_wait(peer: Peer) -> None:
+def test_a_link_that_is_woken_before_it_waits_does_not_wait(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(attention: Attention, mask: int, timeout: float, *, gather: bool = False) -> int:
+        attention.wake()
+        return waits(attention, mask, timeout, gather=gather)
+
+    waits = Attention.wait
+    monkeypatch.setattr(Attention, "wait", wait)
     owner = Quiet()
-    link = Rung(peer.settings, "c", clean=True, traffic=owner)
+    link = Link(peer.settings, "c", clean=True, traffic=owner)
     future = peer.opening(Opening(link))
     peer.write(WELCOME)
     future.result(10)
@@ -232,7 +234,7 @@ def test_nothing_is_read_after_what_ended_a_driven_link(
         assert reading.wait(20)
         peer.write(PINGRESP)  # would be read next
         link.wake()
-        until(lambda: not link._called.is_set())  # noqa: SLF001  # now it waits for its turn
+        until(lambda: not link._attention._called.is_set())  # noqa: SLF001  # now it waits for its turn
         go_on.set()
         until(lambda: link.failure is not None)
 
