@@ -131,6 +131,10 @@ class Link:
         """
         return self._attention.drive(timeout)
 
+    def follow(self) -> None:
+        """Have the calling thread look for answers here while it drives another link."""
+        self._attention.follow()
+
     def needs_own_thread(self) -> bool:
         """Whether the line is heavy, or jammed, or over."""
         return self.is_over() or self._pace.heavy or self._stream.backlog > 0
@@ -186,6 +190,16 @@ class Link:
     def look_after(self, timeout: float) -> None:
         """One turn, and now and then a look at the clock."""
         self._turn(timeout)
+        self._tick()
+
+    def look(self, *, readable: bool) -> None:
+        """As `look_after`, for who has waited for this socket and others."""
+        if readable:
+            self._reading = self._traffic.wants_more()
+            self._work(select.POLLIN)
+        self._tick()
+
+    def _tick(self) -> None:
         now = monotonic()
         if self._failure is None and now - self._looked >= TICK:
             self._looked = now
@@ -204,10 +218,15 @@ class Link:
             timeout,
             gather=self._pace.fast and self._last_size < BLOCK and not stream.backlog,
         )
+        self._work(happened)
+
+    def _work(self, happened: int) -> None:
+        """Do what there is to do after this has happened on the socket."""
+        stream = self._stream
         try:
             if happened & select.POLLOUT:
                 stream.flush()
-            if reading and (happened or stream.more):
+            if self._reading and (happened or stream.more):
                 self._measure(*self._read())
             elif self._overheard or happened & (select.POLLERR | select.POLLHUP):
                 self._fail(NotConnectedError(f"{self._where}: the connection broke"))

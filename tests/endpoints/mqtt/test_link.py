@@ -31,6 +31,7 @@ class Quiet:
     def __init__(self) -> None:
         self.turns = 0
         self.readers: list[threading.Thread] = []
+        self.is_lost = threading.Event()
 
     def arrived(self, arrived: Arrived) -> None:
         del arrived
@@ -45,7 +46,8 @@ class Quiet:
         return None
 
     def lost(self, failure: GatewayError) -> None:
-        """Nobody waits."""
+        del failure
+        self.is_lost.set()
 
 
 class Opening:
@@ -59,13 +61,15 @@ class Opening:
 
 
 @contextmanager
-def driven(link: Link) -> Iterator[threading.Thread]:
-    """A thread that does nothing but drive `link`."""
+def driven(link: Link, *followed: Link) -> Iterator[threading.Thread]:
+    """A thread that does nothing but drive `link`, as if it had just sent over those `followed`."""
     done = threading.Event()
 
     def drive() -> None:
         while not done.is_set() and link.failure is None:
             link.drive(1.0)
+            for each in followed:
+                each.follow()
 
     thread = threading.Thread(target=drive)
     thread.start()
@@ -167,16 +171,22 @@ def owner() -> Quiet:
     return Quiet()
 
 
-@pytest.fixture
-def link(peer: Peer, owner: Quiet) -> Iterator[Link]:
-    """An open link with pings every three quarters of a second."""
-    link = Link(replace(peer.settings, keepalive=1), "c", clean=True, traffic=owner)
+@contextmanager
+def linked(peer: Peer, owner: Quiet, keepalive: int) -> Iterator[Link]:
+    """An open link with pings after three quarters of so many seconds."""
+    link = Link(replace(peer.settings, keepalive=keepalive), "c", clean=True, traffic=owner)
     future = peer.opening(Opening(link))
     peer.write(WELCOME)
     future.result(10)
     yield link
     peer.hang_up()
     link.close()
+
+
+@pytest.fixture
+def link(peer: Peer, owner: Quiet) -> Iterator[Link]:
+    with linked(peer, owner, 1) as link:
+        yield link
 
 
 def says(peer: Peer, packets: bytes) -> bool:
