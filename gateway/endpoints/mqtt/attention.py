@@ -18,7 +18,7 @@ from typing import Protocol
 from gateway.endpoints.mqtt.pace import GATHER
 
 TICK = 0.25  # seconds between looks at a link
-BESIDE = 0.05  # the same of one that is followed, by a thread that other things may hold up
+BESIDE = 0.05  # the same of one whose follower is busy: something else may hold it up
 
 
 class Tended(Protocol):
@@ -183,8 +183,8 @@ class Attention:
         """Return when nobody has been here for a while, or when something is to be looked at."""
         while self._tended:
             leader = self._leader
-            self._tended = leader.driving
-            if self._called.wait(TICK if leader is self else BESIDE):
+            self._tended = waits = leader.driving
+            if self._called.wait(TICK if waits or leader is self else BESIDE):
                 self._tended = False
         self._called.clear()
 
