@@ -70,6 +70,7 @@ class Dialect:
         """This dialect for an endpoint that takes less: `MQTT.with_limits(levels=8, bytes=256)`.
 
         Keys: `bytes`, `characters`, `levels`, `level_characters`. A limit is never loosened.
+        Without any it is this dialect itself: proofs tell dialects apart by being one object.
 
         Raises:
             GatewayError: an unknown key, or a maximum below 1.
@@ -82,7 +83,7 @@ class Dialect:
             if maximum < 1:
                 raise GatewayError(f"{self.name}: limit {key} is {maximum}, below 1")
             limits.append(Limit(Unit[key.upper()], maximum, "the endpoint's settings"))
-        return replace(self, limits=tuple(limits))
+        return replace(self, limits=tuple(limits)) if maxima else self
 
     @cached_property
     def surely_fits(self) -> tuple[int, int, int]:

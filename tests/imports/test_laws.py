@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.config.examine import examine
@@ -206,7 +206,14 @@ CONNECTION = st.builds(
 )
 
 
+ALIKE = """connection {name}
+address localhost
+topic # in 0 "" ""
+"""
+
+
 @given(text=st.lists(CONNECTION, min_size=1, max_size=2).map("\n".join))
+@example(text=ALIKE.format(name="c") + ALIKE.format(name="d"))
 def test_whatever_the_bridges_of_mosquitto_what_check_refuses_is_told(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
