@@ -12,7 +12,7 @@ import os
 import select
 import threading
 from contextlib import suppress
-from time import sleep
+from time import monotonic, sleep
 from typing import Protocol
 
 from gateway.endpoints.mqtt.pace import GATHER
@@ -56,6 +56,7 @@ class Attention:
         self.driving = False  # somebody does so now
         self._followed: dict[Attention, int] = {}  # whose sockets `wait` waits for beside ours
         self._ready: list[Attention] = []  # of those, where something happened
+        self._toured = 0.0  # when all of them had a look at the clock
         self._thread: threading.Thread | None = None
 
     def attach(self, fileno: int) -> None:
@@ -103,7 +104,7 @@ class Attention:
             waited = self._wait_here(followed, timeout)
         finally:
             self.driving = False
-        for each in [*followed] if waited else ():
+        for each in self._due(followed) if waited else ():
             if not each.visit(readable=each in self._ready):
                 del followed[each]
         return True
@@ -115,6 +116,12 @@ class Attention:
         """
         if _here.followed is not None:
             _here.followed[self] = self._fileno
+
+    def unfollow(self) -> None:
+        """Have our own thread look for answers, and not the calling one."""
+        if _here.followed is not None:
+            _here.followed.pop(self, None)
+        self.call()
 
     def entrust(self, leader: Attention) -> bool:
         """Have who drives `leader` look after this; not when another does, or nobody but we can."""
@@ -203,6 +210,13 @@ class Attention:
         if self._link.needs_own_thread():
             self.call()
         return True
+
+    def _due(self, followed: dict[Attention, int]) -> list[Attention]:
+        """Those of `followed` where something happened; a few times a second all of them."""
+        if (now := monotonic()) - self._toured < TICK:
+            return self._ready
+        self._toured = now
+        return [*followed]
 
     def _join(self, followed: dict[Attention, int]) -> None:
         """From now on `wait` waits for these sockets, too."""

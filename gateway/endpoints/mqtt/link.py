@@ -135,6 +135,10 @@ class Link:
         """Have the calling thread look for answers here while it drives another link."""
         self._attention.follow()
 
+    def unfollow(self) -> None:
+        """Have the link's own thread look for answers, as the calling one waits for them here."""
+        self._attention.unfollow()
+
     def needs_own_thread(self) -> bool:
         """Whether the line is heavy, or jammed, or over."""
         return self.is_over() or self._pace.heavy or self._stream.backlog > 0

@@ -93,8 +93,6 @@ class Outlet:
             finished = self._count(flight, 1)
         if finished:
             settled(flight.settlements)
-        else:
-            link.follow()
 
     def _write_all(self, link: Link, flight: Flight, messages: Sequence[Message]) -> None:
         encoder, now = self._encoder, time_ns() // 1000
@@ -137,8 +135,10 @@ class Outlet:
     def _reserve(self, link: Link, flight: Flight, wanted: int) -> list[int]:
         """Free packet ids, at least one, as many as the window has room for; last one first."""
         with self._changed:
-            if len(self._owners) >= self._window:
-                link.wake()  # for answers, as we look for none before we are through
+            if not flight.positions and len(self._owners) + wanted <= self._window:
+                link.follow()
+            else:  # answers have to come before this thread waits for messages again
+                link.unfollow()
             while len(self._owners) >= self._window:
                 if link.failure is not None:
                     raise link.failure

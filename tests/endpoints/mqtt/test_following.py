@@ -81,6 +81,33 @@ def test_the_own_thread_reads_answers_when_nobody_drives_any_more(source: Side, 
         until(lambda: sink.is_read_by(driver))
 
 
+def test_the_own_thread_reads_answers_when_they_are_waited_for_elsewhere(
+    source: Side, sink: Side
+) -> None:
+    done, full, left = threading.Event(), threading.Event(), threading.Event()
+
+    def drive() -> None:
+        while not done.is_set():
+            source.link.drive(0.05)
+            if full.is_set():
+                sink.link.unfollow()
+                left.set()
+            else:
+                sink.link.follow()
+
+    driver = threading.Thread(target=drive)
+    driver.start()
+    try:
+        until(lambda: sink.is_read_by(driver))
+        full.set()
+        assert left.wait(20)
+        for _ in range(20):
+            assert not sink.is_read_by(driver)
+    finally:
+        done.set()
+        driver.join(20)
+
+
 def test_a_followed_link_sends_pings(source: Side, pinging: Side) -> None:
     with driven(source.link, pinging.link) as driver:
         until(lambda: pinging.is_read_by(driver))
