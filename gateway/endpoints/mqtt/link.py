@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic, time_ns
 from typing import Protocol
 
-from gateway.endpoints.mqtt.attention import TICK, Attention
-from gateway.endpoints.mqtt.pace import Pace
+from gateway.endpoints.attention import TICK, Attention
+from gateway.endpoints.mqtt.pace import GATHER, Pace
 from gateway.endpoints.mqtt.packets import PING, Arrived, Decoder
 from gateway.endpoints.mqtt.paho_client import Pipe
 from gateway.endpoints.mqtt.session import Session, Wanted
@@ -59,6 +59,7 @@ class Link:
         self._reading = True
         self._last_size = 0  # bytes of the last block
         self._pace = Pace()
+        self.hurried = False  # the owner has to wait for an answer
         self._looked = 0.0  # at the clock
         self._attention = Attention(self)
 
@@ -124,20 +125,16 @@ class Link:
         return self._failure
 
     def drive(self, timeout: float) -> bool:
-        """Look after the socket until something happens there, at most for `timeout` seconds.
-
-        For a thread that has nothing to do before messages come; it may return sooner. False: the
-        link's own thread does it, and tells its owner.
-        """
+        """As `Attention.drive`, for a thread that waits for messages."""
         return self._attention.drive(timeout)
+
+    def help(self, timeout: float) -> bool:
+        """As `Attention.help`, for a thread that waits for answers."""
+        return self._attention.help(timeout)
 
     def follow(self) -> None:
         """Have the calling thread look for answers here while it drives another link."""
         self._attention.follow()
-
-    def unfollow(self) -> None:
-        """Have the link's own thread look for answers, as the calling one waits for them here."""
-        self._attention.unfollow()
 
     def needs_own_thread(self) -> bool:
         """Whether the line is heavy, or jammed, or over."""
@@ -217,12 +214,17 @@ class Link:
             timeout = PAUSED_TICK
         elif stream.more:
             timeout = 0.0
+        gather = self._has_time() and self._last_size < BLOCK and not stream.backlog
         happened = self._attention.wait(
             (select.POLLIN if reading else 0) | (select.POLLOUT if stream.backlog else 0),
             timeout,
-            gather=self._pace.fast and self._last_size < BLOCK and not stream.backlog,
+            pause=GATHER if gather else 0.0,
         )
         self._work(happened)
+
+    def _has_time(self) -> bool:
+        """Whether more may gather: the line is fast, and nobody waits."""
+        return self._pace.fast and not self.hurried
 
     def _work(self, happened: int) -> None:
         """Do what there is to do after this has happened on the socket."""
@@ -245,7 +247,7 @@ class Link:
         """After a block of so many packets and bytes."""
         self._pace.count(packets, size, self._last_in)
         self._last_size = size
-        if not self._pace.fast:
+        if not self._has_time():
             self._stream.acknowledge()
 
     def _read(self) -> tuple[int, int]:

@@ -134,15 +134,12 @@ class Outlet:
 
     def _reserve(self, link: Link, flight: Flight, wanted: int) -> list[int]:
         """Free packet ids, at least one, as many as the window has room for; last one first."""
+        link.follow()
+        if self._is_full():
+            link.hurried = True
+            self._wait_for_room(link)
+            link.hurried = False
         with self._changed:
-            if not flight.positions and len(self._owners) + wanted <= self._window:
-                link.follow()
-            else:  # answers have to come before this thread waits for messages again
-                link.unfollow()
-            while len(self._owners) >= self._window:
-                if link.failure is not None:
-                    raise link.failure
-                self._changed.wait(PATIENCE)
             ids = self._free_ids(min(wanted, self._window - len(self._owners)))
             self._owners.update(dict.fromkeys(ids, flight))
             self._last_id = ids[-1]
@@ -150,6 +147,18 @@ class Outlet:
                 flight.positions.pop(packet_id, None)  # its message has its answer
         ids.reverse()
         return ids
+
+    def _is_full(self) -> bool:
+        return len(self._owners) >= self._window
+
+    def _wait_for_room(self, link: Link) -> None:
+        while self._is_full():
+            if link.failure is not None:
+                raise link.failure
+            if not link.help(PATIENCE):
+                with self._changed:
+                    if self._is_full():
+                        self._changed.wait(PATIENCE)
 
     def _free_ids(self, count: int) -> list[int]:
         """`count` packet ids that are not under way, the least used ones."""

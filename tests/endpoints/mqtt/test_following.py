@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
 
-from gateway.endpoints.mqtt.attention import Attention
+from gateway.endpoints.attention import Attention, wait_readable
 from gateway.endpoints.mqtt.link import Link
 from tests.endpoints.mqtt.test_link import PINGREQ, PINGRESP, PUBACK, Quiet, driven, linked, says
 from tests.endpoints.mqtt.test_scripted import Peer
@@ -41,6 +43,11 @@ def source() -> Iterator[Side]:
 
 @pytest.fixture
 def sink() -> Iterator[Side]:
+    yield from side()
+
+
+@pytest.fixture
+def other_sink() -> Iterator[Side]:
     yield from side()
 
 
@@ -81,31 +88,62 @@ def test_the_own_thread_reads_answers_when_nobody_drives_any_more(source: Side, 
         until(lambda: sink.is_read_by(driver))
 
 
-def test_the_own_thread_reads_answers_when_they_are_waited_for_elsewhere(
-    source: Side, sink: Side
-) -> None:
-    done, full, left = threading.Event(), threading.Event(), threading.Event()
+@contextmanager
+def repeated(action: Callable[[], object]) -> Iterator[threading.Thread]:
+    """A thread that does it again and again."""
+    done = threading.Event()
 
-    def drive() -> None:
+    def repeat() -> None:
         while not done.is_set():
-            source.link.drive(0.05)
-            if full.is_set():
-                sink.link.unfollow()
-                left.set()
-            else:
-                sink.link.follow()
+            action()
 
-    driver = threading.Thread(target=drive)
-    driver.start()
+    thread = threading.Thread(target=repeat)
+    thread.start()
     try:
-        until(lambda: sink.is_read_by(driver))
-        full.set()
-        assert left.wait(20)
-        for _ in range(20):
-            assert not sink.is_read_by(driver)
+        yield thread
     finally:
         done.set()
-        driver.join(20)
+        thread.join(20)
+
+
+def test_who_waits_for_an_answer_looks_after_what_it_follows(
+    source: Side, sink: Side, other_sink: Side
+) -> None:
+    full = threading.Event()
+
+    def work() -> None:
+        sink.link.follow()
+        other_sink.link.follow()
+        if full.is_set():
+            sink.link.help(0.5)
+        else:
+            source.link.drive(0.5)
+
+    with repeated(work) as worker:
+        until(lambda: sink.is_read_by(worker))
+        full.set()
+        source.peer.write(PINGRESP)
+        until(lambda: sink.is_read_by(worker))
+        until(lambda: other_sink.is_read_by(worker))
+        until(lambda: not source.is_read_by(worker))
+
+
+def test_who_waits_for_messages_of_another_system_reads_the_answers_of_those_it_sent_over(
+    sink: Side,
+) -> None:
+    ours, theirs = socket.socketpair()
+    heard: list[bytes] = []
+
+    def work() -> None:
+        sink.link.follow()
+        if wait_readable(ours.fileno(), 0.5):
+            heard.append(ours.recv(100))
+
+    with ours, theirs, repeated(work) as worker:
+        until(lambda: sink.is_read_by(worker))
+        theirs.send(b"a message")
+        until(lambda: heard == [b"a message"])
+        until(lambda: sink.is_read_by(worker))
 
 
 def test_a_followed_link_sends_pings(source: Side, pinging: Side) -> None:
@@ -153,10 +191,13 @@ def test_the_own_thread_reads_answers_when_the_driven_link_gets_heavy(
 
 
 def test_a_thread_that_drives_nothing_is_not_asked_to_follow(sink: Side) -> None:
-    sink.link.follow()
+    def wait() -> None:
+        sink.link.follow()
+        assert not sink.link.help(1.0)
 
-    for _ in range(3):
-        assert not sink.is_read_by(threading.current_thread())
+    with repeated(wait) as waiting:
+        for _ in range(3):
+            assert not sink.is_read_by(waiting)
 
 
 def test_two_that_have_sent_over_a_link_do_not_both_wait_for_it(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.endpoints.mqtt.attention import Attention
+from gateway.endpoints.attention import Attention
 from gateway.endpoints.mqtt.link import Link
 from gateway.endpoints.mqtt.pace import GATHER, HEAVY, MANY, WHILE, Pace
 from gateway.endpoints.mqtt.packets import Arrived
@@ -84,9 +84,9 @@ def driven(link: Link, *followed: Link) -> Iterator[threading.Thread]:
 def test_a_link_that_is_woken_before_it_waits_does_not_wait(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wait(attention: Attention, mask: int, timeout: float, *, gather: bool = False) -> int:
+    def wait(attention: Attention, mask: int, timeout: float, *, pause: float = 0.0) -> int:
         attention.wake()
-        return waits(attention, mask, timeout, gather=gather)
+        return waits(attention, mask, timeout, pause=pause)
 
     waits = Attention.wait
     monkeypatch.setattr(Attention, "wait", wait)
