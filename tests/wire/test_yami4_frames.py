@@ -14,7 +14,7 @@ from gateway.wire.yami4.frames import (
     FrameLimits,
     Packet,
     encode_message,
-    next_wire_id,
+    to_wire_id,
 )
 
 WORDS = st.binary(max_size=64).map(lambda data: data + bytes(-len(data) % 4))
@@ -167,6 +167,6 @@ def test_a_message_that_is_too_large_may_be_passed_over() -> None:
 
 
 def test_wire_ids_start_again_before_the_sign_changes() -> None:
-    assert next_wire_id(0) == 1
-    assert next_wire_id(2**31 - 2) == 2**31 - 1
-    assert next_wire_id(2**31 - 1) == 1
+    assert to_wire_id(1) == 1
+    assert to_wire_id(2**31 - 1) == 2**31 - 1
+    assert to_wire_id(2**31) == 1

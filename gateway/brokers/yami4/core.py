@@ -9,7 +9,7 @@ from gateway.brokers.yami4.options import BrokerOptions, OverflowPolicy
 from gateway.brokers.yami4.peer import Memory, Peer, Subscription
 from gateway.errors import WireError
 from gateway.model.message import Value
-from gateway.wire.yami4.frames import Packet, encode_message, next_wire_id
+from gateway.wire.yami4.frames import Packet, encode_message, to_wire_id
 from gateway.wire.yami4.messages import (
     HeaderReader,
     Heading,
@@ -44,7 +44,7 @@ class Core:
         self._options = options
         self._reader = HeaderReader()
         self._routes: dict[bytes, Route] = {}
-        self._wire_id = 0
+        self._posted = 0
         self._update_id = 0
         self._touched: dict[Peer, None] = {}
 
@@ -87,8 +87,8 @@ class Core:
         self._post(peer, header, EMPTY)
 
     def _post(self, peer: Peer, header: bytes, body: bytes) -> None:
-        self._wire_id = next_wire_id(self._wire_id)
-        peer.post(encode_message(self._wire_id, header, body))
+        self._posted += 1
+        peer.post(encode_message(to_wire_id(self._posted), header, body))
         self._touched[peer] = None
         if peer.unwritten > self._options.max_peer_bytes or self.memory.is_full:
             peer.failed = True  # it never reads its answers
@@ -173,9 +173,9 @@ class Core:
             self._routes.clear()
 
     def _update(self, subscription: Subscription, head: bytes, body: bytes) -> None:
-        self._wire_id = next_wire_id(self._wire_id)
+        self._posted += 1
         self._update_id += 1
-        data = encode_message(self._wire_id, head + encode_id(self._update_id), body)
+        data = encode_message(to_wire_id(self._posted), head + encode_id(self._update_id), body)
         subscription.peer.post(data, subscription)
         subscription.sent_messages += 1
         subscription.sent_bytes += len(data)

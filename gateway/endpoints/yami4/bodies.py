@@ -13,10 +13,10 @@ from typing import Final, cast
 from gateway.errors import WireError
 from gateway.model.message import NO_PROPERTIES, PLAIN, DeliveryMode, Headers, Payload, Value
 from gateway.wire.yami4.parameters import (
+    PADDING,
     WORD,
     Code,
     Long,
-    blob,
     decode_parameters,
     encode_parameters,
     entry_head,
@@ -32,9 +32,10 @@ _BINARY = entry_head(PAYLOAD, Code.BINARY)
 _STRING = entry_head(PAYLOAD, Code.STRING)
 _OBJECT = entry_head(PAYLOAD, Code.OBJECT)
 _HEAD_SIZE = 4 + len(_BINARY)
+_ONE_BINARY, _TWO_BINARY = _ONE + _BINARY, _TWO + _BINARY
 _FAST = {  # how a body begins: the number of its parameters, and whether the payload is text
-    _ONE + _BINARY: (1, False),
-    _TWO + _BINARY: (2, False),
+    _ONE_BINARY: (1, False),
+    _TWO_BINARY: (2, False),
     _ONE + _STRING: (1, True),
     _TWO + _STRING: (2, True),
 }
@@ -105,7 +106,9 @@ class BodyWriter:
         """
         tail = self._tail(headers)
         if isinstance(payload, bytes):
-            return b"".join((_TWO if tail else _ONE, _BINARY, blob(payload), tail))
+            size = len(payload)
+            head = _TWO_BINARY if tail else _ONE_BINARY
+            return b"".join((head, WORD.pack(size), payload, PADDING[size & 3], tail))
         if isinstance(payload, str):
             return (_TWO if tail else _ONE) + encode_parameters({PAYLOAD: payload})[4:] + tail
         content = encode_parameters(payload)

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from urllib.parse import urlsplit
 
+from gateway.endpoints.attention import wait_readable
 from gateway.endpoints.settings import TlsSettings
 from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import EndpointError, NotConnectedError, WireError
@@ -38,6 +39,8 @@ class Link:
     def read(self, timeout: float) -> list[Packet] | None:
         """Return the messages that one read finishes, or None when `timeout` seconds pass.
 
+        It may return None sooner, when the calling thread has had to look after something else.
+
         Raises:
             NotConnectedError: the connection is gone, or the broker broke its protocol.
         """
@@ -45,7 +48,7 @@ class Link:
             raise NotConnectedError(f"{self._name}: {self._decoder.fault}")
         try:
             data = self._receive()
-            if data is None and self._wait(select.POLLIN, timeout):
+            if data is None and timeout > 0 and wait_readable(self.fileno, timeout):
                 data = self._receive()
             if data is None:
                 return None
@@ -66,9 +69,13 @@ class Link:
             while sent < len(data):
                 size = self._send(view[sent:])
                 sent += size
-                if not size and not self._wait(select.POLLOUT, timeout):
+                if not size and not self._wait_until_writable(timeout):
                     break
         return sent
+
+    @property
+    def fileno(self) -> int:
+        return self._connection.fileno()
 
     def close(self) -> None:
         """Close; a thread that reads or writes here finds out at once."""
@@ -98,10 +105,10 @@ class Link:
         except _WOULD_BLOCK:
             return 0
 
-    def _wait(self, event: int, timeout: float) -> bool:
+    def _wait_until_writable(self, timeout: float) -> bool:
         poll = select.poll()
-        poll.register(self._connection, event)
-        return bool(poll.poll(max(timeout, 0) * 1000))
+        poll.register(self._connection, select.POLLOUT)
+        return bool(poll.poll(timeout * 1000))
 
 
 def connect(settings: Yami4Settings) -> Link:

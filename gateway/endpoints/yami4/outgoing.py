@@ -12,8 +12,8 @@ from gateway.endpoints.yami4.bodies import BodyWriter, find_fault
 from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import LimitError, TranslationError
 from gateway.model.message import DeliveryMode, Message
-from gateway.model.outcome import RETRY, Settlement, rejected
-from gateway.wire.yami4.frames import encode_message, next_wire_id
+from gateway.model.outcome import ACCEPTED, Settlement, rejected
+from gateway.wire.yami4.frames import encode_message, to_wire_id
 from gateway.wire.yami4.messages import encode_id, request_head
 from gateway.wire.yami4.parameters import EMPTY
 
@@ -26,7 +26,7 @@ class Delivery:
     """One batch handed to the sink; its `settled` is called once, with the last settlement."""
 
     def __init__(self, size: int, settled: Settle) -> None:
-        self._settlements: list[Settlement] = [RETRY] * size
+        self._settlements: list[Settlement] = [ACCEPTED] * size  # what most of them become
         self._left = size
         self._settled = settled
         self._lock = Lock()
@@ -34,17 +34,21 @@ class Delivery:
     def settle(self, places: Sequence[int], settlement: Settlement) -> None:
         """Settle the messages at `places`, each of them for the first time."""
         with self._lock:
-            for place in places:
-                self._settlements[place] = settlement
+            if settlement is not ACCEPTED:
+                for place in places:
+                    self._settlements[place] = settlement
             self._left -= len(places)
             if self._left or not places:
                 return
         self._settled(self._settlements)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
-    """An answer to wait for; it frees `weight` messages of the window."""
+    """An answer to wait for; it frees `weight` messages of the window.
+
+    Nobody changes it, but a frozen one takes four times as long to make, and each message has one.
+    """
 
     deadline: float
     weight: int
@@ -79,10 +83,6 @@ class Chunk:
     refused: list[tuple[int, Settlement]] = field(default_factory=list)
     following: int = 0  # the first place that is not in here
 
-    def add(self, data: bytes) -> None:
-        self.parts.append(data)
-        self.size += len(data)
-
 
 class Encoder:
     """Turns messages into bytes with ids of their own; one thread at a time."""
@@ -92,24 +92,24 @@ class Encoder:
         self._name, self._limit = settings.name, settings.max_message
         self._stride = max(1, settings.window // 4)
         self._bodies = BodyWriter()
-        self._heads: dict[tuple[str, bool], bytes] = {}
+        self._heads: tuple[dict[str, bytes], dict[str, bytes]] = ({}, {})  # plain, to be confirmed
         self._id = 0
-        self._wire_id = 0
 
     def encode(
         self, messages: Sequence[Message], start: int, room: int, deadline: float, to: Delivery
     ) -> Chunk:
         """Encode up to `room` messages from `start` on, about a megabyte at most."""
         chunk = Chunk(following=start)
-        for message in islice(messages, start, start + room):
-            place, chunk.following = chunk.following, chunk.following + 1
+        for place, message in enumerate(islice(messages, start, start + room), start):
+            chunk.following = place + 1
             confirm = message.headers.mode is not DeliveryMode.AT_MOST_ONCE
             try:
-                head, body = self._encode(message, confirm=confirm)
+                data = self._encode(message, confirm=confirm)
             except TranslationError as error:
                 chunk.refused.append((place, rejected(error.rule, str(error))))
                 continue
-            chunk.add(self._frame(head, body))
+            chunk.parts.append(data)
+            chunk.size += len(data)
             chunk.messages += 1
             self.unasked += 1
             if confirm:
@@ -125,30 +125,32 @@ class Encoder:
 
     def ask(self, chunk: Chunk, deadline: float) -> None:
         """Add a question whose answer shows that all before it was read."""
-        chunk.add(self._frame(request_head(b"stats", b"get"), EMPTY))
+        data = self._frame(request_head(b"stats", b"get"), EMPTY)
+        chunk.parts.append(data)
+        chunk.size += len(data)
         chunk.requests[self._id] = Request(deadline, self.unasked)
         self.unasked = 0
 
-    def _frame(self, head: bytes, body: bytes) -> bytes:
-        self._id += 1
-        self._wire_id = next_wire_id(self._wire_id)
-        return encode_message(self._wire_id, head + encode_id(self._id), body)
-
-    def _encode(self, message: Message, *, confirm: bool) -> tuple[bytes, bytes]:
-        head = self._heads.get((message.address, confirm)) or self._head(message.address, confirm)
+    def _encode(self, message: Message, *, confirm: bool) -> bytes:
+        address = message.address
+        head = self._heads[confirm].get(address) or self._head(address, confirm)
         body = self._bodies.write(message.payload, message.headers)
         size = len(head) + len(body)
         if size > self._limit:
-            address = message.address
             raise LimitError(self._name, address, "message-size", "bytes", size, self._limit)
-        return head, body
+        return self._frame(head, body)
+
+    def _frame(self, head: bytes, body: bytes) -> bytes:
+        self._id += 1
+        return encode_message(to_wire_id(self._id), head + encode_id(self._id), body)
 
     def _head(self, address: str, confirm: bool) -> bytes:
         if rule := find_fault(address):
             raise TranslationError(self._name, address, rule, "is no tag list YAMI4 can carry")
         head = request_head(address.encode(), b"publish_confirm" if confirm else b"publish")
         if len(address) <= _LONGEST_KEPT:
-            if len(self._heads) >= _MOST_KEPT:
-                self._heads.clear()
-            self._heads[address, confirm] = head
+            heads = self._heads[confirm]
+            if len(heads) >= _MOST_KEPT:
+                heads.clear()
+            heads[address] = head
         return head

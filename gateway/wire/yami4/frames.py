@@ -40,9 +40,9 @@ def _encode_frames(wire_id: int, header_size: int, content: bytes, step: int) ->
     return b"".join(parts)
 
 
-def next_wire_id(wire_id: int) -> int:
-    """Count 1, 2, 3 and start again before the sign changes."""
-    return wire_id % 0x7FFFFFFF + 1
+def to_wire_id(number: int) -> int:
+    """The wire id of a connection's message, counted from 1: it starts again at 2**31."""
+    return (number - 1) % 0x7FFFFFFF + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from gateway.model.message import Value
 WORD: Final = struct.Struct("<i")
 LONG: Final = struct.Struct("<q")
 DOUBLE: Final = struct.Struct("<d")
+PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")  # by what is over whole words
 EMPTY: Final = WORD.pack(0)  # an object without entries, the smallest body there is
 MAX_DEPTH: Final = 64
 _ENTRY: Final = 12  # bytes of the smallest entry: empty name, type, one word of value
@@ -58,7 +59,8 @@ DEFAULT_LIMITS: Final = ValueLimits()
 
 def blob(data: bytes) -> bytes:
     """Length, bytes, zeros up to a whole word."""
-    return WORD.pack(len(data)) + data + bytes(-len(data) % 4)
+    size = len(data)
+    return WORD.pack(size) + data + PADDING[size & 3]
 
 
 def entry_head(name: str, code: Code) -> bytes:
