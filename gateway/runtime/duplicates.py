@@ -7,6 +7,7 @@ within that time is the same message, come back through brokers that carry no or
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
 from time import monotonic
@@ -35,8 +36,40 @@ class Landing:
     def land(self) -> None:
         with self._lock:
             followers, self._followers = self._followers, None
-        for landed in followers or ():
-            landed()
+        _here.call(followers or ())
+
+
+class _Here(threading.local):
+    """The calling thread, and what it has to call before it goes on."""
+
+    def __init__(self) -> None:
+        self._due: deque[Callable[[], None]] = deque()
+        self._calling = False
+
+    def call(self, followers: Iterable[Callable[[], None]]) -> None:
+        """Call one after the other, whatever one raises, and what they cause to be called.
+
+        One within the other would be too deep: thousands of batches may wait each for the one
+        before, when that waits for a target that was away.
+        """
+        self._due.extend(followers)
+        if self._calling:
+            return
+        self._calling = True
+        failures: list[Exception] = []
+        try:
+            while self._due:
+                try:
+                    self._due.popleft()()
+                except Exception as error:  # noqa: BLE001  # raised when all had their turn
+                    failures.append(error)
+        finally:
+            self._calling = False
+        if failures:
+            raise failures[0]
+
+
+_here = _Here()
 
 
 class Seen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 
@@ -54,6 +55,32 @@ def test_what_an_earlier_run_delivered_has_landed() -> None:
     assert found is not None
     found.follow(lambda: told.append("landed"))
     assert told == ["landed"]
+
+
+def test_any_number_of_batches_can_wait_each_for_the_one_before() -> None:
+    landings, landed = [Landing() for _ in range(10_000)], list[str]()
+    for earlier, later in pairwise(landings):
+        earlier.follow(later.land)
+    landings[-1].follow(lambda: landed.append("the last"))
+
+    landings[0].land()
+
+    assert landed == ["the last"]
+
+
+def test_a_batch_that_does_not_land_holds_up_no_other() -> None:
+    first, second, landed = Landing(), Landing(), list[str]()
+
+    def fail() -> None:
+        raise OSError("the disk is full")
+
+    first.follow(fail)
+    first.follow(second.land)
+    second.follow(lambda: landed.append("second"))
+    with pytest.raises(OSError, match="disk"):
+        first.land()
+
+    assert landed == ["second"]
 
 
 def test_an_identity_costs_no_more_when_many_have_been_forgotten() -> None:
