@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, current_thread
 from time import monotonic
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from gateway.brokers.yami4 import BrokerOptions, OverflowPolicy, Yami4Broker
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink
+from gateway.endpoints.yami4.outlet import Outlet
 from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import NotConnectedError
 from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
@@ -235,6 +236,31 @@ def test_close_waits_for_answers_that_come(broker: Yami4Broker) -> None:
     assert answer.wait() == [ACCEPTED] * 2_000
     with Client(broker.url) as client:
         assert client.ask("stats", "get").values["total_incoming"] == 4_000
+
+
+def test_a_close_that_lasts_leaves_a_later_open_alone(
+    broker: Yami4Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, go_on = Event(), Event()
+    close = Outlet.close
+
+    def linger(outlet: Outlet) -> None:
+        close(outlet)
+        if current_thread() is closer:
+            closed.set()
+            assert go_on.wait(20)
+
+    sink = sink_of(broker.url)
+    with opened(sink):
+        closer = Thread(target=sink.close)
+        monkeypatch.setattr(Outlet, "close", linger)
+        closer.start()
+        assert closed.wait(20)
+        sink.open()
+        go_on.set()
+        closer.join(20)
+
+        assert send(sink, *say(3, SURE)) == [ACCEPTED] * 3
 
 
 def test_a_connection_lost_under_load_settles_every_message_once() -> None:

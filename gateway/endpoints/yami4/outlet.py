@@ -6,6 +6,7 @@ import logging
 import select
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from threading import Condition, Lock
 
 from gateway.endpoints.attention import Attention
@@ -112,10 +113,9 @@ class Outlet:
         """Wait until the window and the rate let something through, and say how much."""
         window, rate = self._settings.window, self._settings.rate
         self._attention.follow()
-        while not self._wait(lambda: self._closing or self._under_way < window, _PATIENCE):
-            pass
+        self._wait(lambda: self._closing or self._under_way < window, inf)
         self.check()
-        room = window - self._under_way
+        room = max(window - self._under_way, 1)  # another sender may have been faster
         if rate:
             room = min(room, max(1, int(rate / _BURSTS)))
             now = time.monotonic()
@@ -127,17 +127,14 @@ class Outlet:
         with self._changed:
             self._changed.wait_for(lambda: self._closing, max(seconds, 0.0))
 
-    def _wait(self, done: Callable[[], bool], timeout: float) -> bool:
+    def _wait(self, done: Callable[[], bool], timeout: float) -> None:
         """Take answers until it is `done` or the connection is over, for so many seconds."""
         until = time.monotonic() + timeout
-        while not (finished := self._over or done()):
-            left = until - time.monotonic()
-            if left <= 0:
-                break
+        while not (self._over or done()) and (left := until - time.monotonic()) > 0:
+            left = min(left, _PATIENCE)
             if not self._attention.help(left):
                 with self._changed:
-                    self._changed.wait_for(lambda: self._over or done(), min(left, _PATIENCE))
-        return finished
+                    self._changed.wait_for(lambda: self._over or done(), left)
 
     def _send_some(
         self, delivery: Delivery, messages: Sequence[Message], start: int, room: int

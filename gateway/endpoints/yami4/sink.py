@@ -40,7 +40,5 @@ class Yami4Sink:
             settled(())
 
     def close(self) -> None:
-        outlet = self._outlet
-        if outlet is not None:
-            outlet.close()
-            self._outlet = None
+        if self._outlet is not None:  # it stays, closed: another thread may open anew meanwhile
+            self._outlet.close()
