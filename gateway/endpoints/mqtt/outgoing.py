@@ -64,9 +64,9 @@ class Encoder:
         qos = self._granted[headers.mode]
         if headers.retained and not self._retain:
             raise unsendable("retain", "the broker keeps no retained messages")
-        tail = self._tail(headers, text=text)
-        if qos:
-            tail = packet_id.to_bytes(2, "big") + tail
+        tail = packet_id.to_bytes(2, "big") if qos else b""
+        if self._five or headers.expiry is not None:
+            tail += self._properties(headers, text=text)
         size = len(topic) + len(tail) + len(payload)
         if size + HEAD > self._max_packet:
             raise unsendable(
@@ -94,7 +94,7 @@ class Encoder:
         self._pieces += (b"".join(self._parts), payload)
         self._parts.clear()
 
-    def _tail(self, headers: Headers, *, text: bool) -> bytes:
+    def _properties(self, headers: Headers, *, text: bool) -> bytes:
         if not self._five:
             if headers.expiry is not None and headers.expiry <= self._now:
                 raise unsendable("expired", "the message expired before it could be sent")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from struct import pack, unpack_from
+from struct import Struct, pack, unpack_from
 
-from gateway.endpoints.mqtt.properties import PLAIN_HEADERS, decode_block
+from gateway.endpoints.mqtt.properties import PLAIN_HEADERS, decode_block, pack_length
 from gateway.errors import WireError
 from gateway.model.message import Headers, Message, Payload
 
@@ -19,6 +19,7 @@ ANSWERED = {0: 0, 1: SUCCESS, 2: 0x5002_0000}  # QoS -> the answer without its p
 PING = b"\xc0\x00"
 KNOWN_TOPICS, KNOWN_HEADERS = 32_768, 1_024  # how many are remembered
 SHORT = 256  # bytes of a topic or of properties that are worth remembering
+_START = Struct(">BBH").unpack_from  # of a PUBLISH: first byte, a short length, that of the topic
 LARGE = 16_384  # bytes of a packet that is not worth copying twice
 
 
@@ -94,7 +95,8 @@ class Decoder:
         body, start = self._payload_start(first)
         if not 0 < start <= len(first):
             return False
-        self._publish(first[0], first, body, start, arrived)
+        bare = first[:1] + pack_length(start - body) + first[body:start]
+        self._publishes(first[0], bare, 0, arrived)
         empty = arrived.messages.pop()
         whole = b"".join((parts[0][start:], *parts[1:]))
         payload = _as_text(whole) if isinstance(empty.payload, str) else whole
@@ -131,7 +133,7 @@ class Decoder:
                 return position
             kind = first >> 4
             if kind == PUBLISH:
-                self._publish(first, buffer, body, stop, arrived)
+                stop = self._publishes(first, buffer, position, arrived)
             elif kind == PUBACK and size == 2:  # noqa: PLR2004  # just the packet id
                 acked.append(buffer[body] << 8 | buffer[body + 1])
                 if not arrived.messages and len(acked) == 1:
@@ -144,39 +146,52 @@ class Decoder:
         self._need = 2
         return position
 
-    def _publish(self, first: int, buffer: bytes, body: int, stop: int, arrived: Arrived) -> None:
-        start = body + 2
-        after = start + (buffer[body] << 8 | buffer[body + 1]) if start <= stop else stop + 1
+    def _publishes(self, first: int, buffer: bytes, position: int, arrived: Arrived) -> int:
+        """Read the whole PUBLISH at `position` and those behind it that begin with the same byte.
+
+        The answer is where they end. What that byte says is looked at once for all of them.
+        """
         qos = first >> 1 & 3
-        data = after + 2 if qos else after
-        if data > stop or qos == 3:  # noqa: PLR2004  # MQTT 5.0, 3.3.1.2
-            raise WireError("mqtt: a PUBLISH is shorter than its fields or has QoS 3")
-        raw = buffer[start:after]
-        address = self._topics.get(raw)
-        if address is None:
-            address = self._learn(raw)
-        payload: Payload
-        if self._five:
-            headers, text, data = self._read_headers(first, buffer, data, stop)
+        if qos == 3:  # noqa: PLR2004  # MQTT 5.0, 3.3.1.2
+            raise WireError("mqtt: a PUBLISH has QoS 3")
+        plain, ids, five = PLAIN_HEADERS[first & 15], 2 if qos else 0, self._five
+        answer, token = ANSWERED[qos], 0
+        known, add, expect = self._topics.get, arrived.messages.append, arrived.tokens.append
+        arrived.special |= first & 1 == 1 or qos == 2  # noqa: PLR2004
+        end, stop = len(buffer), position
+        while end - stop >= 4:  # noqa: PLR2004  # the shortest PUBLISH
+            same, size, length = _START(buffer, stop)
+            body = stop + 2
+            if size > 127:  # noqa: PLR2004  # as in `_read`
+                size, body = _long_size(buffer, stop)
+                length = int.from_bytes(buffer[body : body + 2], "big")
+            if same != first or body + size > end or not body:
+                break
+            stop = body + size
+            start = body + 2
+            after = start + length
+            data = after + ids
+            if data > stop:
+                raise WireError("mqtt: a PUBLISH is shorter than its fields")
+            raw = buffer[start:after]
+            address = known(raw) or self._learn(raw)
+            headers, text = plain, False
+            if five and data < stop and buffer[data] == 0:  # no properties
+                data += 1
+            elif five:
+                headers, text, data = self._read_headers(first, buffer, data, stop)
             payload = buffer[data:stop]
-            if text:
-                payload = _as_text(payload)
-        else:
-            headers, payload = PLAIN_HEADERS[first & 15], buffer[data:stop]
-        arrived.messages.append(Message(address, payload, headers))
-        if qos:
-            packet_id = buffer[after] << 8 | buffer[after + 1]
-            arrived.tokens.append(ANSWERED[qos] | packet_id)
-        else:
-            arrived.tokens.append(0)
-        if first & 1 or qos == 2:  # noqa: PLR2004
-            arrived.special = True
+            add(Message(address, _as_text(payload) if text else payload, headers))
+            if qos:
+                token = answer | buffer[after] << 8 | buffer[after + 1]
+            expect(token)
+        if stop == position:
+            raise WireError("mqtt: a PUBLISH is shorter than its fields")
+        return stop
 
     def _read_headers(
         self, first: int, buffer: bytes, position: int, stop: int
     ) -> tuple[Headers, bool, int]:
-        if position < stop and buffer[position] == 0:
-            return PLAIN_HEADERS[first & 15], False, position + 1
         size, start = _length(buffer, position, stop)
         end = start + size
         if not start or end > stop:
@@ -252,7 +267,7 @@ def _answer(kind: int, buffer: bytes, body: int, stop: int) -> tuple[int, int, i
 
 def encode_answers(tokens: Sequence[int]) -> bytes:
     """The acknowledgements of many messages as one write; zeros have none."""
-    due = [token for token in tokens if token]
+    due = [*filter(None, tokens)]
     return pack(f">{len(due)}I", *due)
 
 

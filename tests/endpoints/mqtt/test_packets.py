@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.endpoints.mqtt.outgoing import Encoder
 from gateway.endpoints.mqtt.packets import LARGE, PUBREC, PUBREL, Arrived, Decoder, encode_answers
+from gateway.endpoints.mqtt.properties import pack_length
 from gateway.endpoints.mqtt.user_properties import split_pairs, whole
 from gateway.endpoints.settings import MqttSettings
 from gateway.errors import TranslationError, WireError
@@ -121,6 +122,28 @@ def test_no_bytes_raise_anything_but_a_wire_error(version: str, data: bytes, cut
             decode(version, *parts, large=1)
 
 
+def outcome(version: str, *parts: bytes) -> Arrived | str:
+    try:
+        return decode(version, *parts)
+    except WireError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(
+    data=st.binary(max_size=12) | st.binary(min_size=120, max_size=140),
+    first=st.sampled_from([0x32, 0x3A, 0x30, 0x40]),
+)
+def test_what_follows_a_message_in_its_block_is_read_as_in_the_next(
+    version: str, data: bytes, first: int
+) -> None:
+    good = encode(version, [Message("t", b"x", Headers(mode=DeliveryMode.AT_LEAST_ONCE))])
+    packet = bytes([first]) + pack_length(len(data)) + data
+
+    for more in (b"", good, good[:2]):
+        assert outcome(version, good + packet + more) == outcome(version, good, packet, more)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_megabyte_in_small_slices_is_read_in_one_piece(version: str) -> None:
     message = Message("t", b"x" * 1_048_576, Headers(mode=DeliveryMode.AT_LEAST_ONCE))
@@ -158,6 +181,9 @@ def test_answers_and_packets_of_the_session_are_told_apart() -> None:
 
 
 MALFORMED = [
+    pytest.param("5", b"\x30\x00", "shorter than its fields", id="publish-of-nothing"),
+    pytest.param("5", b"\x30\x01\x00", "shorter than its fields", id="publish-of-one-byte"),
+    pytest.param("5", b"\x30\x00\x30\x00", "shorter than its fields", id="publishes-of-nothing"),
     pytest.param("5", b"\x36\x05\x00\x01t\x00\x01", "QoS 3", id="3.3.1.2-qos-3"),
     pytest.param("5", b"\x30\x03\x00\x09t", "shorter than its fields", id="topic-too-long"),
     pytest.param("5", b"\x30\x04\x00\x01t\x05", "longer than the packet", id="properties-cut"),
