@@ -1,8 +1,9 @@
 """The journal's bytes: batches of rows to framed records and back; no files, no clock.
 
 A journal is MAGIC, then records: MARK, length, CRC-32, body. The body is a msgpack list of
-batches, each `[count, common, columns]`. The mark lets a reader find the next record after a
-damaged one.
+batches, each `[count, common, columns]`. A column is a list of values, or the number of the list
+in its record that has the same: both legs of a message share most. The mark lets a reader find the
+next record after a damaged one.
 """
 
 from __future__ import annotations
@@ -58,20 +59,27 @@ def pack(batches: Sequence[Rows], common: Mapping[str, Cell] = _NOTHING) -> byte
     Raises:
         ValueError: a column is unknown, or does not have `count` values.
     """
+    known: dict[int, int] = {}  # identity of a list -> its number
     body: bytes = msgpack.packb(
-        [[rows.count, {**common, **rows.common}, _checked(rows)] for rows in batches],
+        [[rows.count, {**common, **rows.common}, _listed(rows, known)] for rows in batches],
         unicode_errors="backslashreplace",  # a lone surrogate must not stop an archive
     )
     return _HEAD.pack(MARK, len(body), zlib.crc32(body)) + body
 
 
-def _checked(rows: Rows) -> Mapping[str, Sequence[Cell]]:
+def _listed(rows: Rows, known: dict[int, int]) -> Mapping[str, Sequence[Cell] | int]:
+    """The columns, numbers in the place of lists that are `known`."""
+    columns: dict[str, Sequence[Cell] | int] = {}
     for name, values in rows.columns.items():
         if len(values) != rows.count:
             raise ValueError(f"archive: column {name!r} has {len(values)} of {rows.count} values")
+        number = known.get(id(values))
+        if number is None:
+            known[id(values)] = len(known)
+        columns[name] = values if number is None else number
     if unknown := (rows.columns.keys() | rows.common.keys()) - COLUMNS.keys():
         raise ValueError(f"archive: unknown columns {sorted(unknown)}")
-    return rows.columns
+    return columns
 
 
 def read_records(data: bytes, start: int = len(MAGIC)) -> Iterator[list[Rows] | Damage]:
@@ -109,4 +117,11 @@ def _next_record(data: bytes, offset: int) -> int | None:
 
 def _batches(data: bytes, offset: int, end: int) -> list[Rows]:
     body = msgpack.unpackb(memoryview(data)[offset + _HEAD.size : end])
+    lists: list[Sequence[Cell]] = []
+    for _, _, columns in body:
+        for name, values in columns.items():
+            if isinstance(values, int):
+                columns[name] = lists[values]
+            else:
+                lists.append(values)
     return [Rows(count, common, columns) for count, common, columns in body]

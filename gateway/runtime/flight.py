@@ -71,10 +71,10 @@ class Flight:
         rows = self._record.received(positions, ways)
         with self._lock:
             self._rows.append(rows)
-        sizes = self._record.sizes(positions)
         for route, indices in _by_route([way.route for way in ways]):
-            size = sum([sizes[i] for i in indices])
-            self._ledger.counters[route.name].took(len(indices), size)
+            every = len(indices) == len(positions)
+            mine = positions if every else [positions[i] for i in indices]
+            self._ledger.counters[route.name].took(len(indices), self._record.size(mine))
 
     def refused(self, position: int, hop: Hop) -> None:
         """Record a message that cannot go to a target because of its name."""
@@ -184,7 +184,7 @@ def _those(outcome: Outcome, settlements: Sequence[Settlement]) -> list[int]:
 
 def _by_route(routes: Sequence[Route | None]) -> Iterable[tuple[Route, Sequence[int]]]:
     """Each of `routes` with the indices where it is."""
-    indices = _grouped(range(len(routes)), [id(route) for route in routes])
+    indices = _grouped(range(len(routes)), [*map(id, routes)])
     found = [(routes[group[0]], group) for group in indices]
     return [(route, group) for route, group in found if route is not None]
 

@@ -62,10 +62,11 @@ class Origin:
 class BatchRecord:
     """Makes the rows of one batch; mutable, it computes what rows share once."""
 
-    __slots__ = ("_messages", "_origin", "_whole")
+    __slots__ = ("_messages", "_names", "_origin", "_whole")
 
     def __init__(self, messages: Sequence[Message], origin: Origin) -> None:
         self._messages = messages
+        self._names: Sequence[Cell] = [message.address for message in messages]
         self._origin = origin
         self._whole: Columns | None = None
 
@@ -77,7 +78,7 @@ class BatchRecord:
         positions = self._every(positions)
         messages = _at(positions, self._messages)
         columns = self._columns(positions)
-        columns["name"] = [message.address for message in messages]
+        columns["name"] = _at(positions, self._names)
         common = self._common(Leg.RECEIVED, Step.RECEIVED, self._origin.time)
         common["attempt"] = 1
         columns |= _header_columns([message.headers for message in messages])
@@ -109,7 +110,7 @@ class BatchRecord:
         common["attempt"] = attempts
         columns = self._columns(positions)
         columns["name"] = [message.address for message in sent]
-        columns["source_name"] = [each.address for each in _at(positions, self._messages)]
+        columns["source_name"] = _at(positions, self._names)
         if converted:
             columns["size"], columns["hash"] = _fingerprints(sent)
         routes = [hop.route.name if hop.route else "" for hop in hops]
@@ -136,10 +137,10 @@ class BatchRecord:
         origin = self._origin
         return origin.run.to_bytes(8, "big") + (origin.first + position).to_bytes(8, "big")
 
-    def sizes(self, positions: Sequence[int]) -> Sequence[int]:
-        """Payload bytes of the messages at `positions`."""
+    def size(self, positions: Sequence[int]) -> int:
+        """Payload bytes of all messages at `positions`."""
         found = _at(self._every(positions), self._shared()["size"])
-        return list(map(int, found))  # type: ignore[arg-type]  # they are numbers
+        return sum(found)  # type: ignore[arg-type]  # they are numbers
 
     def _every(self, positions: Sequence[int]) -> Sequence[int]:
         """`positions`, as a range when they are all there are: nothing is looked up then."""

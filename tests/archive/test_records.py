@@ -31,6 +31,23 @@ def test_what_was_packed_is_read(records: list[list[Rows]]) -> None:
     assert list(read_records(data)) == records
 
 
+@given(st.lists(st.sampled_from(["one", "two", "both"]), max_size=6))
+def test_a_list_that_batches_share_is_written_once(columns: list[str]) -> None:
+    lists: dict[str, Sequence[Cell]] = {"one": ["x" * 100], "two": ["y" * 100]}
+    names = {"one": ["name"], "two": ["source_name"], "both": ["name", "source_name"]}
+    batches = [
+        Rows(1, {}, dict.fromkeys(names[each], lists["two" if each == "two" else "one"]))
+        for each in columns
+    ]
+
+    record = pack(batches)
+
+    assert list(read_records(record, 0)) == [batches]
+    assert record.count(b"x" * 100) + record.count(b"y" * 100) == len(
+        {id(values) for rows in batches for values in rows.columns.values()}
+    )
+
+
 @given(RECORDS, st.data())
 def test_a_journal_cut_anywhere_keeps_its_whole_records(
     records: list[list[Rows]], data: st.DataObject
