@@ -14,7 +14,7 @@ from gateway.routing.router import Hop
 from gateway.runtime.ledger import Counters
 from gateway.runtime.recording import now
 
-REMEMBERED = 10_000  # headers and hops, past which the memory starts anew
+REMEMBERED = 10_000  # hops, past which the memory starts anew
 OPTIONAL_FIELDS = tuple(
     name
     for name in Headers.__dataclass_fields__
@@ -27,10 +27,7 @@ _ABSENT = _optional(PLAIN)
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """What became of headers on the way of a hop.
-
-    It holds what it was made from, so that an identity is never another object's.
-    """
+    """What became of headers on the way of a hop; holding that keeps its identity its own."""
 
     given: Headers
     hop: Hop
@@ -40,14 +37,15 @@ class Adapted:
 class Adapter:
     """For one source endpoint; mutable, it remembers.
 
-    Most messages of a source share their headers, so what became of them is kept.
+    Most messages of a source share their headers, so what became of the last ones is kept for each
+    hop.
     """
 
     def __init__(self, gateway: str, dialect: Dialect, counters: Counters) -> None:
         self._gateway = gateway
         self._dialect = dialect
         self._counters = counters
-        self._adapted: dict[tuple[int, int], Adapted] = {}
+        self._adapted: dict[int, Adapted] = {}  # by the identity of the hop
 
     def adapt(self, headers: Headers, hop: Hop, carries: frozenset[str]) -> Headers:
         """Headers as the target gets them, which carries the fields `carries`.
@@ -57,27 +55,23 @@ class Adapter:
         Raises:
             TranslationError: a rule of the target makes a value that does not fit its field.
         """
-        if headers.source_id is not None:  # no other message has them
-            made, lost = self._adapt(headers, hop, carries)
+        known = self._adapted.get(id(hop))
+        if known is not None and known.given is headers and known.hop is hop:
+            made, lost = known.fate
         else:
-            made, lost = self._recall(headers, hop, carries)
+            made, lost = self._adapt(headers, hop, carries)
+            # Of an identity there is no other message, and rules may read the clock.
+            if headers.source_id is None and hop.rules is NO_RULES:
+                self._remember(Adapted(headers, hop, (made, lost)))
         if lost and hop.route is not None:
             for field in lost:
                 self._counters[hop.route.name].lost(field)
         return made
 
-    def _recall(self, headers: Headers, hop: Hop, carries: frozenset[str]) -> Fate:
-        key = (id(headers), id(hop))
-        known = self._adapted.get(key)
-        if known is None or known.given is not headers or known.hop is not hop:
-            fate = self._adapt(headers, hop, carries)
-            if hop.rules is not NO_RULES:  # rules may read the clock
-                return fate
-            known = Adapted(headers, hop, fate)
-            if len(self._adapted) >= REMEMBERED:
-                self._adapted.clear()
-            self._adapted[key] = known
-        return known.fate
+    def _remember(self, adapted: Adapted) -> None:
+        if len(self._adapted) >= REMEMBERED:
+            self._adapted.clear()
+        self._adapted[id(adapted.hop)] = adapted
 
     def _adapt(self, given: Headers, hop: Hop, carries: frozenset[str]) -> Fate:
         headers = hop.rules.apply(given, now()) if hop.rules is not NO_RULES else given

@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from gateway.endpoints.base import Batch, Source
 from gateway.errors import GatewayError, NotConnectedError, TranslationError
-from gateway.model.message import GATEWAY_ID, Headers, Message
+from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.payload import convert
 from gateway.routing.retry import delay
-from gateway.routing.route import Route, WhenFull
+from gateway.routing.route import Route, Target, WhenFull
 from gateway.routing.router import Hop, Way
 from gateway.runtime.adapting import Adapter
 from gateway.runtime.admission import Admission
@@ -235,10 +235,13 @@ class Pump:
         self, flight: Flight, lane: Carrier, batch: Batch, found: Share, when_full: WhenFull
     ) -> None:
         share = Share()
-        carries = lane.outlet.carries
+        carries, adapt = lane.outlet.carries, self._adapter.adapt
         for position, hop in zip(found.positions, found.hops, strict=True):
+            given, target = batch.messages[position], hop.target
             try:
-                message = self._made(batch.messages[position], hop, carries, flight, position)
+                message = Message(hop.address, given.payload, adapt(given.headers, hop, carries))
+                if target is not None and (target.conversion is not None or target.identify):
+                    message = _finished(message, target, flight, position)
             except TranslationError as error:
                 flight.refused(position, replace(hop, rule=error.rule, reason=str(error)))
                 continue
@@ -264,19 +267,13 @@ class Pump:
             )
         )
 
-    def _made(
-        self, given: Message, hop: Hop, carries: frozenset[str], flight: Flight, position: int
-    ) -> Message:
-        """The message as the target of `hop` gets it."""
-        headers, payload = self._adapter.adapt(given.headers, hop, carries), given.payload
-        target = hop.target
-        if target is not None:
-            if target.conversion is not None:
-                payload = convert(payload, target.conversion)
-            if target.identify:
-                headers = _identified(headers, flight.identity(position))
-        return Message(hop.address, payload, headers)
 
-
-def _identified(headers: Headers, identity: bytes) -> Headers:
-    return replace(headers, properties={**headers.properties, GATEWAY_ID: identity.hex()})
+def _finished(message: Message, target: Target, flight: Flight, position: int) -> Message:
+    """The message as a target gets it that wants more than a name; `position` is in the batch."""
+    headers, payload = message.headers, message.payload
+    if target.conversion is not None:
+        payload = convert(payload, target.conversion)
+    if target.identify:
+        properties = {**headers.properties, GATEWAY_ID: flight.identity(position).hex()}
+        headers = replace(headers, properties=properties)
+    return Message(message.address, payload, headers)
