@@ -10,7 +10,8 @@ from gateway.endpoints.mqtt.user_properties import unsendable
 from gateway.endpoints.settings import MqttSettings
 from gateway.model.message import PLAIN, Headers, Message
 
-KNOWN_TOPICS, KNOWN_HEADERS, KNOWN_HEADS = 32_768, 1_024, 4_096  # how many are remembered
+KNOWN_TOPICS, KNOWN_HEADS = 32_768, 4_096  # how many are remembered
+KNOWN_HEADERS = 10_000  # as many: an origin path says under which name the message was taken
 SHORT = 256  # bytes of a topic or of properties that are worth remembering
 LARGE = 16_384  # bytes of a payload that is better written by itself than copied
 TOPIC_BYTES = 65_535

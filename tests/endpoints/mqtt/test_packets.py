@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.endpoints.mqtt import outgoing
 from gateway.endpoints.mqtt.outgoing import Encoder
 from gateway.endpoints.mqtt.packets import LARGE, PUBREC, PUBREL, Arrived, Decoder, encode_answers
-from gateway.endpoints.mqtt.properties import pack_length
+from gateway.endpoints.mqtt.properties import encode_block, pack_length
 from gateway.endpoints.mqtt.user_properties import split_pairs, whole
 from gateway.endpoints.settings import MqttSettings
 from gateway.errors import TranslationError, WireError
@@ -161,6 +162,21 @@ def test_messages_with_equal_properties_share_their_headers() -> None:
     ).messages
 
     assert one.headers is two.headers
+
+
+def test_headers_of_thousands_of_names_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[Headers] = []
+
+    def block(headers: Headers, *, text: bool, now: int) -> bytes:
+        encoded.append(headers)
+        return encode_block(headers, text=text, now=now)
+
+    monkeypatch.setattr(outgoing, "encode_block", block)
+    named = [Message(f"t/{n}", b"", Headers(origin=(f"@{n}", "g/r"))) for n in range(3_000)]
+
+    encode("5", named * 2)
+
+    assert len(encoded) == len(named)
 
 
 def test_the_dup_flag_marks_a_redelivery() -> None:
