@@ -13,7 +13,8 @@ EMS_CORRELATION = 4_096  # bytes: 4 KB (EMS User's Guide, table 4, JMSCorrelatio
 SYSTEMS = ("ems", "rv", "ibm", "smf")
 JOINED = ("rv", "smartsockets")  # what EMS imports from and exports to: User's Guide, 15 and 16
 JVM_OPTIONS = (
-    "-Xms16m",
+    "-Xms24m",
+    "-Xmn16m",  # of the 5 MB that Java would take it collects three times as often
     "-Xmx256m",
     "-Xss256k",
     "-XX:+UseSerialGC",
