@@ -1,8 +1,9 @@
 # `make demo` and `make test` need nothing but Debian or Ubuntu with Python 3.11 or newer.
 # The system's Python, as in the images: it is compiled with profiles. One that pyenv compiled takes
 # half as much time again for a message.
-PYTHON ?= $(shell /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-	&& echo /usr/bin/python3 || echo python3)
+PYTHON ?= $(shell /usr/bin/python3 -c 'import os, sys; from importlib.util import find_spec; \
+	sys.exit(sys.version_info < (3, 11) or os.getuid() and not find_spec("ensurepip"))' \
+	2>/dev/null && echo /usr/bin/python3 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
