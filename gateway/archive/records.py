@@ -20,7 +20,8 @@ from gateway.archive.schema import COLUMNS
 
 Cell: TypeAlias = "str | bytes | int | bool | Sequence[str] | Mapping[str, str] | None"
 
-MAGIC: Final = b"GWJRNL\x00\x01"
+MAGIC: Final = b"GWJRNL\x00\x02"
+_READABLE: Final = (MAGIC, b"GWJRNL\x00\x01")  # 1 has every list where it is used
 MARK: Final = b"\xf5\x9cGR"
 _HEAD = struct.Struct(">4sII")
 _NOTHING: Mapping[str, Cell] = {}
@@ -65,6 +66,11 @@ def pack(batches: Sequence[Rows], common: Mapping[str, Cell] = _NOTHING) -> byte
         unicode_errors="backslashreplace",  # a lone surrogate must not stop an archive
     )
     return _HEAD.pack(MARK, len(body), zlib.crc32(body)) + body
+
+
+def is_journal(data: bytes) -> bool:
+    """Whether `data` begins as a journal that this version reads, or is cut before that shows."""
+    return any(magic.startswith(data[: len(magic)]) for magic in _READABLE)
 
 
 def _listed(rows: Rows, known: dict[int, int]) -> Mapping[str, Sequence[Cell] | int]:

@@ -35,7 +35,7 @@ from gateway.archive.layout import (
 )
 from gateway.archive.parquet import sort_rows, to_table
 from gateway.archive.places import Place
-from gateway.archive.records import MAGIC, Damage, Rows, read_records
+from gateway.archive.records import Damage, Rows, is_journal, read_records
 from gateway.archive.retention import forget
 from gateway.archive.stores import Here, Store, open_store
 from gateway.errors import ArchiveError
@@ -90,7 +90,7 @@ def convert(root: Path, journal: Path, store: Store | None = None) -> Conversion
         return None
     with os.fdopen(file, "rb") as opened:
         data = opened.read()
-        if not MAGIC.startswith(data[: len(MAGIC)]):
+        if not is_journal(data):
             _set_aside(journal)
             raise ArchiveError(f"{journal}: is not a journal; it was set aside as {DAMAGED}")
         conversion = Conversion(journal)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.layout import journals
-from gateway.archive.records import Cell, Damage, Rows, read_records
+from gateway.archive.records import Cell, Damage, Rows, is_journal, read_records
 from gateway.archive.schema import Leg
 from gateway.runtime.echoes import SECONDS, Key
 
@@ -39,7 +39,7 @@ def recall(root: Path, gateway: str, brokers: Mapping[str, str]) -> Recall:
             data = path.read_bytes()
         except OSError:
             continue  # converted meanwhile
-        for rows in _batches(data):
+        for rows in _batches(data) if is_journal(data) else ():
             leg = rows.common.get("leg")
             if leg == Leg.RECEIVED.value and "origin_id" in rows.columns:
                 _take_seen(rows, found)

@@ -20,7 +20,7 @@ from gateway.archive.layout import (
 )
 from gateway.archive.parquet import SCHEMA
 from gateway.archive.reader import read_rows
-from gateway.archive.records import Rows, pack
+from gateway.archive.records import MAGIC, Rows, pack
 from gateway.archive.segments import convert, main
 from gateway.errors import ArchiveError
 from tests.archive.samples import DAY, NOON, START, delivered, identity, received
@@ -134,10 +134,20 @@ def test_a_damage_in_the_middle_is_reported_and_the_rest_kept(
     assert damaged_journals(tmp_path) == [path.with_suffix(DAMAGED)]
 
 
-def test_a_file_that_is_no_journal_is_set_aside(tmp_path: Path) -> None:
+def test_a_journal_of_an_earlier_version_is_converted(tmp_path: Path) -> None:
+    path = journal(tmp_path, record(received([1])), record(received([2])))
+    path.write_bytes(b"GWJRNL\0\1" + path.read_bytes()[len(MAGIC) :])
+
+    convert(tmp_path, path)
+
+    assert ids(tmp_path) == [identity(1), identity(2)]
+
+
+@pytest.mark.parametrize("content", [b"PAR1 something else", b"GWJRNL\0\3 of a later version"])
+def test_a_file_that_is_no_journal_is_set_aside(tmp_path: Path, content: bytes) -> None:
     path = journal_path(tmp_path, "edge", START, 0)
     path.parent.mkdir(parents=True)
-    path.write_bytes(b"PAR1 something else")
+    path.write_bytes(content)
 
     with pytest.raises(ArchiveError, match=r"is not a journal; it was set aside as \.damaged"):
         convert(tmp_path, path)
