@@ -14,7 +14,7 @@ from gateway.routing.router import Hop
 from gateway.runtime.ledger import Counters
 from gateway.runtime.recording import now
 
-REMEMBERED = 10_000  # hops, past which the memory starts anew
+REMEMBERED = 10_000  # headers and hops, past which the memory starts anew
 OPTIONAL_FIELDS = tuple(
     name
     for name in Headers.__dataclass_fields__
@@ -27,7 +27,10 @@ _ABSENT = _optional(PLAIN)
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """What became of headers on the way of a hop; holding that keeps its identity its own."""
+    """What became of headers on the way of a hop.
+
+    It holds what it was made from, so that an identity is never another object's.
+    """
 
     given: Headers
     hop: Hop
@@ -37,15 +40,14 @@ class Adapted:
 class Adapter:
     """For one source endpoint; mutable, it remembers.
 
-    Most messages of a source share their headers, so what became of the last ones is kept for each
-    hop.
+    Most messages of a source share their headers, so what became of them is kept.
     """
 
     def __init__(self, gateway: str, dialect: Dialect, counters: Counters) -> None:
         self._gateway = gateway
         self._dialect = dialect
         self._counters = counters
-        self._adapted: dict[int, Adapted] = {}  # by the identity of the hop
+        self._adapted: dict[tuple[int, int], Adapted] = {}
 
     def adapt(self, headers: Headers, hop: Hop, carries: frozenset[str]) -> Headers:
         """Headers as the target gets them, which carries the fields `carries`.
@@ -55,7 +57,7 @@ class Adapter:
         Raises:
             TranslationError: a rule of the target makes a value that does not fit its field.
         """
-        known = self._adapted.get(id(hop))
+        known = self._adapted.get((id(headers), id(hop)))
         if known is not None and known.given is headers and known.hop is hop:
             made, lost = known.fate
         else:
@@ -71,7 +73,7 @@ class Adapter:
     def _remember(self, adapted: Adapted) -> None:
         if len(self._adapted) >= REMEMBERED:
             self._adapted.clear()
-        self._adapted[id(adapted.hop)] = adapted
+        self._adapted[id(adapted.given), id(adapted.hop)] = adapted
 
     def _adapt(self, given: Headers, hop: Hop, carries: frozenset[str]) -> Fate:
         headers = hop.rules.apply(given, now()) if hop.rules is not NO_RULES else given

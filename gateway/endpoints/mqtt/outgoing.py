@@ -11,7 +11,7 @@ from gateway.endpoints.settings import MqttSettings
 from gateway.model.message import PLAIN, Headers, Message
 
 KNOWN_TOPICS, KNOWN_HEADS = 32_768, 4_096  # how many are remembered
-KNOWN_HEADERS = 10_000  # as many: an origin path says under which name the message was taken
+KNOWN_HEADERS = 10_000  # as many as the runtime adapts: an origin path differs with each name
 SHORT = 256  # bytes of a topic or of properties that are worth remembering
 LARGE = 16_384  # bytes of a payload that is better written by itself than copied
 TOPIC_BYTES = 65_535

@@ -19,6 +19,8 @@ ANSWERED = {0: 0, 1: SUCCESS, 2: 0x5002_0000}  # QoS -> the answer without its p
 PING = b"\xc0\x00"
 KNOWN_TOPICS, KNOWN_HEADERS = 32_768, 1_024  # how many are remembered
 SHORT = 256  # bytes of a topic or of properties that are worth remembering
+_TOO_SHORT = "mqtt: a PUBLISH is shorter than its fields or has QoS 3"
+_ID_BYTES = (0, 2, 2, 1 << 28)  # by QoS; no packet has room for QoS 3 (MQTT 5.0, 3.3.1.2)
 _START = Struct(">BBH").unpack_from  # of a PUBLISH: first byte, a short length, that of the topic
 LARGE = 16_384  # bytes of a packet that is not worth copying twice
 
@@ -96,7 +98,7 @@ class Decoder:
         if not 0 < start <= len(first):
             return False
         bare = first[:1] + pack_length(start - body) + first[body:start]
-        self._publishes(first[0], bare, 0, arrived)
+        self._publishes(bare, 0, arrived)
         empty = arrived.messages.pop()
         whole = b"".join((parts[0][start:], *parts[1:]))
         payload = _as_text(whole) if isinstance(empty.payload, str) else whole
@@ -133,7 +135,7 @@ class Decoder:
                 return position
             kind = first >> 4
             if kind == PUBLISH:
-                stop = self._publishes(first, buffer, position, arrived)
+                stop = self._publishes(buffer, position, arrived)
             elif kind == PUBACK and size == 2:  # noqa: PLR2004  # just the packet id
                 acked.append(buffer[body] << 8 | buffer[body + 1])
                 if not arrived.messages and len(acked) == 1:
@@ -146,33 +148,35 @@ class Decoder:
         self._need = 2
         return position
 
-    def _publishes(self, first: int, buffer: bytes, position: int, arrived: Arrived) -> int:
-        """Read the whole PUBLISH at `position` and those behind it that begin with the same byte.
+    def _publishes(self, buffer: bytes, position: int, arrived: Arrived) -> int:
+        """Read the whole PUBLISH at `position` and all whole ones behind it; where they end.
 
-        The answer is where they end. What that byte says is looked at once for all of them.
+        What a first byte says is looked at again only when it changes.
         """
-        qos = first >> 1 & 3
-        if qos == 3:  # noqa: PLR2004  # MQTT 5.0, 3.3.1.2
-            raise WireError("mqtt: a PUBLISH has QoS 3")
-        plain, ids, five = PLAIN_HEADERS[first & 15], 2 if qos else 0, self._five
-        answer, token = ANSWERED[qos], 0
-        known, add, expect = self._topics.get, arrived.messages.append, arrived.tokens.append
-        arrived.special |= first & 1 == 1 or qos == 2  # noqa: PLR2004
+        five, known = self._five, self._topics.get
+        add, expect = arrived.messages.append, arrived.tokens.append
+        plain, ids, answer = PLAIN_HEADERS[0], 0, 0
+        first = -1
         end, stop = len(buffer), position
         while end - stop >= 4:  # noqa: PLR2004  # the shortest PUBLISH
-            same, size, length = _START(buffer, stop)
+            its_first, size, length = _START(buffer, stop)
             body = stop + 2
             if size > 127:  # noqa: PLR2004  # as in `_read`
                 size, body = _long_size(buffer, stop)
                 length = int.from_bytes(buffer[body : body + 2], "big")
-            if same != first or body + size > end or not body:
+            if its_first >> 4 != PUBLISH or not body or body + size > end:
                 break
+            if its_first != first:
+                first = its_first
+                qos = first >> 1 & 3
+                plain, ids, answer = PLAIN_HEADERS[first & 15], _ID_BYTES[qos], ANSWERED.get(qos, 0)
+                arrived.special |= first & 1 == 1 or qos == 2  # noqa: PLR2004
             stop = body + size
             start = body + 2
             after = start + length
             data = after + ids
             if data > stop:
-                raise WireError("mqtt: a PUBLISH is shorter than its fields")
+                raise WireError(_TOO_SHORT)
             raw = buffer[start:after]
             address = known(raw) or self._learn(raw)
             headers, text = plain, False
@@ -182,11 +186,9 @@ class Decoder:
                 headers, text, data = self._read_headers(first, buffer, data, stop)
             payload = buffer[data:stop]
             add(Message(address, _as_text(payload) if text else payload, headers))
-            if qos:
-                token = answer | buffer[after] << 8 | buffer[after + 1]
-            expect(token)
+            expect(answer | buffer[after] << 8 | buffer[after + 1] if answer else 0)
         if stop == position:
-            raise WireError("mqtt: a PUBLISH is shorter than its fields")
+            raise WireError(_TOO_SHORT)
         return stop
 
     def _read_headers(

@@ -133,7 +133,7 @@ def outcome(version: str, *parts: bytes) -> Arrived | str:
 @pytest.mark.parametrize("version", VERSIONS)
 @given(
     data=st.binary(max_size=12) | st.binary(min_size=120, max_size=140),
-    first=st.sampled_from([0x32, 0x3A, 0x30, 0x40]),
+    first=st.sampled_from([0x30, 0x31, 0x32, 0x34, 0x36, 0x3A, 0x40]),
 )
 def test_what_follows_a_message_in_its_block_is_read_as_in_the_next(
     version: str, data: bytes, first: int
