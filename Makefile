@@ -1,6 +1,6 @@
 # `make demo` and `make test` need nothing but Debian or Ubuntu with Python 3.11 or newer.
 # The system's Python, as in the images: it is compiled with profiles. One that pyenv compiled takes
-# half as much time again for a message.
+# a quarter to a half more time for a message.
 PYTHON ?= $(shell /usr/bin/python3 -c 'import os, sys; from importlib.util import find_spec; \
 	sys.exit(sys.version_info < (3, 11) or os.getuid() and not find_spec("ensurepip"))' \
 	2>/dev/null && echo /usr/bin/python3 || echo python3)

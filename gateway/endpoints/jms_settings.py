@@ -14,7 +14,7 @@ SYSTEMS = ("ems", "rv", "ibm", "smf")
 JOINED = ("rv", "smartsockets")  # what EMS imports from and exports to: User's Guide, 15 and 16
 JVM_OPTIONS = (
     "-Xms24m",
-    "-Xmn16m",  # of the 5 MB that Java would take it collects three times as often
+    "-Xmn16m",  # for new objects; in the 5 MB that Java would take it collects three times as often
     "-Xmx256m",
     "-Xss256k",
     "-XX:+UseSerialGC",

@@ -6,16 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-CONFIG = """\
-gateway: {name: test}
-endpoints:
-  here: {kind: memory, dialect: mqtt}
-  there: {kind: memory, dialect: mqtt}
-routes:
-  all:
-    from: {endpoint: here, pattern: "a/{rest...}"}
-    to: {endpoint: there, template: "b/{rest...}"}
-"""
+from tests.runtime.one_route import ONE_ROUTE
+
 PROGRAM = """\
 import os, signal, sys
 from gateway.cli import main
@@ -34,7 +26,7 @@ sys.exit(main(sys.argv[1:]))
 
 def test_a_hangup_while_it_starts_is_a_reload_and_not_its_end(tmp_path: Path) -> None:
     config = tmp_path / "gateway.yaml"
-    config.write_text(CONFIG)
+    config.write_text(ONE_ROUTE)
     command = [sys.executable, "-c", PROGRAM, "run", str(config), "--log-format", "json"]
 
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603

@@ -14,24 +14,15 @@ from gateway.runtime import adapting
 from gateway.runtime.adapting import Adapter
 from gateway.runtime.parts import make_intake
 from gateway.runtime.state import RouteCounters
+from tests.runtime.one_route import ONE_ROUTE
 
-CONFIG = """\
-gateway: {name: test}
-endpoints:
-  here: {kind: memory, dialect: mqtt}
-  there: {kind: memory, dialect: mqtt}
-routes:
-  all:
-    from: {endpoint: here, pattern: "a/{rest...}"}
-    to: {endpoint: there, template: "b/{rest...}"}
-"""
 EVERY = frozenset(Headers.__dataclass_fields__)
 
 
 @pytest.fixture
 def router(tmp_path: Path) -> Router:
     config = tmp_path / "gateway.yaml"
-    config.write_text(CONFIG)
+    config.write_text(ONE_ROUTE)
     return make_intake(load(config), "here").router
 
 

@@ -17,19 +17,9 @@ from gateway.runtime.parts import make_intake
 from gateway.runtime.pump import Pump
 from gateway.runtime.state import EndpointState, RouteCounters
 from gateway.runtime.surroundings import Identities, Surroundings
+from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.targets import ScriptedSink
 from tests.runtime.waiting import until
-
-CONFIG = """\
-gateway: {name: test}
-endpoints:
-  here: {kind: memory, dialect: mqtt}
-  there: {kind: memory, dialect: mqtt}
-routes:
-  all:
-    from: {endpoint: here, pattern: "a/{rest...}"}
-    to: {endpoint: there, template: "b/{rest...}"}
-"""
 
 
 class Brought:
@@ -60,7 +50,7 @@ class Brought:
 def test_a_source_is_let_go_when_what_it_brought_has_ended(tmp_path: Path) -> None:
     """Else its broker gives all of that again, to the one that follows."""
     file = tmp_path / "gateway.yaml"
-    file.write_text(CONFIG)
+    file.write_text(ONE_ROUTE)
     configuration = load(file)
     sink = ScriptedSink()
     sink.mute = True
