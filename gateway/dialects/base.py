@@ -12,7 +12,13 @@ from gateway.dialects.names import (
     read_tags,
     render_subject,
 )
-from gateway.dialects.patterns import matches_text, parse_pattern, read_pattern, render_pattern
+from gateway.dialects.patterns import (
+    matches_text,
+    parse_pattern,
+    read_pattern,
+    render_pattern,
+    share_of,
+)
 
 __all__ = [
     "Dialect",
@@ -26,5 +32,6 @@ __all__ = [
     "read_tags",
     "render_pattern",
     "render_subject",
+    "share_of",
     "warnings_of",
 ]

@@ -34,7 +34,7 @@ def read_pattern(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
         if (nul := text.find("\0")) >= 0:
             raise SubjectError(dialect.name, text, nul, "nul", "NUL cannot stand in it")
         return read_tag_pattern(text)
-    shared = _shared_part(text, dialect)
+    shared = len(share_of(text, dialect))
     text_levels = split(text[shared:], dialect)
     check_read(text, text_levels, dialect)
     _check_levels(text_levels, text, dialect)
@@ -48,6 +48,21 @@ def read_pattern(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
             check_joined(["x" if part in wild else part for part in text_levels], text, dialect)
         return (Pattern(found, dialect.shy),)
     raise _fault(text, shared, text_levels, levels, dialect)
+
+
+def share_of(text: str, dialect: Dialect) -> str:
+    """What of `text` stands before the filter and names the share (MQTT 5.0, 4.8.2), or "".
+
+    Raises:
+        SubjectError: it begins as a shared subscription and is none.
+    """
+    if dialect.name != "mqtt" or not text.startswith(SHARED):
+        return ""
+    group, slash, topic = text.removeprefix(SHARED).partition("/")
+    if not group or not slash or not topic or "+" in group or "#" in group:
+        reason = "a shared subscription is $share/group/filter"
+        raise SubjectError(dialect.name, text, 0, "shared-subscription", reason)
+    return f"{SHARED}{group}/"
 
 
 def parse_pattern(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
@@ -105,17 +120,6 @@ def matches_text(pattern: str, name: str, dialect: Dialect) -> bool:
             return True
         patterns = read_any_tag(pattern)
     return any(matches(one, levels) for levels in names for one in patterns)
-
-
-def _shared_part(text: str, dialect: Dialect) -> int:
-    """How many characters before the filter name the share (MQTT 5.0, 4.8.2)."""
-    if dialect.name != "mqtt" or not text.startswith(SHARED):
-        return 0
-    group, slash, topic = text.removeprefix(SHARED).partition("/")
-    if not group or not slash or not topic or "+" in group or "#" in group:
-        reason = "a shared subscription is $share/group/filter"
-        raise SubjectError(dialect.name, text, 0, "shared-subscription", reason)
-    return len(SHARED) + len(group) + 1
 
 
 def _check_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gateway.dialects.base import Dialect, parse_pattern
+from gateway.dialects.base import Dialect, parse_pattern, share_of
 from gateway.errors import SubjectError
 from gateway.model.matching import matches
 from gateway.model.pattern import Pattern
@@ -37,6 +37,7 @@ class SourcePattern:
     patterns: tuple[Pattern, ...]
     depth: int | None  # exact number of levels, where the broker's wildcard takes more
     spans: tuple[tuple[str, Span], ...]
+    share: str = ""  # what `text` begins with where several gateways divide the messages (MQTT)
 
     def selects(self, levels: tuple[str, ...]) -> bool:
         if self.depth is not None and len(levels) != self.depth:
@@ -59,14 +60,18 @@ def parse_source(text: str, dialect: Dialect) -> SourcePattern:
     plain = CAPTURE.sub(lambda c: dialect.any_many if c[2] else dialect.any_one, text)
     try:
         patterns = parse_pattern(plain, dialect)
+        share = share_of(plain, dialect)
     except SubjectError as error:
         at = _as_written(error.offset, text, dialect)
         raise SubjectError(dialect.name, text, at, error.rule, error.reason) from None
-    parts = _split(plain, dialect)
-    written = _split(CAPTURE.sub(lambda c: "{...}" if c[2] else "{}", text), dialect)
+    names = {at - share.count(dialect.separator): name for at, name in names.items()}
+    parts = _split(plain.removeprefix(share), dialect)
+    braced = CAPTURE.sub(lambda c: "{...}" if c[2] else "{}", text)
+    written = _split(braced.removeprefix(share), dialect)
     rests = [i for i, part in enumerate(parts) if _is_rest(part, written[i], i, parts, dialect)]
     depth = len(parts) if written[-1] == "{}" and not rests else None
-    return SourcePattern(text, plain, patterns, depth, tuple(_spans(names, parts, rests, dialect)))
+    spans = tuple(_spans(names, parts, rests, dialect))
+    return SourcePattern(text, plain, patterns, depth, spans, share)
 
 
 def _names(text: str, dialect: Dialect) -> dict[int, str]:

@@ -13,6 +13,8 @@ CAPTURES = [
     ("mqtt", "orders/{region}/{desk}/#", "orders/emea/fx/1/2",
      {"region": ("emea",), "1": ("emea",), "desk": ("fx",), "2": ("fx",), "3": ("1", "2")}),
     ("mqtt", "a/{rest...}", "a", {"rest": (), "1": ()}),  # '#' takes the parent level too
+    ("mqtt", "$share/team/a/{x}/{rest...}", "a/b/c",  # MQTT 5.0, 4.8.2: the filter is `a/+/#`
+     {"x": ("b",), "1": ("b",), "rest": ("c",), "2": ("c",)}),
     ("mqtt", "{rest...}", "a/b", {"rest": ("a", "b"), "1": ("a", "b")}),
     ("ems", "orders.{region}.{rest...}", "orders.emea.x",
      {"region": ("emea",), "1": ("emea",), "rest": ("x",), "2": ("x",)}),
