@@ -143,6 +143,11 @@ def _both(routes: list[Route], ref: RouteRef, known: Known, at: At, reader: Read
         reason = "a route in both directions has one source, and one target with one template"
         reader.report((*at, "direction"), "direction", reason, "write two routes")
         return routes
+    if there.source.share:
+        reason = f"{there.source.share!r} divides the way there alone, not the way back"
+        hint = "write two routes, each with a shared subscription"
+        reader.report((*at, "direction"), "direction", reason, hint)
+        return routes
     allow = known.endpoints[there.endpoint].allow
     try:
         return list(both_ways(there, templates[0], there.name + BACK, allow))
@@ -168,7 +173,10 @@ def _heartbeat(  # noqa: PLR0913, PLR0917  # where it stands and what it is chec
     except SubjectError as error:
         reader.report(at, error.rule, str(error))
         return ""
-    if not pattern.selects(levels):
+    if pattern.share:
+        reason = f"{pattern.share!r} lets another gateway take the heartbeats of this one"
+        reader.report(at, "heartbeat", reason, "give them to a route of their own, not shared")
+    elif not pattern.selects(levels):
         hint = "write a name that its pattern takes, and that no receiver minds"
         reader.report(at, "heartbeat", f"{ref.heartbeat!r} is no name of this route", hint)
     return ref.heartbeat

@@ -18,6 +18,7 @@ from gateway.proofs.injective import injective
 from gateway.proofs.inverse import prove_inverse
 from gateway.proofs.reach import reach, unused
 from gateway.proofs.sample import never_sent, sample
+from gateway.proofs.shares import shares
 from gateway.proofs.sizes import sizes
 from gateway.proofs.survey import survey, whole_of
 from gateway.routing.route import Route
@@ -37,7 +38,7 @@ def prove(routes: Sequence[Route], brokers: Mapping[str, str]) -> list[Finding]:
         KeyError: an endpoint is not in `brokers`.
     """
     sites, flows = survey(routes, brokers)
-    found: list[Finding] = []
+    found = [*shares(sites)]
     with bounded():
         dead = _dead(sites, found)
     with bounded(effort.AMPLE):

@@ -119,7 +119,8 @@ def dictionary_at(configuration: Configuration, name: str) -> Shortened | None:
 def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscription]:
     """The fewest subscriptions that bring what the routes take.
 
-    One that another covers is left out, because some brokers deliver a message once for each.
+    One that another covers is left out, because some brokers deliver a message once for each. A
+    shared one brings only a part of the messages: it covers those of its own share.
     """
     table: PatternTable[int] = PatternTable()
     for number, route in enumerate(routes):
@@ -128,7 +129,12 @@ def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscript
     kept: dict[int, Route] = {}
     for number, route in enumerate(routes):
         patterns = route.source.patterns
-        others = [each for each in table.find(_example(patterns[0])) if each != number]
+        found = table.find(_example(patterns[0]))
+        others = [
+            each
+            for each in found
+            if each != number and routes[each].source.share == route.source.share
+        ]
         if any(each in kept and covers(kept[each].source.patterns, patterns) for each in others):
             continue
         wider = [each for each in others if each > number]

@@ -10,6 +10,7 @@ from gateway.config.examine import examine
 from gateway.config.load import Configuration, load
 from gateway.dialects.base import parse_subject
 from gateway.dialects.mqtt import MQTT
+from gateway.errors import ConfigErrors
 
 CONFIG = """\
 endpoints:
@@ -52,6 +53,15 @@ def test_what_does_not_cross_one_way_does_not_cross_the_other(
             names
         )
     assert {each.severity for each in examine(configuration)} <= {"note"}
+
+
+def test_a_shared_subscription_has_no_way_back(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        loaded(tmp_path, "$share/team/a/{k}", "b/{k}")
+
+    (finding,) = caught.value.findings
+    assert (finding.rule, finding.line) == ("direction", 8)
+    assert "'$share/team/' divides the way there alone" in finding.reason
 
 
 def test_other_names_still_cross_both_ways(tmp_path: Path) -> None:

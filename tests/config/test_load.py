@@ -337,6 +337,15 @@ def test_a_heartbeat_is_a_name_that_the_route_takes(tmp_path: Path) -> None:
     assert "'beat' is no name of this route" in finding.reason
 
 
+def test_another_gateway_of_the_share_could_take_a_heartbeat(tmp_path: Path) -> None:
+    route = ROUTE.replace("    from:", "    heartbeat: orders/beat\n    from:")
+    route = route.replace('"orders/', '"$share/team/orders/')
+    (finding,) = findings(tmp_path, ENDPOINTS + route)
+
+    assert (finding.rule, finding.line) == ("heartbeat", 6)
+    assert "'$share/team/' lets another gateway take the heartbeats" in finding.reason
+
+
 def test_what_is_observed_is_a_pattern_of_the_target(tmp_path: Path) -> None:
     route = ROUTE.replace('{rest...}"}\n', '{rest...}", observe: "A..b"}\n', 2)
     route = route.replace(', observe: "A..b"}', "}", 1)

@@ -23,6 +23,7 @@ SECTIONS = {
     "Two names become one": {"not-injective", "capture-unused"},
     "Names of two routes become one": {"collision", "merged"},
     "A message arrives twice": {"delivered-twice", "copies"},
+    "A message comes by two shares": {"shared-twice"},
     "A message comes back": {"cycle"},
     "A route and its way back": {"not-inverse"},
     "A route that nothing reaches": {"unreachable", "idle-exclude", "never-sent"},

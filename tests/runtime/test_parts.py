@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,3 +41,16 @@ def test_a_thousand_routes_keep_a_thousand_subscriptions_and_one_takes_all() -> 
 
     assert len(subscriptions(routes(apart))) == 1_000
     assert [each.pattern for each in subscriptions(routes([*apart, "plant/#"]))] == ["plant/#"]
+
+
+SHARES = [
+    pytest.param(["$share/g/a/#", "a/b"], ["$share/g/a/#", "a/b"], id="a part does not bring all"),
+    pytest.param(["a/#", "$share/g/a/b"], ["a/#", "$share/g/a/b"], id="all of one's own"),
+    pytest.param(["$share/g/a/#", "$share/h/a/b"], ["$share/g/a/#", "$share/h/a/b"], id="another"),
+    pytest.param(["$share/g/a/b", "$share/g/a/#"], ["$share/g/a/#"], id="the same share"),
+]
+
+
+@pytest.mark.parametrize(("taken", "kept"), SHARES)
+def test_a_shared_subscription_covers_those_of_its_share(taken: list[str], kept: list[str]) -> None:
+    assert [each.pattern for each in subscriptions(routes(taken))] == kept
