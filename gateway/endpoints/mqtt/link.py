@@ -256,7 +256,8 @@ class Link:
         if data is None:
             return 0, 0
         if not data:
-            self._fail(NotConnectedError(f"{self._where}: the broker closed the connection"))
+            text = f"the broker closed the connection of client {self._client_id!r}"
+            self._fail(NotConnectedError(f"{self._where}: {text}"))
             return 0, 0
         self._last_in = monotonic()
         self._pinged = 0.0
