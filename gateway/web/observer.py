@@ -35,10 +35,17 @@ class Observed(Protocol):
 class Observer:
     """Looks at a gateway for many readers; mutable, it keeps the last look."""
 
-    def __init__(self, running: Gateway, config: str, spool_percent: float) -> None:
+    def __init__(
+        self,
+        running: Gateway,
+        config: str,
+        spool_percent: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._running = running
         self._config = config
         self._spool_percent = spool_percent
+        self._clock = clock
         self._lock = threading.Lock()
         self._last: Moment | None = None
         self._until = 0.0
@@ -47,10 +54,10 @@ class Observer:
 
     def moment(self) -> Moment:
         with self._lock:
-            if self._last is None or time.monotonic() >= self._until:
-                began = time.monotonic()
+            if self._last is None or self._clock() >= self._until:
+                began = self._clock()
                 self._last = self._take()
-                ended = time.monotonic()
+                ended = self._clock()
                 soon = max(SOON, SHARE * (ended - began))
                 self._until = ended + (min(soon, FRESH) if self._last.reasons else FRESH)
             return self._last
