@@ -5,9 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
+
+PATIENCE: Final = 60.0  # seconds; a machine that others keep busy takes long for anything
 
 
-def until(done: Callable[[], bool], seconds: float = 20) -> None:
+def until(
+    done: Callable[[], bool], what: str = "it did not happen", seconds: float = PATIENCE
+) -> None:
     """Return when `done` is true.
 
     Raises:
@@ -16,5 +21,5 @@ def until(done: Callable[[], bool], seconds: float = 20) -> None:
     tick = threading.Event()
     deadline = time.monotonic() + seconds
     while not done():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
         tick.wait(0.005)

@@ -11,12 +11,12 @@ from pathlib import Path
 from gateway.archive.records import Cell, Rows
 from gateway.archive.rolling import ArchiveOptions
 from gateway.archive.writer import ArchiveWriter
+from tests.waiting import PATIENCE
 
 DAY = date(2026, 3, 14)
 NOON = int(datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()) * 1_000_000
 START = NOON - 3_600_000_000
 QUICK = ArchiveOptions(retry_seconds=0.01, close_seconds=30)
-PATIENCE = 20.0
 
 
 def identity(number: int, start: int = START) -> bytes:

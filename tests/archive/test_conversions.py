@@ -12,6 +12,7 @@ from gateway.archive import segments
 from gateway.archive.conversions import Conversions
 from gateway.archive.layout import journal_folder, journal_path
 from gateway.archive.places import Place
+from tests.waiting import PATIENCE
 
 
 class Started(subprocess.Popen[str]):
@@ -42,7 +43,7 @@ def test_the_converter_gives_way_until_journals_pile_up(
 
     made = Conversions(Place(tmp_path, ""))
     made.add(paths)
-    made.finish(10)
+    made.finish(PATIENCE)
 
     command, session, group = Started.seen
     assert ("--nice" in command) is nice

@@ -23,7 +23,8 @@ from gateway.archive.layout import (
     segments,
 )
 from gateway.archive.reader import read_rows
-from tests.archive.samples import DAY, PATIENCE, START, archive, identity
+from tests.archive.samples import DAY, START, archive, identity
+from tests.waiting import PATIENCE
 
 PROJECT = Path(__file__).parents[2]
 

@@ -6,11 +6,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import monotonic
 
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +24,6 @@ from gateway.archive.writer import ArchiveWriter
 from gateway.errors import ArchiveError
 from tests.archive.samples import (
     DAY,
-    PATIENCE,
     QUICK,
     START,
     archive,
@@ -33,6 +31,7 @@ from tests.archive.samples import (
     put,
     received,
 )
+from tests.waiting import PATIENCE, until
 
 BUCKET = "night"
 WAIT = 0.05
@@ -58,7 +57,7 @@ class Bucket:
         self.process = subprocess.Popen(  # noqa: S603  # our own interpreter
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        wait_for(self._answers)
+        until(self._answers)
         place = f"127.0.0.1:{self.port}"
         system = fs.S3FileSystem(
             endpoint_override=place, scheme="http", region="us-east-1", allow_bucket_creation=True
@@ -82,13 +81,6 @@ def free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
     return port
-
-
-def wait_for(done: Callable[[], bool]) -> None:
-    tick, deadline = threading.Event(), monotonic() + 3 * PATIENCE
-    while not done():
-        assert monotonic() < deadline
-        tick.wait(WAIT)
 
 
 @pytest.fixture
@@ -142,14 +134,14 @@ def test_a_bucket_that_is_away_gets_everything_when_it_is_back(
     put(writer, delivered([1]))
     put(writer, delivered([2]))
     writer.append([delivered(range(10, 200))], durable.set)  # more than the buffer takes
-    wait_for(lambda: writer.failure is not None)
+    until(lambda: writer.failure is not None)
     assert "the buffer of 5000 bytes is full" in str(writer.failure)
-    wait_for(lambda: any("NETWORK_CONNECTION" in line for line in caplog.messages))
+    until(lambda: any("NETWORK_CONNECTION" in line for line in caplog.messages))
     assert not durable.is_set()
     assert len(journals(tmp_path)) >= 2
 
     bucket.start()
-    assert durable.wait(3 * PATIENCE)
+    assert durable.wait(PATIENCE)
     writer.close()
 
     wanted = sorted(f"a.b{number}" for number in (1, 2, *range(10, 200)))

@@ -19,7 +19,6 @@ from gateway.archive.writer import ArchiveWriter
 from gateway.errors import ArchiveError
 from tests.archive.samples import (
     DAY,
-    PATIENCE,
     QUICK,
     START,
     archive,
@@ -28,6 +27,7 @@ from tests.archive.samples import (
     put,
     received,
 )
+from tests.waiting import PATIENCE
 
 RELAXED = replace(QUICK, sync="interval", sync_seconds=0.05)
 

@@ -14,6 +14,8 @@ from typing import Protocol
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 PROGRAM = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 OPEN = ("allow_anonymous true",)
 UNBOUNDED = ("max_queued_messages 0", "max_inflight_messages 0")
@@ -55,7 +57,7 @@ class Mosquitto:
             self._process = subprocess.Popen(  # noqa: S603  # a program the machine has
                 [self._program, "-c", str(self._config)], stdout=log, stderr=log
             )
-        until = monotonic() + 10
+        until = monotonic() + PATIENCE
         while not self._answers():
             assert monotonic() < until, "mosquitto does not listen"
             try:
@@ -98,7 +100,7 @@ class Mosquitto:
         if process is not None and process.poll() is None:
             process.send_signal(number)
             process.send_signal(signal.SIGCONT)
-            process.wait(10)
+            process.wait(PATIENCE)
 
 
 class StartMosquitto(Protocol):

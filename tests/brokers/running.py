@@ -18,6 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from gateway.archive.reader import read_rows
 from tests.brokers.mosquitto import Mosquitto
+from tests.waiting import PATIENCE
 
 CONFIG = """\
 gateway: {{name: test}}
@@ -57,7 +58,7 @@ class Process:
             return len(found) >= times
 
         with self._changed:
-            assert self._changed.wait_for(seen, timeout=20), (message, self.lines)
+            assert self._changed.wait_for(seen, timeout=PATIENCE), (message, self.lines)
 
     def connected(self) -> None:
         self.wait_for("connected", endpoint="source", side="source")
@@ -66,8 +67,8 @@ class Process:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(timeout=30)
-        self._reader.join(timeout=5)
+        code = self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
         return code
 
     def _read(self) -> None:
@@ -96,14 +97,14 @@ class Client:
         self._client.loop_start()
         if pattern:
             self._client.subscribe(pattern, 1)
-            assert self._ready.wait(10)
+            assert self._ready.wait(PATIENCE)
 
     def publish(self, topic: str, payload: bytes) -> paho.MQTTMessageInfo:
         return self._client.publish(topic, payload, qos=1)
 
     def wait_for(self, done: Callable[[list[tuple[str, bytes]]], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: done(self.arrived), timeout=30)
+            assert self._changed.wait_for(lambda: done(self.arrived), timeout=PATIENCE)
 
     def close(self) -> None:
         self._client.disconnect()

@@ -39,8 +39,8 @@ from gateway.wire.smf.parameters import (
     read_parameters,
 )
 from gateway.wire.smf.subscriptions import Change, SubscriptionRequest, encode_subscription
+from tests.waiting import PATIENCE
 
-PATIENCE = 10.0
 PASSWORD = "p"  # noqa: S105  # of the test broker
 TAG = b"\0\0\x07"
 

@@ -19,7 +19,8 @@ from gateway.endpoints.jms.values import JavaByte, JavaFloat, JavaLong, JavaShor
 from gateway.errors import DriverMissingError, EndpointError, NotConnectedError
 from gateway.model.message import PLAIN, DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
-from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send, wait_for
+from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -180,7 +181,7 @@ def test_what_is_unwanted_is_acknowledged_too(
         for end in ("", ".a", "", ".b", ""):
             send(sink, Message(name + end, b"", PERSISTENT))
         assert [m.address for m in collect(source, 2)] == [f"{name}.a", f"{name}.b"]
-        wait_for(lambda: source.receive(0) is None and source.counts["unwanted"] == 3, "the rest")
+        until(lambda: source.receive(0) is None and source.counts["unwanted"] == 3, "the rest")
     with pair(broker, f"{name}.>", **facts) as (source, _):
         assert source.receive(QUIET) is None
         assert source.counts["unwanted"] == 0

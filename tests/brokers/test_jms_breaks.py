@@ -28,9 +28,9 @@ from tests.endpoints.exchange import (
     opened,
     reopen,
     send,
-    wait_for,
     wait_for_loss,
 )
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.broker
 
@@ -90,7 +90,7 @@ def test_a_killed_broker_loses_nothing_that_was_answered(activemq: ActiveMq) -> 
             reopen(source)
             reopen(sink)
         send_thousand(sink, 2_000, tally)
-        wait_for(lambda: set(range(2_000, 3_000)) <= tally.answered, "answers")
+        until(lambda: set(range(2_000, 3_000)) <= tally.answered, "answers")
         tally.receive(source, 10_000)
 
     assert tally.answered <= set(tally.came)
@@ -222,7 +222,7 @@ def run(broker: ActiveMq, last: str) -> subprocess.Popen[str]:
 
 def test_a_process_ends_with_connections_open(activemq: ActiveMq) -> None:
     with run(activemq, "sys.exit(7)") as process:
-        assert process.wait(20) == 7
+        assert process.wait(PATIENCE) == 7
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -233,4 +233,4 @@ def test_signals_reach_python_while_java_waits(activemq: ActiveMq, number: signa
         assert process.stdout.readline() == "open\n"
         process.send_signal(number)
 
-        assert process.wait(20) == 9
+        assert process.wait(PATIENCE) == 9

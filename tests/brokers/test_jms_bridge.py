@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.supervisor import Gateway
 from tests.endpoints.exchange import collect, opened, send
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.broker
 
@@ -68,15 +68,6 @@ def requester(broker: ActiveMq) -> Iterator[jvm.Java]:
         link.close(5)
 
 
-def until(done: Callable[[], bool]) -> None:
-    tick, deadline = threading.Event(), threading.Timer(30, lambda: None)
-    deadline.daemon = True
-    deadline.start()
-    while not done():
-        assert deadline.is_alive(), "it did not happen in time"
-        tick.wait(0.01)
-
-
 def test_names_go_to_ems_and_back_and_nothing_is_lost(
     tmp_path: Path, shared_activemq: ActiveMq
 ) -> None:
@@ -112,7 +103,7 @@ def test_names_go_to_ems_and_back_and_nothing_is_lost(
         return len(arrived) >= len(crossing)
 
     until(all_came)
-    assert gateway.stop(10)
+    assert gateway.stop(PATIENCE)
     assert [m.address for m in arrived] == [name.replace("in/", "out/", 1) for name in crossing]
     assert [m.payload for m in arrived] == [name.encode() for name in crossing]
     assert gateway.counters["there"].rules == {"name-altered": len(sent) - len(crossing)}
@@ -148,7 +139,7 @@ def test_a_selector_is_evaluated_by_the_jms_broker(
     sink.send(messages, lambda _: None)
     until(lambda: gateway.counters["urgent"].delivered == 5)
     sink.close()
-    assert gateway.stop(10)
+    assert gateway.stop(PATIENCE)
 
     assert gateway.counters["urgent"].received == 5
     assert gateway.counters["urgent"].unselected == 0
@@ -176,7 +167,7 @@ def test_what_ems_imported_is_not_sent_back_to_its_topic_by_a_detour(
         message.setBooleanProperty("JMS_TIBCO_IMPORTED", True)
         session.createProducer(session.createTopic(f"{topic}.a")).send(message)
         until(lambda: back.loops + back.dead == 1)  # the runtime or the sink, whoever is first
-    assert gateway.stop(10)
+    assert gateway.stop(PATIENCE)
 
     assert (gateway.counters["out"].delivered, back.delivered) == (1, 0)
 
@@ -211,6 +202,6 @@ def test_a_temporary_reply_address_crosses_as_the_route_says(
             send(answers, Message(address, "!", Headers(mode=PERSISTENT)))
             answer = session.createConsumer(reply).receive(20_000)
             assert str(answer.getText()) == "!"
-    assert gateway.stop(10)
+    assert gateway.stop(PATIENCE)
 
     assert (address is None) is drop

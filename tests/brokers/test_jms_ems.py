@@ -21,7 +21,8 @@ from gateway.endpoints.jms.values import JavaByte, JavaFloat, JavaLong, JavaShor
 from gateway.endpoints.jms_settings import EMS_FACTORY, JmsSettings
 from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
-from tests.endpoints.exchange import QUIET, collect, opened, receive, send, wait_for
+from tests.endpoints.exchange import QUIET, collect, opened, receive, send
+from tests.waiting import until
 
 URL, CLASSPATH = os.environ.get("EMS_URL", ""), os.environ.get("EMS_CLASSPATH", "")
 FACTORY = os.environ.get("EMS_FACTORY", EMS_FACTORY)
@@ -202,7 +203,7 @@ def test_what_is_not_settled_comes_again_and_says_so(acknowledge: str) -> None:
         first = receive(source)
         first.settle([ACCEPTED] * len(first.messages))
         settled = len(first.messages)
-        wait_for(lambda: source.receive(0) is not None, "what stays unsettled")
+        until(lambda: source.receive(0) is not None, "what stays unsettled")
     with opened(source):
         left = collect(source, 10 - settled)
 

@@ -18,7 +18,8 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.supervisor import Gateway
 from tests.brokers.mosquitto import Mosquitto
-from tests.endpoints.exchange import QUIET, collect, opened, send, wait_for
+from tests.endpoints.exchange import QUIET, collect, opened, send
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.broker
 
@@ -56,7 +57,7 @@ def test_its_own_tests_hold_with_real_brokers(
     gateway.start()
     try:
         up = "connected"
-        wait_for(lambda: all(s.connection.value == up for s in gateway.states), "connections")
+        until(lambda: all(s.connection.value == up for s in gateway.states), "connections")
         with opened(*senders.values(), *listeners.values()):
             for name, test in mapping["tests"].items():
                 given, expected = test["given"], test["expect"]
@@ -70,7 +71,7 @@ def test_its_own_tests_hold_with_real_brokers(
             for listener in listeners.values():
                 assert listener.receive(QUIET) is None  # nothing came back as an echo
     finally:
-        assert gateway.stop(10)
+        assert gateway.stop(PATIENCE)
 
 
 def message(given: Mapping[str, str]) -> Message:

@@ -22,7 +22,8 @@ from gateway.endpoints.settings import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message, Value
 from gateway.runtime.supervisor import Gateway
 from tests.brokers.mosquitto import Mosquitto
-from tests.endpoints.exchange import QUIET, collect, opened, send, wait_for
+from tests.endpoints.exchange import QUIET, collect, opened, send
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.broker
 
@@ -82,11 +83,11 @@ def bridged(
     gateway.start()
     try:
         up = "connected"
-        wait_for(lambda: all(s.connection.value == up for s in gateway.states), "connections")
+        until(lambda: all(s.connection.value == up for s in gateway.states), "connections")
         with opened(into, out):
             yield gateway, root, into, out
     finally:
-        assert gateway.stop(10)
+        assert gateway.stop(PATIENCE)
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY
 from tests.brokers.mosquitto import Mosquitto
 from tests.endpoints.exchange import (
-    PATIENCE,
     QUIET,
     Answer,
     collect,
@@ -26,9 +25,9 @@ from tests.endpoints.exchange import (
     receive,
     reopen,
     send,
-    wait_for,
     wait_for_loss,
 )
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.broker
 
@@ -72,11 +71,11 @@ def test_a_broker_restarted_under_traffic_loses_nothing(mosquitto: Mosquitto, ve
     sender = Sender(sink, total)
     seen: set[object] = set()
     breaks = [7_000, 3_000]
-    until = monotonic() + 3 * PATIENCE
+    deadline = monotonic() + PATIENCE
     with opened(source, sink):
         sender.thread.start()
         while len(seen) < total:
-            assert monotonic() < until
+            assert monotonic() < deadline
             try:
                 batch = source.receive(0.2)
             except NotConnectedError:
@@ -170,8 +169,8 @@ def test_a_source_nobody_reads_stays_small_and_loses_nothing(
             part = [Message("t", str(i).encode(), ONCE) for i in range(start, start + 500)]
             assert send(sink, *part) == [ACCEPTED] * 500
             peak = max(peak, source.held)
-        until = monotonic() + 2.5  # longer than the broker waits for a sign of a silent client
-        wait_for(lambda: monotonic() > until, "the time to pass")
+        silence = monotonic() + 2.5  # longer than the broker waits for a sign of a silent client
+        until(lambda: monotonic() > silence, "the time to pass")
         got = collect(source, total)
 
     assert bound <= peak < bound + 8_000_000  # one more block of small messages

@@ -12,6 +12,7 @@ import pytest
 
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import CONFIG, Process, archived, bridged, clients
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -104,7 +105,7 @@ def test_a_bad_configuration_connects_nowhere(tmp_path: Path) -> None:
 
     done = subprocess.run(  # noqa: S603  # our own command
         [sys.executable, "-m", "gateway", "run", str(config)],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.returncode == 1

@@ -13,6 +13,7 @@ import pytest
 from gateway.cli.broker_smf import add_parser
 from gateway.wire.smf.parameters import OK, Response
 from tests.brokers.smf_client import SmfClient
+from tests.waiting import PATIENCE
 
 PROGRAM = """
 import argparse
@@ -38,7 +39,7 @@ def test_it_says_where_it_listens_and_ends_when_told() -> None:
             assert client.bind("q").response == OK
         process.send_signal(signal.SIGTERM)
 
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize(

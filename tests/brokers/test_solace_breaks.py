@@ -35,7 +35,8 @@ from tests.brokers.solace_bridge import (
     take,
 )
 from tests.brokers.wire import Wire
-from tests.endpoints.exchange import Answer, reopen, wait_for
+from tests.endpoints.exchange import Answer, reopen
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -130,7 +131,7 @@ def cross(
         for speaker in speakers:
             speaker.start()
         for part in (1, 2):
-            wait_for(
+            until(
                 lambda part=part: min(s.accepted for s in speakers) >= part * TOTAL // 4,  # type: ignore[misc]  # a default binds it now
                 "a part is on its way",
             )
@@ -177,7 +178,7 @@ def test_nothing_is_lost_when_the_solace_broker_is_killed(
         stored.kill()
         stored.start()
         for side in ("source", "sink"):
-            wait_for(lambda side=side: _is_back(process, before, side), "it is connected again")  # type: ignore[misc]  # a default binds it now
+            until(lambda side=side: _is_back(process, before, side), "it is connected again")  # type: ignore[misc]  # a default binds it now
 
     there, back = cross(tmp_path, stored, start_mosquitto(), stored.port, kill)
 
@@ -193,7 +194,7 @@ def test_nothing_is_lost_when_connections_are_cut(
             before = len(process.lines)
             assert wire.cut()
             for side in ("source", "sink"):
-                wait_for(lambda side=side: _is_back(process, before, side), "it is connected again")  # type: ignore[misc]  # a default binds it now
+                until(lambda side=side: _is_back(process, before, side), "it is connected again")  # type: ignore[misc]  # a default binds it now
 
         there, back = cross(tmp_path, stored, start_mosquitto(), wire.port, cut)
 
@@ -253,7 +254,7 @@ def _settled_at(broker: SmfBroker, queue: str) -> int:
         seen.append(broker.held(queue))
         return len(seen) > 100 and seen[-1] > 0 and len(set(seen[-100:])) == 1
 
-    wait_for(is_still, "the flow is paused")
+    until(is_still, "the flow is paused")
     return seen[-1]
 
 
@@ -293,7 +294,7 @@ def test_a_message_that_cannot_be_read_is_a_dead_letter_with_its_bytes(
     ):
         client.send(frame + direct("Y/good"))
         take(at_plant, {"dst/good"})
-        wait_for(lambda: broker.depth("gateway/office/back") == 0, "both are settled")
+        until(lambda: broker.depth("gateway/office/back") == 0, "both are settled")
         assert process.end() == 0
 
     (dead,) = [row for row in rows_of(tmp_path) if row["leg"] == "dead"]

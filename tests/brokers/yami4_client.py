@@ -10,8 +10,8 @@ from gateway.model.message import Value
 from gateway.wire.yami4.frames import FrameDecoder, FrameLimits, Packet, encode_message
 from gateway.wire.yami4.messages import Heading, Kind, encode_request, read_header
 from gateway.wire.yami4.parameters import EMPTY, decode_parameters, encode_parameters
+from tests.waiting import PATIENCE
 
-PATIENCE = 10.0
 LIMITS = FrameLimits(payload=1 << 28, message=1 << 28, held=1 << 28)
 
 

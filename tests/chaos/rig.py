@@ -24,6 +24,7 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome
 from tests.brokers.running import Process
 from tests.endpoints.exchange import Answer
+from tests.waiting import PATIENCE
 
 CONFIRMED: Final = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 BATCH: Final = 200  # messages a load sends at once
@@ -138,7 +139,7 @@ class Load:
         """Send no more; how many were sent."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(30)
+            self._thread.join(PATIENCE)
             assert not self._thread.is_alive()
         self._sink.close()
         return self.sent
@@ -198,10 +199,10 @@ class Witness:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(30)
+        self._thread.join(PATIENCE)
         self._source.close()
 
-    def wait_for(self, unique: int, seconds: float = 60) -> None:
+    def wait_for(self, unique: int, seconds: float = PATIENCE) -> None:
         with self._changed:
             arrived = self._changed.wait_for(lambda: self.unique >= unique, seconds)
         assert arrived, f"{unique - self.unique} of {unique} did not arrive in time"
@@ -289,7 +290,7 @@ class Memory:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(5)
+        self._thread.join(PATIENCE)
 
     def _run(self) -> None:
         while not self._stop.wait(0.1):

@@ -15,7 +15,7 @@ from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Client
 from tests.chaos.books import are_whole, read_books, spooled
 from tests.chaos.rig import Setting, load_and_witness, profiles, running
-from tests.runtime.waiting import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -66,7 +66,7 @@ def test_a_target_that_goes_again_while_its_spool_drains_gets_all_in_order(
         target.stop()
         gateway.wait_for("target", level="warning")
         load.publish(PART * (times + 1))
-        until(lambda: spooled(tmp_path) == load.sent, 60)
+        until(lambda: spooled(tmp_path) == load.sent)
         for _ in range(times):
             before = witness.unique
             target.start()

@@ -13,7 +13,7 @@ import pytest
 from tests.brokers.mosquitto import StartMosquitto
 from tests.chaos.books import digest_of, have_no_gap, read_books, spooled
 from tests.chaos.rig import Setting, load_and_witness, profiles, running
-from tests.runtime.waiting import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -69,7 +69,7 @@ def test_a_gateway_killed_while_its_spool_drains_marks_what_it_sends_again(
         target.stop()
         with running(config, target=False):
             load.publish(PART * (times + 1))
-            until(lambda: spooled(tmp_path) == load.sent, 60)
+            until(lambda: spooled(tmp_path) == load.sent)
         target.start()
         for kills in range(times):
             with running(config, target=False):

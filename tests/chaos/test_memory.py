@@ -9,7 +9,7 @@ import pytest
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.chaos.books import are_whole, read_books, spooled
 from tests.chaos.rig import Memory, Setting, load_and_witness, profiles, running
-from tests.runtime.waiting import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -34,10 +34,10 @@ def test_a_target_that_is_away_fills_the_disk_and_not_the_memory(
         target.stop()
         gateway.wait_for("target", level="warning")
         load.publish(times // 10)
-        until(lambda: spooled(tmp_path) >= times // 20, 60)
+        until(lambda: spooled(tmp_path) >= times // 20)
         memory = Memory(gateway.process.pid)
         load.publish(times)
-        until(lambda: spooled(tmp_path) == times, 300)
+        until(lambda: spooled(tmp_path) == times, seconds=300)
         target.start()
         sent = times + times // 5
         load.publish(sent)  # while it drains, and behind it

@@ -18,7 +18,7 @@ from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import archived
 from tests.chaos.rig import Setting, load_and_witness, running
 from tests.endpoints.exchange import opened, send
-from tests.runtime.waiting import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.cli.broker import add_parsers
 from tests.brokers.yami4_client import Client
+from tests.waiting import PATIENCE
 
 PROGRAM = """
 import argparse
@@ -33,7 +34,7 @@ def test_it_says_where_it_listens_and_ends_when_told() -> None:
             assert client.subscribe("b").heading.reason == b"Subscription table full."
         process.send_signal(signal.SIGTERM)
 
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_an_unknown_policy_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.runtime.one_route import ONE_ROUTE
+from tests.waiting import PATIENCE
 
 PROGRAM = """\
 import os, signal, sys
@@ -34,7 +35,7 @@ def test_a_hangup_while_it_starts_is_a_reload_and_not_its_end(tmp_path: Path) ->
         said = next((line for line in process.stderr if '"reloaded"' in line), "it ended")
         process.terminate()
         process.stderr.read()
-        status = process.wait(30)
+        status = process.wait(PATIENCE)
 
     assert '"reloaded"' in said
     assert status == 0

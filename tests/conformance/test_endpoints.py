@@ -26,6 +26,7 @@ from tests.endpoints.exchange import (
     wait_for_loss,
 )
 from tests.endpoints.systems import SYSTEMS, System
+from tests.waiting import PATIENCE
 
 MEGABYTE = 1_048_576
 SPARE = 5  # threads and files that come and go, those of a Java machine, say
@@ -330,7 +331,7 @@ def attempts_in_vain(*endpoints: Source | Sink) -> tuple[int, int]:
 
 
 def known_to_be_gone(sink: Sink) -> bool:
-    pause, until = threading.Event(), monotonic() + 10
+    pause, until = threading.Event(), monotonic() + PATIENCE
     while monotonic() < until:
         try:
             sink.send([], Answer())

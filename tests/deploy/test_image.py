@@ -23,6 +23,7 @@ from gateway.archive.writer import ArchiveWriter
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.running import Client
 from tests.deploy.dockerfile import Builder, Image, Step, command, stages, steps
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()
@@ -180,7 +181,7 @@ def test_the_image_bridges_with_a_root_it_cannot_write(
         out.close()
         os.kill(child, 15)
         said(process, 1, message="stopped", settled=True)
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
 
     assert [payload for _, payload in out.arrived] == [b"%d" % number for number in range(100)]
     facts = dict(line.split(":\t", 1) for line in identity.splitlines() if ":\t" in line)
@@ -240,8 +241,8 @@ def write_archive(root: Path) -> None:
     durable = threading.Event()
     writer = ArchiveWriter(root, "bare", now)
     writer.append(batch(random.Random(7), now, 0, 1_000), durable.set)  # noqa: S311  # no secret
-    assert durable.wait(30)
-    writer.close(30)
+    assert durable.wait(PATIENCE)
+    writer.close(PATIENCE)
     for path in (root, *root.rglob("*")):
         os.chown(path, 10001, 10001)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
@@ -11,8 +11,8 @@ from gateway.endpoints.base import Batch, Sink, Source
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement
+from tests.waiting import PATIENCE
 
-PATIENCE = 20.0  # seconds before a test gives up
 QUIET = 0.3  # seconds without a message that count as "nothing more comes"
 
 
@@ -82,14 +82,6 @@ def hold(source: Source, count: int) -> list[Batch]:
     while sum(len(batch.messages) for batch in batches) < count:
         batches.append(receive(source))
     return batches
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    until = monotonic() + PATIENCE
-    pause = threading.Event()
-    while not condition():
-        assert monotonic() < until, f"waited in vain: {what}"
-        pause.wait(0.01)
 
 
 def wait_for_loss(source: Source) -> list[Message]:

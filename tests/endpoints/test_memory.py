@@ -16,7 +16,8 @@ from gateway.endpoints.settings import MemorySettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome
-from tests.endpoints.exchange import PATIENCE, QUIET, Answer, collect, opened, send
+from tests.endpoints.exchange import QUIET, Answer, collect, opened, send
+from tests.waiting import PATIENCE
 
 _numbers = count()
 

@@ -27,10 +27,10 @@ from tests.endpoints.exchange import (
     receive,
     reopen,
     send,
-    wait_for,
     wait_for_loss,
 )
 from tests.endpoints.solace_system import GUARANTEED, Restartable, restartable, say
+from tests.waiting import PATIENCE, until
 
 OPTIONS = BrokerOptions(
     users={"u": "p"}, queues=(QueueOptions("#DEAD_MSG_QUEUE"),), queue_bytes=1_000_000
@@ -134,7 +134,7 @@ def test_settlements_reach_the_broker(system: Restartable) -> None:
             batch.settle(
                 [rejected("r", "x") if m.payload == b"1" else ACCEPTED for m in batch.messages]
             )
-        wait_for(lambda: system.depth() == 0, "all are settled")
+        until(lambda: system.depth() == 0, "all are settled")
 
     assert system.broker.depth("#DEAD_MSG_QUEUE") == 1
 
@@ -145,7 +145,7 @@ def test_a_retry_at_the_broker_is_delivered_again(system: Restartable) -> None:
         send(sink, say("a/x", b"0"))
         receive(source).settle([RETRY])
         (again,) = collect(source, 1)
-        wait_for(lambda: system.depth() == 0, "it is settled")
+        until(lambda: system.depth() == 0, "it is settled")
 
     assert again.headers.redelivered
 
@@ -157,7 +157,7 @@ def test_a_source_that_is_not_read_stops_the_flow(system: Restartable) -> None:
         for _ in range(5):
             send(sink, *(say("a/x", payload) for _ in range(100)))
         inbox = source._inbox  # noqa: SLF001  # its bound is what this is about
-        wait_for(lambda: inbox._held >= 65_536, "it is full")  # noqa: SLF001
+        until(lambda: inbox._held >= 65_536, "it is full")  # noqa: SLF001
         assert inbox._held < 2 * 65_536  # noqa: SLF001
         got = collect(source, 500)
 
@@ -177,10 +177,10 @@ def test_closing_wakes_a_receiver_and_a_full_handler(system: Restartable) -> Non
         source.open()
         send(sink, *(say("a/x", b"x" * 1_000) for _ in range(200)))
         Thread(target=receive_for_ever, daemon=True).start()
-        wait_for(lambda: source._inbox._held >= 65_536, "it is full")  # noqa: SLF001
+        until(lambda: source._inbox._held >= 65_536, "it is full")  # noqa: SLF001
         source.close()
 
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE)
 
 
 REFUSALS = [
@@ -325,7 +325,7 @@ def test_readers_of_a_shared_direct_subscription_lose_nothing_when_one_leaves(
         with opened(leaves):
             send(sink, *(Message("a/x", b"%d" % i) for i in range(10)))
             assert len(collect(leaves, 5)) == len(collect(stays, 5)) == 5
-        wait_for(lambda: len(system.broker.clients()) == 2, "one has gone")
+        until(lambda: len(system.broker.clients()) == 2, "one has gone")
         send(sink, *(Message("a/x", b"%d" % i) for i in range(10)))
 
         assert len(collect(stays, 10)) == 10
@@ -345,7 +345,7 @@ def test_the_library_can_reconnect_by_itself(system: Restartable) -> None:
         for batch in held:
             batch.settle([ACCEPTED] * len(batch.messages))
         got = collect(source, 1)
-        wait_for(lambda: system.depth() == 0, "what was held is settled after all")
+        until(lambda: system.depth() == 0, "what was held is settled after all")
 
     assert [m.payload for m in got] == [b"2"]
 

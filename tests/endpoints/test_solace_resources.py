@@ -14,7 +14,7 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from tests.endpoints.exchange import Answer, collect, opened, send
 from tests.endpoints.solace_system import DIRECT, GUARANTEED, Restartable, restartable
-from tests.runtime.waiting import until
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ from gateway.endpoints.base import Subscription
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import Headers, Message, Properties
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
-from tests.endpoints.exchange import Answer, collect, opened, receive, send, wait_for
+from tests.endpoints.exchange import Answer, collect, opened, receive, send
 from tests.endpoints.solace_system import DIRECT, GUARANTEED, Restartable, restartable, say
+from tests.waiting import until
 
 from gateway.endpoints.solace import SolaceSource, open_source  # isort: skip  # needs the library
 
@@ -122,7 +123,7 @@ def test_direct_messages_in_an_outage_are_never_taken_for_sent(
                 assert not answer.come
             return bool(refused)
 
-        wait_for(is_refused, "the outage is noticed")
+        until(is_refused, "the outage is noticed")
 
     assert "solace: " in refused[0]
 
@@ -157,7 +158,7 @@ def test_an_error_in_a_receiver_of_answers_is_logged(
     sink = system.sink()
     with opened(sink), caplog.at_level(logging.ERROR):
         sink.send([say("a")], fail)
-        wait_for(lambda: "out of cheese" in caplog.text, "the error is logged")
+        until(lambda: "out of cheese" in caplog.text, "the error is logged")
 
         assert send(sink, say("a")) == [ACCEPTED]
 

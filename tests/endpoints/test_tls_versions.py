@@ -16,6 +16,7 @@ from gateway.endpoints.settings import EndpointSettings, MqttSettings, TlsSettin
 from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import GatewayError
+from tests.waiting import PATIENCE
 
 KINDS = ["mqtt", "yami4", "solace"]
 pytestmark = pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
@@ -77,7 +78,7 @@ def connect(kind: str, version: ssl.TLSVersion, certificate: Path) -> str | None
     with suppress(GatewayError):  # it is no broker
         sink.open()
     sink.close()
-    assert server.done.wait(20)
+    assert server.done.wait(PATIENCE)
     return server.spoken
 
 

@@ -20,6 +20,7 @@ from gateway.model.outcome import ACCEPTED, RETRY
 from tests.brokers.yami4_client import Client, connect_to
 from tests.cases.yami4_matching import ROWS
 from tests.endpoints.exchange import collect, opened, send
+from tests.waiting import PATIENCE
 
 PROGRAM = os.environ.get("YAMI4_BROKER", "")
 pytestmark = [
@@ -49,7 +50,7 @@ def url() -> Iterator[str]:
 
 
 def wait_until_it_listens(url: str) -> None:
-    until, pause = monotonic() + 10, Event()
+    until, pause = monotonic() + PATIENCE, Event()
     while True:
         try:
             connect_to(url).close()

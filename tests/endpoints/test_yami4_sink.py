@@ -19,6 +19,7 @@ from gateway.wire.yami4.messages import Heading
 from tests.brokers.yami4_client import Client
 from tests.endpoints.exchange import Answer, collect, opened, send
 from tests.endpoints.yami4_scripted import refuse, reply, scripted
+from tests.waiting import PATIENCE
 
 HASTY = Yami4Settings(answer_timeout=0.5, heartbeat=0.1, connect_timeout=2.0, drain_timeout=0.2)
 SURE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
@@ -182,7 +183,7 @@ def test_an_idle_broker_is_asked() -> None:
     with scripted(only(get=note)) as url:
         sink = sink_of(url)
         with opened(sink):
-            assert asked.wait(10)
+            assert asked.wait(PATIENCE)
 
 
 def test_the_window_holds_back_what_is_not_answered() -> None:
@@ -196,7 +197,7 @@ def test_the_window_holds_back_what_is_not_answered() -> None:
             if len(seen) < 4:
                 return b""
             full.set()
-            assert go.wait(10)
+            assert go.wait(PATIENCE)
             held, seen[:] = list(seen), []
         return b"".join(map(reply, held))
 
@@ -206,7 +207,7 @@ def test_the_window_holds_back_what_is_not_answered() -> None:
         with opened(sink):
             thread = Thread(target=sink.send, args=(say(8, SURE), answer))
             thread.start()
-            assert full.wait(10)
+            assert full.wait(PATIENCE)
             assert thread.is_alive()
             go.set()
             assert answer.wait() == [ACCEPTED] * 8
@@ -248,17 +249,17 @@ def test_a_close_that_lasts_leaves_a_later_open_alone(
         close(outlet)
         if current_thread() is closer:
             closed.set()
-            assert go_on.wait(20)
+            assert go_on.wait(PATIENCE)
 
     sink = sink_of(broker.url)
     with opened(sink):
         closer = Thread(target=sink.close)
         monkeypatch.setattr(Outlet, "close", linger)
         closer.start()
-        assert closed.wait(20)
+        assert closed.wait(PATIENCE)
         sink.open()
         go_on.set()
-        closer.join(20)
+        closer.join(PATIENCE)
 
         assert send(sink, *say(3, SURE)) == [ACCEPTED] * 3
 

@@ -17,6 +17,7 @@ from gateway.wire.yami4.messages import (
     read_header,
 )
 from gateway.wire.yami4.parameters import EMPTY
+from tests.waiting import PATIENCE
 
 Answer: TypeAlias = Callable[[Heading, int], bytes]  # bytes to write for a message
 
@@ -44,7 +45,7 @@ def scripted(answer: Answer) -> Iterator[str]:
         yield f"tcp://{host}:{port}"
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
-    thread.join(5)
+    thread.join(PATIENCE)
 
 
 def _serve(listener: socket.socket, answer: Answer) -> None:

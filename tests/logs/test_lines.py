@@ -15,6 +15,7 @@ from gateway.config.load import load
 from gateway.logs.lines import Journal, facts, set_up_logging
 from gateway.logs.redaction import HIDDEN, SHORTEST, Redactor, secrets_of
 from gateway.logs.repeats import MOST, Repeats
+from tests.waiting import PATIENCE
 
 log = logging.getLogger("gateway.test")
 SECRETS = ["hunter2", 'quo"te\\d', "päss wörd", "a.b*c", "new\nline"]
@@ -64,7 +65,7 @@ def test_the_level_goes_back_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(told, "normal", tell)
     told.louder(0.01)
 
-    assert back.wait(10)
+    assert back.wait(PATIENCE)
     assert not log.isEnabledFor(logging.DEBUG)
 
 
@@ -132,7 +133,7 @@ def test_what_no_line_brings_out_a_timer_does() -> None:
     repeats.filter(record("lost", 0.0))
     repeats.filter(record("lost", 0.005))
 
-    assert said.wait(10)
+    assert said.wait(PATIENCE)
 
 
 def test_what_is_counted_is_bounded() -> None:

@@ -8,15 +8,15 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
 import pyspark
 
-PATIENCE = 60.0
+from tests.waiting import PATIENCE, until
+
 pause = threading.Event()  # never set: it only waits
 _CLASS = "org.apache.spark.deploy"
 
@@ -37,22 +37,15 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
         stack.enter_context(
             _process(folder, "master", "master.Master", *address, "--webui-port", str(page))
         )
-        _wait(lambda: _listens(port))
+        until(lambda: _listens(port))
         for number in range(workers):
             own = ["--webui-port", str(free_port()), "--cores", "1", "--memory", "1g"]
             place = ["--work-dir", str(folder / f"work-{number}"), f"spark://127.0.0.1:{port}"]
             name = f"worker-{number}"
             host = ["--host", "127.0.0.1"]
             stack.enter_context(_process(folder, name, "worker.Worker", *host, *own, *place))
-        _wait(lambda: _alive(page) == workers)
+        until(lambda: _alive(page) == workers)
         yield f"spark://127.0.0.1:{port}"
-
-
-def _wait(ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not ready():
-        assert time.monotonic() < deadline
-        pause.wait(0.1)
 
 
 def _listens(port: int) -> bool:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import monotonic
 from uuid import uuid4
 
 import pyarrow as pa
@@ -24,12 +23,13 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings import MemorySettings
 from gateway.errors import ArchiveError
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED
 from gateway.replay.restoring import restore
 from gateway.routing.router import Router
 from gateway.runtime.recording import CUT, REDACTED, BatchRecord, Origin, header_map, payload_bytes
 from gateway.runtime.supervisor import Gateway
-from tests.archive.samples import DAY, NOON, PATIENCE, archive, received
+from tests.archive.samples import DAY, NOON, archive, received
+from tests.endpoints.exchange import collect, send
+from tests.waiting import PATIENCE, until
 
 CONFIG = """
 endpoints:
@@ -67,25 +67,10 @@ class Bench:
         """Send the messages through a gateway that runs for as long; what came out."""
         gateway = Gateway(load(self.file))
         gateway.start()
-        deadline = monotonic() + PATIENCE
-        tick = threading.Event()
-        while not all(state.connection.value == "connected" for state in gateway.states):
-            assert monotonic() < deadline
-            tick.wait(0.01)
-        answered = threading.Event()
-        self.into.send(messages, lambda _: answered.set())
-        assert answered.wait(PATIENCE)
-        taken = self.take(len(messages))
-        assert gateway.stop(5)
-        return taken
-
-    def take(self, number: int) -> list[Message]:
-        taken: list[Message] = []
-        deadline = monotonic() + PATIENCE
-        while len(taken) < number and monotonic() < deadline:
-            if (batch := self.out.receive(0.1)) is not None:
-                taken += batch.messages
-                batch.settle([ACCEPTED] * len(batch.messages))
+        until(lambda: all(state.connection.value == "connected" for state in gateway.states))
+        send(self.into, *messages)
+        taken = collect(self.out, len(messages))
+        assert gateway.stop(PATIENCE)
         return taken
 
     def replay(self, *options: str, archive: Path | None = None) -> int:
@@ -134,7 +119,7 @@ def test_messages_are_sent_again_as_they_were_and_marked(
     with bench(tmp_path) as made:
         first = made.carry(*MESSAGES)
         assert made.replay() == 0
-        again = made.take(3)
+        again = collect(made.out, 3)
 
     assert "3 arrived, 0 did not" in capsys.readouterr().out
     assert [message.address for message in again] == ["ORDERS.1", "ORDERS.2", "ORDERS.3"]
@@ -190,7 +175,7 @@ def test_a_cut_payload_stays_and_a_redacted_one_goes_without(
         made.write(more='archive_payload_bytes: 4\n    archive_redact: ["card"]')
         made.carry(Message("orders/1", b"long one"), Message("orders/2", b"ok", secret))
         assert made.replay() == 1
-        (again,) = made.take(1)
+        (again,) = collect(made.out, 1)
 
     said = capsys.readouterr()
     assert "orders/1 -> erp: payload cut: 4 of 8 bytes are kept" in said.err
@@ -215,7 +200,7 @@ def test_only_what_the_reconciliation_found_is_sent(
             found = {"class": "missing", "route": "orders", "target": "erp", "id": missing}
             pq.write_table(pa.Table.from_pylist([found]), folder / "part-0.parquet")
         assert made.replay("--class", "missing") == 0
-        (again,) = made.take(1)
+        (again,) = collect(made.out, 1)
 
     assert again.address == "ORDERS.2"
 
@@ -226,7 +211,7 @@ def test_an_expiry_that_has_passed_does_not_make_a_replay_worthless(tmp_path: Pa
         made.carry(Message("orders/1", b"x", Headers(expiry=soon)))
         threading.Event().wait(max(0.0, soon / 1_000_000 - datetime.now(UTC).timestamp()))
         assert made.replay() == 0
-        (again,) = made.take(1)
+        (again,) = collect(made.out, 1)
 
     assert again.headers.expiry is None
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +16,10 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings import MemorySettings
 from gateway.errors import WireError
 from gateway.model.message import Headers, Message
-from gateway.model.outcome import ACCEPTED, Settlement
+from gateway.model.outcome import ACCEPTED
 from gateway.runtime.supervisor import Gateway
+from tests.endpoints.exchange import collect, send
+from tests.waiting import PATIENCE, until
 
 CONFIG = """\
 gateway: {{name: test}}
@@ -47,39 +48,8 @@ class Bench:
             MemorySettings(name="out", dialect="ems", broker=f"ems-{run}"), [Subscription(">")]
         )
 
-    def send(self, *messages: Message) -> list[Settlement]:
-        answers: list[Settlement] = []
-        answered = threading.Event()
-
-        def settled(settlements: Sequence[Settlement]) -> None:
-            answers.extend(settlements)
-            answered.set()
-
-        self.into.send(messages, settled)
-        assert answered.wait(10)
-        return answers
-
-    def take(self, number: int) -> list[Message]:
-        taken: list[Message] = []
-        deadline = Deadline()
-        while len(taken) < number and deadline.left():
-            if (batch := self.out.receive(0.1)) is not None:
-                taken += batch.messages
-                batch.settle([ACCEPTED] * len(batch.messages))
-        return taken
-
     def rows(self) -> list[dict[str, object]]:
         return list(read_rows(self.archive, datetime.now(tz=UTC).date()))
-
-
-class Deadline:
-    def __init__(self, seconds: float = 10) -> None:
-        self._timer = threading.Timer(seconds, lambda: None)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def left(self) -> bool:
-        return self._timer.is_alive()
 
 
 @contextmanager
@@ -93,23 +63,15 @@ def running(folder: Path, text: str = CONFIG) -> Iterator[Bench]:
     try:
         yield bench
     finally:
-        bench.gateway.stop(5)
+        bench.gateway.stop(PATIENCE)
         for end in ends:
             end.close()
 
 
-def until(done: Callable[[], bool]) -> None:
-    tick = threading.Event()
-    deadline = Deadline()
-    while not done():
-        assert deadline.left(), "it did not happen in time"
-        tick.wait(0.01)
-
-
 def test_a_message_crosses_under_its_new_name_and_is_archived(tmp_path: Path) -> None:
     with running(tmp_path) as bench:
-        bench.send(Message("orders/emea/fx/1", b"buy"))
-        (message,) = bench.take(1)
+        send(bench.into, Message("orders/emea/fx/1", b"buy"))
+        (message,) = collect(bench.out, 1)
 
     assert (message.address, message.payload) == ("ORDERS.emea.fx.1", b"buy")
     rows = {str(row["leg"]): row for row in bench.rows()}
@@ -124,8 +86,11 @@ def test_order_is_kept_and_nothing_is_lost(tmp_path: Path) -> None:
     payloads = [str(number).encode() for number in range(5_000)]
     with running(tmp_path) as bench:
         for start in range(0, len(payloads), 500):
-            bench.send(*(Message("orders/emea/x", each) for each in payloads[start : start + 500]))
-        taken = bench.take(len(payloads))
+            send(
+                bench.into,
+                *(Message("orders/emea/x", each) for each in payloads[start : start + 500]),
+            )
+        taken = collect(bench.out, len(payloads))
 
     assert [message.payload for message in taken] == payloads
     assert len(bench.rows()) == 2 * len(payloads)
@@ -136,10 +101,13 @@ def test_a_name_that_cannot_cross_is_a_dead_letter_and_its_neighbours_go_on(
 ) -> None:
     too_long = "orders/emea/" + "x" * 300
     with running(tmp_path) as bench:
-        bench.send(
-            Message("orders/emea/a", b"1"), Message(too_long, b"2"), Message("orders/b/c", b"3")
+        send(
+            bench.into,
+            Message("orders/emea/a", b"1"),
+            Message(too_long, b"2"),
+            Message("orders/b/c", b"3"),
         )
-        taken = bench.take(2)
+        taken = collect(bench.out, 2)
         until(lambda: bench.gateway.counters["orders"].dead == 1)
 
     assert [message.payload for message in taken] == [b"1", b"3"]
@@ -174,8 +142,8 @@ def test_each_row_of_a_batch_over_many_routes_says_its_own(tmp_path: Path) -> No
     """A message may be in it more often than once, and another not at all."""
     names = ["fx/1", "alone", "bonds/2", "fx/3", "equities/4"]
     with running(tmp_path, MANY) as bench:
-        bench.send(*(Message(name, name[-1].encode()) for name in names))
-        sent = bench.take(11)
+        send(bench.into, *(Message(name, name[-1].encode()) for name in names))
+        sent = collect(bench.out, 11)
         counted = {name: (c.received, c.delivered) for name, c in bench.gateway.counters.items()}
 
     expected: list[tuple[object, ...]]
@@ -204,17 +172,20 @@ def test_each_row_of_a_batch_over_many_routes_says_its_own(tmp_path: Path) -> No
 
 def test_names_no_route_takes_are_settled_and_leave_no_row(tmp_path: Path) -> None:
     with running(tmp_path) as bench:
-        assert bench.send(Message("other/x", b"1"), Message("orders/a/b", b"2")) == [ACCEPTED] * 2
-        assert [message.payload for message in bench.take(1)] == [b"2"]
+        assert (
+            send(bench.into, Message("other/x", b"1"), Message("orders/a/b", b"2"))
+            == [ACCEPTED] * 2
+        )
+        assert [message.payload for message in collect(bench.out, 1)] == [b"2"]
 
     assert {row["name"] for row in bench.rows()} == {"orders/a/b", "ORDERS.a.b"}
 
 
 def test_a_stop_settles_what_is_in_hand(tmp_path: Path) -> None:
     with running(tmp_path) as bench:
-        bench.send(*(Message("orders/emea/x", b"%d" % n) for n in range(1_000)))
+        send(bench.into, *(Message("orders/emea/x", b"%d" % n) for n in range(1_000)))
         until(lambda: bench.gateway.counters["orders"].received > 0)
-        assert bench.gateway.stop(10)
+        assert bench.gateway.stop(PATIENCE)
 
     legs = [row["leg"] for row in bench.rows()]
     assert legs.count("received") == legs.count("delivered") > 0
@@ -227,8 +198,8 @@ def test_every_kind_of_payload_crosses(
     tmp_path: Path, payload: bytes | str | dict[str, object]
 ) -> None:
     with running(tmp_path) as bench:
-        bench.send(Message("orders/a/b", payload))  # type: ignore[arg-type]  # a dict is a map
-        (message,) = bench.take(1)
+        send(bench.into, Message("orders/a/b", payload))  # type: ignore[arg-type]  # a dict is a map
+        (message,) = collect(bench.out, 1)
 
     assert message.payload == payload
 
@@ -256,14 +227,8 @@ archive:"""
         gateway = Gateway(load(file))
         gateway.start()
         into.send([Message(f"orders/emea/{deep}", b"x")], lambda _: None)
-        batch = None
-        deadline = Deadline()
-        while batch is None and deadline.left():
-            batch = out.receive(0.1)
-        assert batch is not None
-        arrived += [message.address for message in batch.messages]
-        batch.settle([ACCEPTED] * len(batch.messages))
-        gateway.stop(5)
+        arrived += [message.address for message in collect(out, 1)]
+        gateway.stop(PATIENCE)
 
     assert arrived == [f"back/emea/{deep}"] * 2
     assert (tmp_path / "archive" / "_names" / "test.jsonl").read_text().count("digest") == 1
@@ -288,7 +253,7 @@ def test_both_directions_do_not_echo(tmp_path: Path) -> None:
     ends[0][0].send([Message("orders/emea/a", b"there")], lambda _: None)
     ends[1][0].send([Message("ORDERS.emea.b", b"back")], lambda _: None)
     until(lambda: sum(counters.loops for counters in gateway.counters.values()) == 2)
-    gateway.stop(5)
+    gateway.stop(PATIENCE)
     seen = [[m.address for m in drain(source)] for _, source in ends]
 
     assert [sorted(names) for names in seen] == [
@@ -324,7 +289,7 @@ def crossed(folder: Path, route: str, *messages: Message) -> tuple[list[Message]
     until(lambda: all(s.connection.value == "connected" for s in gateway.states))
     into.send(messages, lambda _: None)
     until(lambda: sum(c.received + c.unselected for c in gateway.counters.values()) > 0)
-    gateway.stop(5)
+    gateway.stop(PATIENCE)
     return drain(out), gateway
 
 
@@ -436,7 +401,7 @@ def test_a_broker_that_breaks_its_protocol_does_not_end_the_pump(
     into.send([Message("orders/emea/a", b"x")], lambda _: None)
     until(lambda: gateway.counters["orders"].delivered >= 1)
 
-    assert gateway.stop(5)
+    assert gateway.stop(PATIENCE)
 
 
 def test_a_tap_archives_what_arrives_at_the_target_with_the_id_it_was_sent_with(
@@ -444,8 +409,8 @@ def test_a_tap_archives_what_arrives_at_the_target_with_the_id_it_was_sent_with(
 ) -> None:
     observed = CONFIG.replace('rest...}}"}}\narchive', 'rest...}}", observe: "ORDERS.>"}}\narchive')
     with running(tmp_path, observed) as bench:
-        bench.send(Message("orders/emea/fx/1", b"buy"))
-        bench.take(1)
+        send(bench.into, Message("orders/emea/fx/1", b"buy"))
+        collect(bench.out, 1)
         until(
             lambda: all(
                 tap.state.connection.value == "connected" for tap in bench.gateway.taps.values()
@@ -469,10 +434,10 @@ def test_what_the_source_repeats_under_one_identity_is_dropped_or_marked(
     twice = Message("orders/emea/fx/1", b"buy", Headers(source_id="ID:1"))
     other = Message("orders/emea/fx/2", b"buy", Headers(source_id="ID:1"))  # another name
     with running(tmp_path, text) as bench:
-        bench.send(twice, other, twice)
-        bench.send(twice)
-        bench.send(Message("orders/emea/fx/1", b"last"))
-        taken = bench.take(3 if policy == "drop" else 5)
+        send(bench.into, twice, other, twice)
+        send(bench.into, twice)
+        send(bench.into, Message("orders/emea/fx/1", b"last"))
+        taken = collect(bench.out, 3 if policy == "drop" else 5)
         assert bench.gateway.counters["orders"].duplicates == 2
 
     assert taken[-1].payload == b"last"
@@ -483,15 +448,15 @@ def test_what_the_source_repeats_under_one_identity_is_dropped_or_marked(
 def test_what_was_delivered_before_a_crash_is_not_delivered_again(tmp_path: Path) -> None:
     message = Message("orders/emea/fx/1", b"buy", Headers(source_id="ID:1"))
     with running(tmp_path) as bench:
-        bench.send(message)
-        bench.take(1)
+        send(bench.into, message)
+        collect(bench.out, 1)
         until(lambda: bench.gateway.pumps["plant"].settled)
         journal = next((tmp_path / "archive" / ".journal").glob("*.open"))
         left = journal.read_bytes()
     journal.write_bytes(left)  # as a kill leaves it
     with running(tmp_path) as again:
-        again.send(message, Message("orders/emea/fx/1", b"new", Headers(source_id="ID:2")))
-        (taken,) = again.take(1)
+        send(again.into, message, Message("orders/emea/fx/1", b"new", Headers(source_id="ID:2")))
+        (taken,) = collect(again.out, 1)
         assert again.gateway.counters["orders"].duplicates == 1
 
     assert taken.payload == b"new"
@@ -505,8 +470,8 @@ def test_copies_of_dead_letters_are_published_with_what_happened(tmp_path: Path)
     deep = "/".join(["x"] * 80)  # more elements than EMS takes
     with running(tmp_path, text) as bench:
         until(lambda: bench.gateway.lanes["ems"].direct)
-        bench.send(Message(f"orders/emea/{deep}", b"buy"))
-        (copy,) = bench.take(1)
+        send(bench.into, Message(f"orders/emea/{deep}", b"buy"))
+        (copy,) = collect(bench.out, 1)
 
     assert (copy.address, copy.payload) == ("GATEWAY.DEAD", b"buy")
     told = copy.headers.properties

@@ -14,7 +14,7 @@ from gateway.runtime.backlog import Parcel
 from gateway.runtime.lane import Lane, Outlet
 from gateway.runtime.state import EndpointState
 from tests.runtime.targets import ScriptedSink
-from tests.runtime.waiting import until
+from tests.waiting import PATIENCE, until
 
 BACKOFF = (0.01, 0.02)
 
@@ -170,7 +170,7 @@ def test_a_full_lane_makes_its_caller_wait_and_never_holds_more() -> None:
         until(lambda: len(held) == 10)
         assert feeder.is_alive()
         sink.up = True
-        feeder.join(20)
+        feeder.join(PATIENCE)
         assert not feeder.is_alive()
         until(lambda: len(answers.ends) == 50)
         assert lane.held == 0

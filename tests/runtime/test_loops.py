@@ -18,7 +18,7 @@ from gateway.endpoints.settings import MemorySettings
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.supervisor import Gateway
-from tests.runtime.waiting import until
+from tests.waiting import PATIENCE, until
 
 EVERYTHING = {
     "ems": ">", "rv": ">", "mqtt": "#", "ibm": "#", "smf": ">", "yami4": "*",
@@ -59,12 +59,12 @@ class Place:
         sink.open()
         done = threading.Event()
         sink.send([Message(name, b"once")], lambda _: done.set())
-        assert done.wait(10)
+        assert done.wait(PATIENCE)
         sink.close()
 
     def close(self) -> None:
         self._stop.set()
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         self._source.close()
 
     def _listen(self) -> None:

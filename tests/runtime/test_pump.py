@@ -19,7 +19,7 @@ from gateway.runtime.state import EndpointState, RouteCounters
 from gateway.runtime.surroundings import Identities, Surroundings
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.targets import ScriptedSink
-from tests.runtime.waiting import until
+from tests.waiting import until
 
 
 class Brought:

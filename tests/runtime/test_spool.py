@@ -24,7 +24,7 @@ from gateway.runtime.spool import JOINED, Bounds, Spool
 from gateway.runtime.state import EndpointState, RouteCounters
 from gateway.runtime.store import FILE, Store
 from tests.runtime.targets import ScriptedSink
-from tests.runtime.waiting import until
+from tests.waiting import PATIENCE, until
 
 BACKOFF = (0.01, 0.02)
 ROOM = Bounds(1 << 30)
@@ -81,7 +81,7 @@ class Bench:
 
     def close(self) -> None:
         self.lane.stop()
-        self.store.close(10)
+        self.store.close(PATIENCE)
 
     def _archive(self, rows: Sequence[Rows], durable: Callable[[], None]) -> None:
         self.rows += rows
@@ -207,7 +207,7 @@ def test_a_stop_waits_for_answers_and_takes_nothing_more_from_the_disk(tmp_path:
         stopping.start()
         until(lambda: at.lane.finishing)
         at.sink.speak()
-        stopping.join(30)
+        stopping.join(PATIENCE)
         assert not stopping.is_alive()
         sent = [message.address for message in at.sink.got]
         assert at.delivered() == sent
@@ -246,7 +246,7 @@ def test_a_full_spool_slows_the_source(tmp_path: Path) -> None:
         assert feeder.is_alive()
         assert at.spool.messages == 10
         at.sink.up = True
-        feeder.join(20)
+        feeder.join(PATIENCE)
         until(lambda: len(at.sink.got) == 30)
 
     assert [message.address for message in at.sink.got] == [f"m/{n}" for n in range(30)]

@@ -25,8 +25,8 @@ from gateway.runtime.traced import Sampler, TracedLanes, open_spans
 from gateway.tracing import spans as exporting
 from gateway.tracing.context import context_of
 from tests.runtime.targets import ScriptedSink
-from tests.runtime.waiting import until
 from tests.tracing.collector import Collector, collecting
+from tests.waiting import PATIENCE, until
 
 TEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SAMPLED = Message("sampled", b"", Headers(properties={"traceparent": TEXT}))
@@ -152,7 +152,7 @@ def test_a_missing_package_is_said_before_anything_is_opened(tmp_path: Path) -> 
 
     done = subprocess.run(  # noqa: S603  # our own command
         [sys.executable, "-c", MISSING, "gateway.yaml"],
-        capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path,
+        capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path,
     )  # fmt: skip
 
     assert done.returncode == 2
@@ -174,7 +174,7 @@ def test_without_the_section_the_sdk_is_not_even_loaded(tmp_path: Path) -> None:
 
     done = subprocess.run(  # noqa: S603  # our own code
         [sys.executable, "-c", code],
-        capture_output=True, text=True, timeout=30, check=True, cwd=tmp_path,
+        capture_output=True, text=True, timeout=PATIENCE, check=True, cwd=tmp_path,
     )  # fmt: skip
 
     assert done.stdout.split() == ["True", "False"]

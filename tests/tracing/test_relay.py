@@ -18,6 +18,7 @@ from paho.mqtt.properties import Properties
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
 from tests.brokers.running import Process
 from tests.tracing.collector import collecting
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -50,7 +51,7 @@ class Client:
         self._client.loop_start()
         if pattern:
             self._client.subscribe(pattern, 1)
-            self._subscribed.get(timeout=10)
+            self._subscribed.get(timeout=PATIENCE)
 
     def send(self, name: str, *pairs: tuple[str, str]) -> None:
         properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]  # paho's
@@ -96,7 +97,7 @@ def test_a_sampled_message_gets_a_span_and_its_receiver_a_child_of_it(
     ):
         context = ("traceparent", f"00-{TRACE}-{SPAN}-01")
         into.send("src/v1.2/a", context, ("tracestate", STATE), ("shift", "night"))
-        name, pairs = out.arrived.get(timeout=10)
+        name, pairs = out.arrived.get(timeout=PATIENCE)
         collector.wait_for(lambda spans: len(spans) == 1)
         assert process.end() == 0
 
@@ -140,7 +141,7 @@ def test_what_is_not_sampled_goes_on_untouched(
         into.send("src/not-sampled", *given)
         into.send("src/no-context")
         into.send("src/sampled", ("traceparent", f"00-{TRACE}-{SPAN}-01"))
-        arrived = dict(out.arrived.get(timeout=10) for _ in range(3))
+        arrived = dict(out.arrived.get(timeout=PATIENCE) for _ in range(3))
         assert process.end() == 0  # what waits is exported first
 
     assert [pair for pair in arrived["dst/not-sampled"] if pair[0].startswith("trace")] == given
@@ -158,7 +159,7 @@ def test_a_share_of_the_others_begins_a_trace_each(
     ):
         into.send("src/a")
         into.send("src/b", ("traceparent", "no context"), ("tracestate", STATE))
-        arrived = [dict(out.arrived.get(timeout=10)[1]) for _ in range(2)]
+        arrived = [dict(out.arrived.get(timeout=PATIENCE)[1]) for _ in range(2)]
         assert process.end() == 0
 
     assert [span.parent for span in collector.spans] == ["", ""]
@@ -178,7 +179,7 @@ def test_a_system_without_properties_ends_the_trace_but_the_span_is_there(
         traced(tmp_path, source, target, url, version="3.1.1") as (process, into, out),
     ):
         into.send("src/a", ("traceparent", f"00-{TRACE}-{SPAN}-01"))
-        assert out.arrived.get(timeout=10) == ("dst/a", [])
+        assert out.arrived.get(timeout=PATIENCE) == ("dst/a", [])
         assert process.end() == 0
 
     assert [(span.trace, span.parent) for span in collector.spans] == [(TRACE, SPAN)]
@@ -195,7 +196,7 @@ def test_a_collector_that_is_away_is_said_once_and_stops_nothing(
             collector.status = 503
             for number in range(3):  # a batch each
                 into.send(f"src/{number}")
-                assert out.arrived.get(timeout=10)[0] == f"dst/{number}"
+                assert out.arrived.get(timeout=PATIENCE)[0] == f"dst/{number}"
                 collector.wait_until_asked(number + 1)
             process.wait_for(f"traces do not get to {url}: it answers 503")
             collector.status = 200
@@ -222,7 +223,7 @@ def test_a_collector_that_never_answers_holds_up_no_stop(
     url = f"http://127.0.0.1:{silent.port}"
     with traced(tmp_path, source, target, url, sample=1) as (process, into, out):
         into.send("src/a")
-        assert out.arrived.get(timeout=10)[0] == "dst/a"
+        assert out.arrived.get(timeout=PATIENCE)[0] == "dst/a"
         assert process.end() == 0
 
     assert process.lines[-1]["message"] == "stopped"

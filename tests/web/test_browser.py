@@ -18,6 +18,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from gateway.config.load import load
 from gateway.config.process import WebRef
 from gateway.routing.route import Route
+from tests.waiting import PATIENCE
 from tests.web.site_samples import START, Shown, busy, endpoint, refusal, route, served, status
 from tests.web.test_lookup import CONFIG
 
@@ -57,7 +58,7 @@ class Page:
         return [each.text for each in found if each.is_displayed()]
 
     def until(self, seen: Callable[[], object]) -> None:
-        WebDriverWait(self.browser, 10, 0.05).until(lambda _: seen())
+        WebDriverWait(self.browser, PATIENCE, 0.05).until(lambda _: seen())
 
     def run(self, script: str) -> Any:  # noqa: ANN401  # JSON
         return self.browser.execute_script(script)

@@ -19,6 +19,7 @@ import yaml
 from gateway.web.exposition import exposition
 from gateway.web.metrics import make_registry
 from tests.brokers.mosquitto import StartMosquitto, free_port
+from tests.waiting import PATIENCE
 from tests.web.site_samples import Shown, status
 from tests.web.test_run import SOON, get, paged, within
 
@@ -104,7 +105,7 @@ def test_the_times_of_the_alert_for_a_broker_add_up() -> None:
 def test_prometheus_itself_finds_no_fault(kind: str, file: Path) -> None:
     done = subprocess.run(  # noqa: S603  # a program the machine has
         [str(PROMTOOL), "check", kind, str(file)],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -140,7 +141,7 @@ def test_the_alert_fires_in_time_by_the_clock_of_prometheus(tmp_path: Path) -> N
 
     done = subprocess.run(  # noqa: S603  # a program the machine has
         [str(PROMTOOL), "test", "rules", str(file)],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -181,5 +182,5 @@ def test_a_killed_broker_is_an_alert_in_time(
             within(SOON, lambda: "GatewayEndpointDown" in firing(), process)
         finally:
             watcher.send_signal(signal.SIGTERM)
-            watcher.wait(20)
+            watcher.wait(PATIENCE)
         assert process.end() == 0

@@ -19,6 +19,7 @@ import pytest
 
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
 from tests.brokers.running import Process
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -41,7 +42,7 @@ web: {{port: {port}}}
 def get(url: str) -> tuple[int, str]:
     """Status and body; 0 while nobody answers."""
     try:
-        with build_opener(ProxyHandler({})).open(url, timeout=10) as answer:
+        with build_opener(ProxyHandler({})).open(url, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
     except HTTPError as error:
         with error:
@@ -115,7 +116,7 @@ def test_it_answers_soon_and_is_small_though_its_brokers_are_away(tmp_path: Path
         assert "endpoint target (sink): " in text
         asked = subprocess.run(  # noqa: S603  # our own command
             [sys.executable, "-m", "gateway", "status", "--json", "--url", url],
-            capture_output=True, text=True, timeout=30, check=False,
+            capture_output=True, text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
         metrics = get(f"{url}/metrics")[1]
         memory = re.search(r"^process_resident_memory_bytes (\S+)$", metrics, re.MULTILINE)
@@ -138,7 +139,7 @@ def test_a_taken_port_is_said_before_anything_is_connected(
 
     done = subprocess.run(  # noqa: S603  # our own command
         [sys.executable, "-m", "gateway", "run", str(config)],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.returncode == 2

@@ -21,6 +21,7 @@ from gateway.web.server import CONNECTIONS, WebServer
 from gateway.web.site import HEADERS, Site
 from tests.brokers.mosquitto import free_port
 from tests.brokers.test_mqtt_tls import make_certificate
+from tests.waiting import PATIENCE
 from tests.web.site_samples import Shown, served, status
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -29,7 +30,7 @@ LAST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 def exchange(server: WebServer, sent: bytes) -> bytes:
     """Everything the server says to `sent`, until it closes."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as peer:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as peer:
         peer.sendall(sent)
         with peer.makefile("rb") as stream:
             return stream.read()
@@ -104,11 +105,11 @@ def test_what_is_too_large_or_no_http_is_refused(sent: bytes, code: bytes) -> No
 def test_one_connection_too_many_is_closed_and_the_others_go_on() -> None:
     with served(Shown(status())) as server:
         place = ("127.0.0.1", server.port)
-        peers = [socket.create_connection(place, timeout=10) for _ in range(CONNECTIONS)]
+        peers = [socket.create_connection(place, timeout=PATIENCE) for _ in range(CONNECTIONS)]
         for peer in peers:  # answered, so it is counted
             peer.sendall(GET)
             assert peer.recv(15) == b"HTTP/1.1 200 OK"
-        surplus = socket.create_connection(place, timeout=10)
+        surplus = socket.create_connection(place, timeout=PATIENCE)
         with surplus, contextlib.suppress(ConnectionResetError):
             assert surplus.recv(1) == b""
         for peer in peers:

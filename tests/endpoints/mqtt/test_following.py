@@ -15,7 +15,7 @@ from gateway.endpoints.attention import Attention, wait_readable
 from gateway.endpoints.mqtt.link import Link
 from tests.endpoints.mqtt.test_link import PINGREQ, PINGRESP, PUBACK, Quiet, driven, linked, says
 from tests.endpoints.mqtt.test_scripted import Peer
-from tests.runtime.waiting import until
+from tests.waiting import PATIENCE, until
 
 DISCONNECT = b"\xe0\x00"
 
@@ -103,7 +103,7 @@ def repeated(action: Callable[[], object]) -> Iterator[threading.Thread]:
         yield thread
     finally:
         done.set()
-        thread.join(20)
+        thread.join(PATIENCE)
 
 
 def test_who_waits_for_an_answer_looks_after_what_it_follows(
@@ -162,7 +162,7 @@ def test_a_followed_link_that_breaks_is_lost_and_the_other_is_driven_on(
 
         sink.peer.hang_up()
 
-        assert sink.owner.is_lost.wait(20)
+        assert sink.owner.is_lost.wait(PATIENCE)
         until(lambda: source.is_read_by(driver))
 
 

@@ -17,7 +17,7 @@ from gateway.endpoints.mqtt.packets import Arrived
 from gateway.endpoints.mqtt.sockets import Stream
 from gateway.errors import GatewayError, NotConnectedError
 from tests.endpoints.mqtt.test_scripted import WELCOME, Peer, peer
-from tests.runtime.waiting import until
+from tests.waiting import PATIENCE, until
 
 __all__ = ["peer"]  # a fixture
 PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
@@ -78,7 +78,7 @@ def driven(link: Link, *followed: Link) -> Iterator[threading.Thread]:
     finally:
         done.set()
         link.wake()
-        thread.join(20)
+        thread.join(PATIENCE)
 
 
 def test_a_link_that_is_woken_before_it_waits_does_not_wait(
@@ -234,14 +234,14 @@ def test_nothing_is_read_after_what_ended_a_driven_link(
     def broken(_arrived: Arrived) -> None:
         calls.append(threading.current_thread())
         reading.set()
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE)
         raise NotConnectedError("what came is no MQTT")
 
     with driven(link) as driver:
         until(lambda: says(peer, PINGRESP) and driver in owner.readers)
         monkeypatch.setattr(owner, "arrived", broken)
         peer.write(PINGRESP)
-        assert reading.wait(20)
+        assert reading.wait(PATIENCE)
         peer.write(PINGRESP)  # would be read next
         link.wake()
         until(lambda: not link._attention._called.is_set())  # noqa: SLF001  # now it waits for its turn

@@ -18,7 +18,7 @@ from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
 from tests.endpoints.exchange import QUIET, Answer, receive, wait_for_loss
-from tests.runtime.waiting import until
+from tests.waiting import until
 
 ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 EXACTLY = Headers(mode=DeliveryMode.EXACTLY_ONCE)
