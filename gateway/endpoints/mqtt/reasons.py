@@ -31,7 +31,8 @@ CONNACK_5 = {
     0x95: (True, "our CONNECT is too large for it"),
     0x9D: (True, "it has moved; ask for its new address"),
 }
-FOR_GOOD = frozenset({0x87, 0x8A, 0x8E, 0x9D})  # a DISCONNECT of 5.0 after which we stay away
+TAKEN_OVER = 0x8E
+FOR_GOOD = frozenset({0x87, 0x8A, TAKEN_OVER, 0x9D})  # a DISCONNECT of 5.0 after which we stay away
 NO_MESSAGE = {
     0x87: ("not-authorised", "the broker does not let us publish there"),
     0x90: ("topic-invalid", "the broker does not take this topic name"),
@@ -50,9 +51,11 @@ def connack_error(where: str, version: str, code: int) -> GatewayError | None:
     return EndpointError(text) if for_good else NotConnectedError(text)
 
 
-def disconnect_error(where: str, reason: str, code: int) -> GatewayError:
+def disconnect_error(where: str, client_id: str, reason: str, code: int) -> GatewayError:
     """Why the broker ended the session (5.0)."""
-    text = f"{where}: the broker ended the session: {reason}"
+    text = f"{where}: the broker ended the session of client {client_id!r}: {reason}"
+    if code == TAKEN_OVER:
+        text += "; give each client an id of its own (`client_id`)"
     return EndpointError(text) if code in FOR_GOOD else NotConnectedError(text)
 
 

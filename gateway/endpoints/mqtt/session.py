@@ -32,6 +32,7 @@ class Session:
         self, settings: MqttSettings, client_id: str, *, clean: bool, pipe: Pipe, where: str
     ) -> None:
         self._settings, self._clean, self._where = settings, clean, where
+        self._client_id = client_id
         self._client = SessionClient(client_id, settings.version, clean=clean, pipe=pipe)
         if settings.username is not None:
             self._client.username_pw_set(settings.username, settings.password)
@@ -139,4 +140,4 @@ class Session:
         reason: ReasonCode,
         _properties: object,
     ) -> None:
-        self._over = disconnect_error(self._where, str(reason), reason.value)
+        self._over = disconnect_error(self._where, self._client_id, str(reason), reason.value)

@@ -18,7 +18,7 @@ from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
 from tests.endpoints.exchange import QUIET, Answer, receive, wait_for_loss
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 EXACTLY = Headers(mode=DeliveryMode.EXACTLY_ONCE)
@@ -41,7 +41,7 @@ class Peer:
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
-        self._server.settimeout(10)
+        self._server.settimeout(PATIENCE)
         self.settings = MqttSettings(
             name="p", host="127.0.0.1", port=self._server.getsockname()[1], qos=2, connect_timeout=5
         )
@@ -53,7 +53,7 @@ class Peer:
         assert hasattr(endpoint, "open")
         future: Future[None] = self._pool.submit(endpoint.open)
         self._sock, _ = self._server.accept()
-        self._sock.settimeout(10)
+        self._sock.settimeout(PATIENCE)
         assert self.read()[0] == 0x10
         return future
 
@@ -99,7 +99,7 @@ def listening(peer: Peer) -> Source:
     future = peer.opening(source)
     peer.write(WELCOME)
     peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
-    future.result(10)
+    future.result(PATIENCE)
     return source
 
 
@@ -124,7 +124,7 @@ def test_a_refused_connection_says_why(
     peer.write(bytes([0x20, 2, 0, code]) if version != "5" else bytes([0x20, 3, 0, code, 0]))
 
     with pytest.raises(EndpointError, match=text) as caught:
-        future.result(10)
+        future.result(PATIENCE)
     assert caught.value.retryable is retryable
 
 
@@ -135,9 +135,27 @@ def test_a_refused_subscription_is_named(peer: Peer) -> None:
     peer.write(b"\x90\x05" + subscribe[2:4] + b"\x00\x01\x87")
 
     with pytest.raises(EndpointError, match="'no/#'") as caught:
-        future.result(10)
+        future.result(PATIENCE)
     assert "yes" not in str(caught.value)
     assert not caught.value.retryable
+
+
+DISCONNECTS = [
+    pytest.param(0x8B, True, "Server shutting down", id="3.14.2.1-shutting-down"),
+    pytest.param(0x8E, False, "client 'gateway-p'.* an id of its own", id="3.14.2.1-taken-over"),
+]
+
+
+@pytest.mark.parametrize(("code", "retryable", "text"), DISCONNECTS)
+def test_a_session_that_the_broker_ends_says_why(
+    peer: Peer, code: int, retryable: bool, text: str
+) -> None:
+    source = listening(peer)
+    peer.write(bytes([0xE0, 2, code, 0]))
+
+    with pytest.raises(EndpointError, match=text) as caught:
+        receive(source)
+    assert caught.value.retryable is retryable
 
 
 def test_hanging_up_instead_of_an_answer_is_worth_another_try(peer: Peer) -> None:
@@ -145,7 +163,7 @@ def test_hanging_up_instead_of_an_answer_is_worth_another_try(peer: Peer) -> Non
     peer.hang_up()
 
     with pytest.raises(NotConnectedError):
-        future.result(10)
+        future.result(PATIENCE)
 
 
 PUBACKS = [
@@ -164,7 +182,7 @@ def test_the_reason_of_a_puback_decides(
     sink = open_sink(peer.settings)
     future = peer.opening(sink)
     peer.write(WELCOME)
-    future.result(10)
+    future.result(PATIENCE)
     answer = Answer()
     sink.send([Message("t", b"", ONCE)], answer)
     assert peer.read()[0] == 0x32
@@ -180,7 +198,7 @@ def test_a_qos_2_message_is_accepted_at_the_end_and_not_before(peer: Peer) -> No
     sink = open_sink(peer.settings)
     future = peer.opening(sink)
     peer.write(WELCOME)
-    future.result(10)
+    future.result(PATIENCE)
     answer = Answer()
     sink.send([Message("t", b"", EXACTLY), Message("u", b"", EXACTLY)], answer)
     peer.read()
@@ -201,7 +219,7 @@ def test_what_has_no_answer_when_the_connection_ends_is_to_be_retried(peer: Peer
     sink = open_sink(peer.settings)
     future = peer.opening(sink)
     peer.write(WELCOME)
-    future.result(10)
+    future.result(PATIENCE)
     answer = Answer()
     sink.send([Message("t", b"", ONCE), Message("u", b"", ONCE)], answer)
     peer.read()
@@ -241,7 +259,7 @@ def test_a_qos_2_message_we_have_had_is_not_delivered_again(peer: Peer) -> None:
 
     future = peer.opening(source)
     peer.write(WELCOME_BACK)
-    future.result(10)
+    future.result(PATIENCE)
     peer.write(b"\x3c\x06\x00\x01t\x00\x08\x00")
     assert peer.read() == b"\x50\x02\x00\x08"
     assert source.receive(QUIET) is None
@@ -291,7 +309,7 @@ def waiting(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Waiting]:
     peer.write(b"\x32\x06\x00\x01t\x00\x07\x00")
     batch = receive(source)
     with ThreadPoolExecutor(1) as pool:
-        ident = pool.submit(threading.get_ident).result(10)
+        ident = pool.submit(threading.get_ident).result(PATIENCE)
         future_batch = pool.submit(source.receive, 60.0)
         until(lambda: ident in looks)
         yield Waiting(source, batch, future_batch)
@@ -301,7 +319,7 @@ def waiting(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Waiting]:
 def test_a_receiver_on_the_socket_hears_of_a_retry(waiting: Waiting) -> None:
     waiting.batch.settle([RETRY])
 
-    again = waiting.next_batch.result(10)
+    again = waiting.next_batch.result(PATIENCE)
     assert again is not None
     assert [m.headers.redelivered for m in again.messages] == [True]
 
@@ -310,7 +328,7 @@ def test_a_receiver_on_the_socket_hears_of_a_close(waiting: Waiting) -> None:
     waiting.source.close()
 
     with pytest.raises(NotConnectedError, match="closed"):
-        waiting.next_batch.result(10)
+        waiting.next_batch.result(PATIENCE)
 
 
 def test_a_receiver_on_the_socket_hears_that_the_broker_hung_up(
@@ -319,4 +337,4 @@ def test_a_receiver_on_the_socket_hears_that_the_broker_hung_up(
     peer.hang_up()
 
     with pytest.raises(NotConnectedError):
-        waiting.next_batch.result(10)
+        waiting.next_batch.result(PATIENCE)
