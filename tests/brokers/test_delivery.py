@@ -15,6 +15,7 @@ import pytest
 
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Client, Process, archived, clients
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -63,7 +64,7 @@ def publish(into: Client, numbers: Sequence[int], topic: str = "src/a") -> None:
     """Returns when the source broker has them all."""
     sent = [into.publish(topic, b"%d" % number) for number in numbers]
     for each in sent:
-        each.wait_for_publish(20)
+        each.wait_for_publish(PATIENCE)
 
 
 def test_a_target_that_is_away_over_a_kill_of_the_gateway_gets_everything_in_order(
@@ -102,7 +103,7 @@ def test_what_a_target_refuses_is_listed_shown_and_sent_again(
     with clients(source, target) as (into, out):
         with running(config) as gateway:
             publish(into, range(3))
-            into.publish("src/big", b"x" * 500).wait_for_publish(10)
+            into.publish("src/big", b"x" * 500).wait_for_publish(PATIENCE)
             publish(into, range(3, 6))
             out.wait_for(lambda arrived: len(arrived) >= 6)
             gateway.wait_for("first dead letter")
@@ -139,7 +140,7 @@ def test_a_name_that_could_not_be_translated_goes_through_the_mapping_of_today(
     config = write_config(tmp_path, source, target, more=", limits: {levels: 3}")
     with clients(source, target) as (into, out):
         with running(config) as gateway:
-            into.publish("src/a/b/c/d", b"deep").wait_for_publish(10)
+            into.publish("src/a/b/c/d", b"deep").wait_for_publish(PATIENCE)
             gateway.wait_for("first dead letter")
             assert gateway.end() == 0
         write_config(tmp_path, source, target)
@@ -172,8 +173,8 @@ archive:""",
         gateway.process.send_signal(signal.SIGHUP)
         gateway.wait_for("not reloaded")
         for each in sent:
-            each.wait_for_publish(20)
-        into.publish("new/x", b"by the new route").wait_for_publish(10)
+            each.wait_for_publish(PATIENCE)
+        into.publish("new/x", b"by the new route").wait_for_publish(PATIENCE)
         out.wait_for(lambda arrived: ("dst/new/x", b"by the new route") in arrived)
         out.wait_for(lambda arrived: len({p for t, p in arrived if t == "dst/a"}) == 3_000)
         assert any("rset" in str(line["message"]) for line in gateway.lines)
@@ -267,9 +268,9 @@ def test_both_directions_over_mqtt_3_1_1_bring_each_message_once_though_many_are
         for client in (here, there):
             sent = [client.publish("x/level", b"23") for _ in range(200)]
             for each in sent:
-                each.wait_for_publish(20)
-        here.publish("x/end", b"here").wait_for_publish(10)
-        there.publish("x/end", b"there").wait_for_publish(10)
+                each.wait_for_publish(PATIENCE)
+        here.publish("x/end", b"here").wait_for_publish(PATIENCE)
+        there.publish("x/end", b"there").wait_for_publish(PATIENCE)
         for client in (here, there):
             client.wait_for(lambda arrived: sum(topic == "x/end" for topic, _ in arrived) == 2)
         assert gateway.end() == 0

@@ -12,6 +12,7 @@ import pytest
 from gateway.cli import main
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Client, Process
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -78,7 +79,7 @@ class Side(Client):
     def sends(self, name: str, mark: bytes, other: Side) -> None:
         """Send a mark until one crosses; a bridge that just began carries nothing yet."""
         for _ in range(100):
-            self.publish(name, mark).wait_for_publish(10)
+            self.publish(name, mark).wait_for_publish(PATIENCE)
             if other.gets(name, mark):
                 return
         pytest.fail(f"{name} never crossed")
@@ -110,9 +111,9 @@ def deliveries(
             there.sends("mark/in", mark, here)
             if mark == b"ready":
                 for name in outward:
-                    here.publish(name, f"L:{name}".encode()).wait_for_publish(10)
+                    here.publish(name, f"L:{name}".encode()).wait_for_publish(PATIENCE)
                 for name in inward:
-                    there.publish(name, f"R:{name}".encode()).wait_for_publish(10)
+                    there.publish(name, f"R:{name}".encode()).wait_for_publish(PATIENCE)
         return here.deliveries, there.deliveries
 
 

@@ -43,7 +43,7 @@ def test_a_target_that_dies_and_comes_back_gets_everything_in_order(
         target.stop()
         gateway.wait_for("target", level="warning")  # though nothing was sent meanwhile
         for number in range(1, 300):
-            into.publish("src/a", b"%d" % number).wait_for_publish(10)
+            into.publish("src/a", b"%d" % number).wait_for_publish(PATIENCE)
         target.start()
         out.wait_for(lambda arrived: arrived[-1][1] == b"299")
         assert gateway.end() == 0
@@ -93,7 +93,7 @@ def test_a_second_signal_exits_at_once(tmp_path: Path, start_mosquitto: StartMos
     source, target = start_mosquitto(), start_mosquitto()
     with bridged(tmp_path, source, target) as gateway, clients(source, target) as (into, _):
         target.freeze()
-        into.publish("src/a", b"never answered").wait_for_publish(10)
+        into.publish("src/a", b"never answered").wait_for_publish(PATIENCE)
         gateway.process.send_signal(signal.SIGTERM)
         gateway.wait_for("stopping")
         assert gateway.end() == 128 + signal.SIGTERM

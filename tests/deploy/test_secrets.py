@@ -12,6 +12,7 @@ import pytest
 
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Client, Process
+from tests.waiting import PATIENCE
 
 SECRETS = {
     "MQTT": 'first-"quoted"-pass',
@@ -115,7 +116,7 @@ def test_a_run_says_and_keeps_no_secret_and_no_payload(
         gateway.process.send_signal(signal.SIGUSR1)
         gateway.wait_for("closed", level="error")
         into = Client(opened.port)
-        into.publish("src/a", PAYLOAD.encode()).wait_for_publish(10)
+        into.publish("src/a", PAYLOAD.encode()).wait_for_publish(PATIENCE)
         into.close()
         gateway.process.send_signal(signal.SIGHUP)
         gateway.wait_for("reloaded")

@@ -40,7 +40,7 @@ class Server:
     def _accept(self) -> None:
         with self._listening, suppress(OSError):
             connection, _ = self._listening.accept()
-            connection.settimeout(10)
+            connection.settimeout(PATIENCE)
             with self._context.wrap_socket(connection, server_side=True) as spoken:
                 self.spoken = spoken.version()
         self.done.set()

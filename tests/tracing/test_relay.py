@@ -57,7 +57,7 @@ class Client:
         properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]  # paho's
         if pairs:
             properties.UserProperty = list(pairs)
-        self._client.publish(name, b"x", 1, properties=properties).wait_for_publish(10)
+        self._client.publish(name, b"x", 1, properties=properties).wait_for_publish(PATIENCE)
 
     def close(self) -> None:
         self._client.disconnect()

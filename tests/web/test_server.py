@@ -195,7 +195,7 @@ async def _said(sent: list[bytes]) -> bytes:
         await serve(reader, writer, answer)
         writer.close()
         await writer.wait_closed()
-        theirs.settimeout(10)
+        theirs.settimeout(PATIENCE)
         with theirs.makefile("rb") as stream:
             return stream.read()
 

@@ -174,7 +174,7 @@ def test_a_followed_link_can_be_closed(source: Side, sink: Side) -> None:
             closing = pool.submit(sink.link.close)
             assert sink.peer.read() == DISCONNECT
             sink.peer.hang_up()
-            closing.result(20)
+            closing.result(PATIENCE)
 
         assert sink.owner.is_lost.is_set()
         until(lambda: source.is_read_by(driver))

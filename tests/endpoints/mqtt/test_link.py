@@ -94,7 +94,7 @@ def test_a_link_that_is_woken_before_it_waits_does_not_wait(
     link = Link(peer.settings, "c", clean=True, traffic=owner)
     future = peer.opening(Opening(link))
     peer.write(WELCOME)
-    future.result(10)
+    future.result(PATIENCE)
 
     until(lambda: owner.turns > TURNS)
 
@@ -114,7 +114,7 @@ def test_what_a_slow_line_brings_is_acknowledged_at_once(
     link = Link(peer.settings, "c", clean=True, traffic=Quiet())
     future = peer.opening(Opening(link))
     peer.write(WELCOME)
-    future.result(10)
+    future.result(PATIENCE)
     before = len(acknowledged)
 
     peer.write(PINGRESP)
@@ -177,7 +177,7 @@ def linked(peer: Peer, owner: Quiet, keepalive: int) -> Iterator[Link]:
     link = Link(replace(peer.settings, keepalive=keepalive), "c", clean=True, traffic=owner)
     future = peer.opening(Opening(link))
     peer.write(WELCOME)
-    future.result(10)
+    future.result(PATIENCE)
     yield link
     peer.hang_up()
     link.close()
@@ -222,7 +222,7 @@ def test_a_driven_link_writes_what_the_socket_did_not_take(link: Link, peer: Pee
 
         until(lambda: link.backlog == 0)
 
-        assert reading.result(20)
+        assert reading.result(PATIENCE)
 
 
 def test_nothing_is_read_after_what_ended_a_driven_link(

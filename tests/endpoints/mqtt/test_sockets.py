@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.endpoints.mqtt.sockets import Stream
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
 def ends() -> Iterator[tuple[Stream, socket.socket]]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    theirs.settimeout(10)
+    theirs.settimeout(PATIENCE)
     yield Stream(ours), theirs
     ours.close()
     theirs.close()
