@@ -117,16 +117,23 @@ class Client:
 
 
 @contextmanager
-def bridged(folder: Path, source: Mosquitto, target: Mosquitto) -> Iterator[Process]:
-    config = folder / "gateway.yaml"
-    text = CONFIG.format(source=source.port, target=target.port, archive=folder / "archive")
-    config.write_text(text)
+def started(config: Path) -> Iterator[Process]:
+    """A gateway from `source` to `target`, connected; it ends as if it were killed."""
     process = Process(config)
     try:
         process.connected()
         yield process
     finally:
         process.end(signal.SIGKILL)
+
+
+@contextmanager
+def bridged(folder: Path, source: Mosquitto, target: Mosquitto) -> Iterator[Process]:
+    config = folder / "gateway.yaml"
+    text = CONFIG.format(source=source.port, target=target.port, archive=folder / "archive")
+    config.write_text(text)
+    with started(config) as process:
+        yield process
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
-from tests.brokers.running import Process, archived, clients
+from tests.brokers.running import Process, archived, clients, started
 
 pytestmark = pytest.mark.broker
 
@@ -32,7 +31,7 @@ archive: {{path: {archive}}}
 def member(
     folder: Path, name: str, source: Mosquitto, target: Mosquitto, version: str
 ) -> Iterator[Process]:
-    """A gateway of the team; it ends as if it were killed."""
+    """A gateway of the team."""
     config = folder / f"{name}.yaml"
     text = CONFIG.format(
         name=name,
@@ -42,12 +41,8 @@ def member(
         archive=folder / "archive",
     )
     config.write_text(text)
-    process = Process(config)
-    try:
-        process.connected()
+    with started(config) as process:
         yield process
-    finally:
-        process.end(signal.SIGKILL)
 
 
 @pytest.mark.parametrize("version", ["5", "3.1.1"])
