@@ -14,7 +14,8 @@ Facts = Callable[[logging.LogRecord], dict[str, object]]
 
 @dataclass(slots=True)
 class _Counted:
-    first: logging.LogRecord
+    since: float  # seconds since 1970
+    last: logging.LogRecord
     times: int = 0  # after the first
 
 
@@ -57,9 +58,10 @@ class Repeats(logging.Filter):
         counted = self._counted.get(key)
         if counted is None:
             if len(self._counted) < MOST:
-                self._counted[key] = _Counted(record)
+                self._counted[key] = _Counted(record.created, record)
             return True
         counted.times += 1
+        counted.last = record
         if self._timer is None:
             self._timer = threading.Timer(self._seconds, self._flush_late)
             self._timer.daemon = True
@@ -76,7 +78,7 @@ class Repeats(logging.Filter):
         over = {
             key: each
             for key, each in self._counted.items()
-            if not 0 <= now - each.first.created < self._seconds
+            if not 0 <= now - each.since < self._seconds
         }
         for key in over:
             del self._counted[key]
@@ -84,9 +86,9 @@ class Repeats(logging.Filter):
 
 
 def _summary(counted: _Counted) -> logging.LogRecord:
-    """The first line again, with the number of those that were not said."""
-    first = dict(counted.first.__dict__)
+    """The last line, with the number of those that were not said; its time is when it was."""
+    last = dict(counted.last.__dict__)
     times = counted.times
-    text = f"{counted.first.getMessage()} (repeated {times} {'time' if times == 1 else 'times'})"
-    first |= {"msg": text, "args": None, "exc_info": None, "exc_text": None, "repeated": times}
-    return logging.makeLogRecord(first)
+    text = f"{counted.last.getMessage()} (repeated {times} {'time' if times == 1 else 'times'})"
+    last |= {"msg": text, "args": None, "exc_info": None, "exc_text": None, "repeated": times}
+    return logging.makeLogRecord(last)

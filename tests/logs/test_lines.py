@@ -113,6 +113,16 @@ def test_equal_lines_are_counted_and_said_once() -> None:
     ]  # fmt: skip
 
 
+def test_the_number_has_the_time_of_the_last() -> None:
+    said: list[float] = []
+    repeats = Repeats(10.0, facts, lambda summary: said.append(summary.created))
+    for at in (0.0, 1.0, 9.9):
+        repeats.filter(record("lost", at))
+    repeats.flush()
+
+    assert said == [9.9]
+
+
 def test_a_line_that_comes_later_is_said_again() -> None:
     assert Said().give(record("lost", 0.0), record("lost", 10.0)) == ["lost", "lost"]
 
