@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from gateway.endpoints.base import Sink
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement, rejected
-from gateway.routing.retry import delay
+from gateway.runtime.attempts import Attempts
 from gateway.runtime.backlog import Backlog, Item, MemoryBacklog, Parcel
 from gateway.runtime.state import Connection, EndpointState
 
@@ -231,12 +230,13 @@ class Lane:
         self.state.lost(error)
 
     def _keep_open(self) -> None:
-        attempt = 0
+        attempts, pause = Attempts(), 0.0
         while not self._stopping:
             try:
-                if self._reopen(attempt) and self._drain():
-                    attempt = 0
-                    self._watch()
+                if self._reopen(pause):
+                    attempts.connected()
+                    if self._drain():
+                        self._watch()
                 error: GatewayError | None = None
             except GatewayError as failure:
                 error = failure
@@ -248,13 +248,11 @@ class Lane:
                 self.state.lost(error)
             self._put_back([])
             refused = error is not None and not error.retryable
-            attempt = 99 if refused else attempt + 1  # a refusal: the longest pause, loudly
+            pause = attempts.pause(self.outlet.backoff, refused=refused)
 
-    def _reopen(self, attempt: int) -> bool:
-        """Open the sink after a pause; whether it is up."""
-        if attempt:
-            pause = delay(attempt, *self.outlet.backoff, random.random())  # noqa: S311  # jitter
-            self._wait(self._ended, lambda: False, pause)
+    def _reopen(self, pause: float) -> bool:
+        """Open the sink after a pause of so many seconds; whether it is up."""
+        self._wait(self._ended, lambda: False, pause)
         if self._stopping:
             return False
         self.backlog.tend()

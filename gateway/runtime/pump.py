@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -15,11 +14,11 @@ from gateway.errors import GatewayError, NotConnectedError, TranslationError
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.payload import convert
-from gateway.routing.retry import delay
 from gateway.routing.route import Route, Target, WhenFull
 from gateway.routing.router import Hop, Way
 from gateway.runtime.adapting import Adapter
 from gateway.runtime.admission import Admission
+from gateway.runtime.attempts import Attempts
 from gateway.runtime.backlog import Parcel
 from gateway.runtime.duplicates import Landing, Seen
 from gateway.runtime.flight import Flight, Share
@@ -55,6 +54,7 @@ class Pump:
         self._adapter = self._make_adapter(intake)
         self._flying: set[Flight] = set()
         self._stop = threading.Event()
+        self._attempts = Attempts()
         self._given_up = ""  # why the connection is to be built anew
         self._thread = threading.Thread(target=self._pump, name=f"pump-{state.name}", daemon=True)
 
@@ -110,11 +110,9 @@ class Pump:
         return Adapter(around.gateway, intake.router.dialect, around.ledger.counters)
 
     def _pump(self) -> None:
-        attempt = 0
         while not self._stop.is_set():
             try:
-                if self._step():
-                    attempt = 0
+                self._step()
                 continue
             except GatewayError as failure:
                 error = failure
@@ -123,11 +121,11 @@ class Pump:
                 self._intake.source.close()
                 error = NotConnectedError(f"{self.state.name}: {type(failure).__name__}: {failure}")
             self.state.lost(error)
-            attempt = attempt + 1 if error.retryable else 99  # a refusal: the longest pause
-            self._stop.wait(delay(attempt, *self._intake.backoff, random.random()))  # noqa: S311
+            refused = not error.retryable
+            self._stop.wait(self._attempts.pause(self._intake.backoff, refused=refused))
 
-    def _step(self) -> bool:
-        """Open the source or bridge a batch; whether the source is open."""
+    def _step(self) -> None:
+        """Open the source unless it is open, and bridge a batch."""
         if self._next is not None:
             self._change(self._next)
         if self._given_up:
@@ -137,11 +135,11 @@ class Pump:
         if self.state.connection is not Connection.CONNECTED:
             self._intake.source.open()
             self.state.connected()
+            self._attempts.connected()
         batch = self._intake.source.receive(WAIT)
         if batch is not None:
             self.state.messages += len(batch.messages)
             self._bridge(batch)
-        return True
 
     def _change(self, wanted: Intake) -> None:
         """Take the routes of `wanted`; its source too, once what the old one brought has ended."""

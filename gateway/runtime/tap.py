@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from gateway.endpoints.base import Batch, Source
 from gateway.errors import ArchiveError, GatewayError, NotConnectedError
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.routing.retry import delay
+from gateway.runtime.attempts import Attempts
 from gateway.runtime.ledger import Archive
 from gateway.runtime.recording import fingerprint, now
 from gateway.runtime.state import Connection, EndpointState
@@ -69,13 +68,13 @@ class Tap:
         self._source.close()
 
     def _listen(self) -> None:
-        attempt = 0
+        attempts = Attempts()
         while not self._stop.is_set():
             try:
                 if self.state.connection is not Connection.CONNECTED:
                     self._source.open()
                     self.state.connected()
-                    attempt = 0
+                    attempts.connected()
                 batch = self._source.receive(WAIT)
                 if batch is not None:
                     self._record(batch)
@@ -89,8 +88,7 @@ class Tap:
                 error = NotConnectedError(f"{self.state.name}: {type(failure).__name__}: {failure}")
             self.state.lost(error)
             self._source.close()
-            attempt = attempt + 1 if error.retryable else 99
-            self._stop.wait(delay(attempt, *self._backoff, random.random()))  # noqa: S311
+            self._stop.wait(attempts.pause(self._backoff, refused=not error.retryable))
 
     def _record(self, batch: Batch) -> None:
         messages = batch.messages
