@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import node_red
+from benchmarks.columns import table
 from gateway.demo.broker import free_port, wait_until_it_listens
 
 HERE = Path(__file__).parent
@@ -108,6 +109,7 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--relays", nargs="*", default=["mosquitto", *slow, "gateway"])
     args = parser.parse_args()
+    rows: list[dict[str, object]] = []
     for name in args.shapes:
         yardstick: dict[str, float] = {}
         for relay in args.relays:
@@ -120,7 +122,9 @@ def main() -> None:
                 for other, rate in yardstick.items()
                 if other != relay and rate
             }
-            print(json.dumps({"relay": relay, "shape": name, **figures, **against}), flush=True)
+            rows.append({"shape": name, "relay": relay, **figures, **against})
+            print(json.dumps(rows[-1]), flush=True)
+    print(table(rows))
 
 
 def measure(relay: str, shape: Shape, messages: int) -> dict[str, float]:

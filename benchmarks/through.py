@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from benchmarks.columns import table
 from benchmarks.relay import broker, resident
 from gateway.brokers import activemq
 from gateway.demo.broker import free_port
@@ -54,9 +55,12 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=50_000)
     parser.add_argument("--systems", nargs="*", default=["yami4", "jms", "solace"])
     args = parser.parse_args()
+    rows: list[dict[str, object]] = []
     for system in args.systems:
         for direction in ("to", "from"):
-            print(json.dumps(measure(system, direction, args.messages)), flush=True)
+            rows.append(measure(system, direction, args.messages))
+            print(json.dumps(rows[-1]), flush=True)
+    print(table(rows))
 
 
 def measure(system: str, direction: str, number: int) -> dict[str, object]:
@@ -105,7 +109,7 @@ def measure(system: str, direction: str, number: int) -> dict[str, object]:
         "path": f"mqtt {direction} {system}",
         "messages_per_s": round(rate),
         "bare_mqtt_per_s": round(alone["near"]),
-        f"bare_{system}_per_s": round(alone["far"]),
+        "bare_other_per_s": round(alone["far"]),
         "x slower end": round(rate / min(alone.values()), 2),
         "lost": lost,
         "gateway_mb": memory,
