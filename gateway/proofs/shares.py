@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from gateway.model.language import covers, intersection_example
 from gateway.proofs.finding import Finding
 from gateway.proofs.forms import Site
+from gateway.proofs.index import Index
 from gateway.proofs.witness import spelled
 from gateway.routing.captures import SourcePattern
 
@@ -25,13 +26,26 @@ def shares(sites: Sequence[Site]) -> Iterator[Finding]:
         ends[site.route.endpoint].append(site)
     for together in ends.values():
         if any(site.route.source.share for site in together):
-            for number, site in enumerate(together):
-                yield from _met(site, together[:number])
+            yield from _at_end(together)
 
 
-def _met(site: Site, earlier: Sequence[Site]) -> Iterator[Finding]:
+def _at_end(together: Sequence[Site]) -> Iterator[Finding]:
+    every: Index[Site] = Index()
+    shared: Index[Site] = Index()
+    for site in together:
+        share = site.route.source.share
+        earlier = every if share else shared  # two that are not shared bring a name once
+        near = {other for pattern in site.patterns for other in earlier.near(pattern)}
+        yield from _met(site, sorted(near, key=lambda other: other.number))
+        for pattern in site.patterns:
+            every.add(pattern, site)
+            if share:
+                shared.add(pattern, site)
+
+
+def _met(site: Site, near: Sequence[Site]) -> Iterator[Finding]:
     mine = site.route.source
-    for other in earlier:
+    for other in near:
         theirs = other.route.source
         if _come_together(mine, theirs):
             continue
@@ -47,9 +61,9 @@ def _met(site: Site, earlier: Sequence[Site]) -> Iterator[Finding]:
 
 
 def _come_together(one: SourcePattern, other: SourcePattern) -> bool:
-    """Whether the broker sends what both take once: nothing is shared, or one brings all."""
+    """Whether one subscription of one share brings the names of both."""
     if one.share != other.share:
         return False
-    if not one.share:
+    if one.subscription == other.subscription:
         return True
     return covers(one.patterns, other.patterns) or covers(other.patterns, one.patterns)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks.proof_sets import SETS, SYSTEMS
 from gateway.errors import LimitError
-from gateway.proofs import Finding, effort, prove
+from gateway.proofs import Finding, effort, prove, shares
+from gateway.proofs.survey import survey
 from gateway.routing.route import Route
 from tests.proofs.routes import BROKERS, route
 
@@ -110,3 +111,16 @@ def test_what_there_is_no_time_for_is_said(name: str, monkeypatch: pytest.Monkey
     open_ones = {each.route for each in found if each.rule in {"unproven", "possible-cycle"}}
     assert {each.severity for each in found if each.rule == "unproven"} == {"warning"}
     assert len(open_ones) == MANY
+
+
+def test_shares_are_held_together_without_asking_every_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(shares, "covers", lambda *both: asked.append(both))
+    apart = [route("mqtt", f"$share/team/{n}/#", ("ems", f"A.{n}")) for n in range(200)]
+    alike = [route("mqtt", "$share/team/x/#", ("ems", "B")) for _ in range(200)]
+    sites, _ = survey([*apart, *alike], EVERY)
+
+    assert list(shares.shares(sites)) == []
+    assert asked == []
