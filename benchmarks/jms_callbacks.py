@@ -10,7 +10,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 jms_url, factory, mqtt_port, *jars = sys.argv[1:]
-jpype.startJVM(classpath=jars, interrupt=False)
+jpype.startJVM("-Xrs", classpath=jars, interrupt=False)  # else it may crash at SIGTERM
 connection = jpype.JClass(factory)(jms_url).createConnection()
 connection.setClientID("callbacks")
 sending = connection.createSession(False, 1)

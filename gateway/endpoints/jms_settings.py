@@ -12,16 +12,6 @@ EMS_MESSAGE = 536_870_912  # bytes: 512 MB (EMS User's Guide, "Maximum Message S
 EMS_CORRELATION = 4_096  # bytes: 4 KB (EMS User's Guide, table 4, JMSCorrelationID)
 SYSTEMS = ("ems", "rv", "ibm", "smf")
 JOINED = ("rv", "smartsockets")  # what EMS imports from and exports to: User's Guide, 15 and 16
-JVM_OPTIONS = (
-    "-Xms24m",
-    "-Xmn16m",  # for new objects; in the 5 MB that Java would take it collects three times as often
-    "-Xmx256m",
-    "-Xss256k",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+ExitOnOutOfMemoryError",  # a Java machine with a full heap recovers half at best
-    "-Xrs",
-)
 
 # Setters of a connection factory that say where its server is (IBM MQ's MQConnectionFactory,
 # ActiveMQ's), in lower case.
@@ -133,7 +123,9 @@ class JmsSettings:
     )
     trace: bool = setting(default=False, doc="have EMS trace what is sent, payload excluded")
     jvm_options: tuple[str, ...] = setting(
-        JVM_OPTIONS, "how Java starts; the first JMS endpoint decides for the whole process"
+        (),
+        "how Java starts, behind our own options; the first JMS endpoint decides for the whole"
+        " process",
     )
     connect_timeout: float = setting(
         10.0, "seconds for one attempt to connect, where the library can be told", minimum=0.1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import textwrap
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -132,6 +133,22 @@ def test_a_machine_without_java_is_told_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setattr(jpype, "startJVM", start)
     with pytest.raises(DriverMissingError, match="default-jre-headless"):
         start_jvm(EMS.jvm_options)
+
+
+def test_options_of_a_user_add_to_ours_and_count_where_both_say_something() -> None:
+    program = """
+        import jpype
+        from gateway.endpoints.jms.jvm import heap, start_jvm
+        start_jvm(("-Xmx96m",))
+        machine = jpype.java.lang.management.ManagementFactory.getRuntimeMXBean()
+        print(heap() >> 20, *machine.getInputArguments())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  # ours
+    heap, *options = found.stdout.split()
+
+    assert 80 < int(heap) <= 96
+    assert {"-Xrs", "-XX:+ExitOnOutOfMemoryError", "-XX:+UseSerialGC"} <= set(options)
 
 
 def test_an_option_java_does_not_know_is_no_missing_driver(
