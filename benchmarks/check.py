@@ -60,7 +60,7 @@ def _once(messages: int) -> Iterator[tuple[str, float]]:
             yield f"{name} latency x mosquitto", bridge["p50_ms"] / ours["p50_ms"]
     for system, way in PATHS:
         found = through.measure(system, way, messages)
-        yield f"mqtt {way} {system} x slower end", float(str(found["x slower end"]))
+        yield f"mqtt {way} {system} x slower end", found["x slower end"]
 
 
 def regressions(recorded: dict[str, float], found: dict[str, float]) -> list[str]:

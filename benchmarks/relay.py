@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any
 
 from benchmarks import node_red
 from benchmarks.columns import table
+from benchmarks.processor import LOAD, Place, seconds, together
 from gateway.demo.broker import free_port, wait_until_it_listens
 
 HERE = Path(__file__).parent
@@ -58,6 +60,7 @@ IDLE = """\
     to: {{endpoint: to, template: "idle/{n}/{{1}}"}}
 """
 WINDOW = 4_000  # messages outstanding
+WARMUP = 500  # messages before those that count
 OUTSTANDING = 64 << 20  # bytes outstanding
 VOLUME = 1 << 30  # bytes of one measurement at most
 
@@ -127,12 +130,15 @@ def main() -> None:
     print(table(rows))
 
 
-def measure(relay: str, shape: Shape, messages: int) -> dict[str, float]:
-    """Throughput, then latency at 1,000 messages/s, then the relay's resident memory."""
+def measure(relay: str, shape: Shape, messages: int, place: Place = together) -> dict[str, Any]:
+    """Throughput, then latency at 1,000 messages/s, then the relay's resident memory.
+
+    `us` is processor time a message of that throughput: both brokers, the relay, the load.
+    """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         source, target = free_port(), free_port()
-        stack.enter_context(broker(folder, source, inflight=shape.inflight))
+        start = stack.enter_context(broker(folder, source, inflight=shape.inflight))
         extra = BRIDGE.format(source=source, qos=shape.qos) if relay == "mosquitto" else ""
         to = stack.enter_context(broker(folder, target, extra, shape.inflight))
         process = (
@@ -140,13 +146,20 @@ def measure(relay: str, shape: Shape, messages: int) -> dict[str, float]:
             if relay == "mosquitto"
             else stack.enter_context(running(relay_command(relay, folder, source, target, shape)))
         )
+        every = {each.pid: each for each in (start, to, process)}
+        for pid in every:
+            place(pid)
         load = [sys.executable, str(HERE / "relay_load.py"), "--from-port", str(source)]
-        load += ["--to-port", str(target), *shape.load]
+        load += ["--to-port", str(target), *shape.load, "--warmup", str(WARMUP)]
+        run_load([*load, "--messages", "1000"], place)  # until all are up
         before, since = stolen(), time.monotonic()
-        rate = run_load([*load, "--messages", str(shape.messages(messages)), "--warmup", "500"])
+        number = shape.messages(messages)
+        spent = _spent(every)
+        rate = run_load([*load, "--messages", str(number)], place)
+        used = [after - earlier for after, earlier in zip(_spent(every), spent, strict=True)]
         memory = resident(process.pid)
-        rhythm = ["--rate", str(min(1_000, OUTSTANDING // shape.size)), "--warmup", "500"]
-        paced = run_load([*load, *rhythm, "--messages", str(shape.messages(5_000))])
+        rhythm = ["--rate", str(min(1_000, OUTSTANDING // shape.size))]
+        paced = run_load([*load, *rhythm, "--messages", str(shape.messages(5_000))], place)
         taken = (stolen() - before) / (time.monotonic() - since)
     return {
         "messages_per_s": rate["messages_per_s"],
@@ -156,8 +169,15 @@ def measure(relay: str, shape: Shape, messages: int) -> dict[str, float]:
         "p50_ms": paced["latency_ms"]["p50"],
         "p99_ms": paced["latency_ms"]["p99"],
         "rss_mb": memory,
+        "us": " + ".join(f"{1e6 * each / (number + WARMUP):.1f}" for each in used),
         "stolen_cores": round(taken, 2),
     }
+
+
+def _spent(pids: Iterable[int]) -> list[float]:
+    """Processor seconds so far of each process, and of all loads that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return [*map(seconds, pids), children.ru_utime + children.ru_stime]
 
 
 def relay_command(relay: str, folder: Path, source: int, target: int, shape: Shape) -> list[str]:
@@ -210,9 +230,16 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def run_load(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)  # noqa: S603
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+def run_load(command: list[str], place: Place = together) -> dict[str, Any]:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load:  # noqa: S603
+        try:
+            place(load.pid, LOAD)
+            said, _ = load.communicate(timeout=300)
+        finally:
+            load.kill()
+    if load.returncode:
+        raise subprocess.CalledProcessError(load.returncode, command)
+    figures: dict[str, Any] = json.loads(said.splitlines()[-1])
     return figures
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,9 +18,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from benchmarks.columns import table
+from benchmarks.processor import Place, seconds, together
 from benchmarks.relay import broker, resident
 from gateway.brokers import activemq
 from gateway.demo.broker import free_port
@@ -63,13 +65,20 @@ def main() -> None:
     print(table(rows))
 
 
-def measure(system: str, direction: str, number: int) -> dict[str, object]:
+def measure(system: str, direction: str, number: int, place: Place = together) -> dict[str, Any]:
+    """One path and its bare ends, this process being the load.
+
+    `us` is processor time a message in the round that counts: mosquitto, the other broker, the
+    gateway, the load.
+    """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         port = free_port()
-        stack.enter_context(broker(folder, port))
+        mosquitto = stack.enter_context(broker(folder, port))
+        place(mosquitto.pid)
         near = MqttSettings(name="near", host="127.0.0.1", port=port, version="3.1.1")
-        far, yaml, separator, rest = stack.enter_context(other(system, folder))
+        far, yaml, separator, rest, pid = stack.enter_context(other(system, folder))
+        place(pid)
         here = ("src/{rest...}", "/", "/#")
         there = (f"dst{separator}{{rest...}}", separator, f"{separator}{rest}")
         ends: tuple[tuple[EndpointSettings, str, str], tuple[EndpointSettings, str, str]]
@@ -101,9 +110,11 @@ def measure(system: str, direction: str, number: int) -> dict[str, object]:
         )
         stack.callback(gateway.wait, 20)
         stack.callback(gateway.terminate)
+        place(gateway.pid)
         wait_until_connected(folder / "log")
         sink = stack.enter_context(opened(make_sink(first[0], instance="bench")))
-        rate, lost = drive(sink, source, first[2], number)
+        pids = [mosquitto.pid, pid, gateway.pid, os.getpid()]
+        rate, lost, used = drive(sink, source, first[2], number, pids)
         memory = resident(gateway.pid)
     return {
         "path": f"mqtt {direction} {system}",
@@ -113,6 +124,7 @@ def measure(system: str, direction: str, number: int) -> dict[str, object]:
         "x slower end": round(rate / min(alone.values()), 2),
         "lost": lost,
         "gateway_mb": memory,
+        "us": " + ".join(f"{1e6 * each / number:.1f}" for each in used),
     }
 
 
@@ -123,15 +135,23 @@ def bare(settings: EndpointSettings, prefix: str, rest: str, number: int) -> flo
         opened(make_source(settings, listen, instance="bare")) as source,
         opened(make_sink(settings, instance="bare")) as sink,
     ):
-        rate, lost = drive(sink, source, prefix, number)
+        rate, lost, _ = drive(sink, source, prefix, number)
     assert not lost, f"{settings.name}: {lost} did not arrive"
     return rate
 
 
-def drive(sink: Sink, source: Source, prefix: str, number: int) -> tuple[float, int]:
-    """Messages a second when all is warm, and how many were lost in all."""
-    rounds = [send_and_collect(sink, source, prefix, number) for _ in range(WARMING + 1)]
-    return rounds[-1][0], sum(missing for _, missing in rounds)
+def drive(
+    sink: Sink, source: Source, prefix: str, number: int, pids: Sequence[int] = ()
+) -> tuple[float, int, list[float]]:
+    """Messages a second when all is warm, how many were lost in all, processor seconds of `pids`.
+
+    Those and the rate are of the last round.
+    """
+    warm = [send_and_collect(sink, source, prefix, number) for _ in range(WARMING)]
+    before = [*map(seconds, pids)]
+    rate, missing = send_and_collect(sink, source, prefix, number)
+    used = [seconds(pid) - spent for pid, spent in zip(pids, before, strict=True)]
+    return rate, missing + sum(each for _, each in warm), used
 
 
 def send_and_collect(sink: Sink, source: Source, prefix: str, number: int) -> tuple[float, int]:
@@ -144,11 +164,11 @@ def send_and_collect(sink: Sink, source: Source, prefix: str, number: int) -> tu
 
 
 @contextmanager
-def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, str, str]]:
-    """Settings, YAML, separator and rest wildcard of the other end, whose broker it runs."""
+def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, str, str, int]]:
+    """Settings, YAML, separator, rest wildcard of the other end, and the broker it runs for it."""
     if system == "yami4":
-        with broker_process("yami4", "--max-client-queue", "1000000") as url:
-            yield Yami4Settings(name="far", url=url), f"{{kind: yami4, url: {url}}}", ".", "*"
+        with broker_process("yami4", "--max-client-queue", "1000000") as (url, pid):
+            yield Yami4Settings(name="far", url=url), f"{{kind: yami4, url: {url}}}", ".", "*", pid
     elif system == "jms":
         with activemq.running(folder) as running:
             jars = ", ".join(activemq.client_jars())
@@ -158,21 +178,22 @@ def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, st
                 f"{{kind: jms, dialect: ems, classpath: [{jars}], {facts}}}",
                 ".",
                 ">",
+                running.pid,
             )
     else:
-        with broker_process("smf") as url:
+        with broker_process("smf") as (url, pid):
             settings = SolaceSettings(name="far", url=url, username="u")
-            yield settings, f"{{kind: solace, url: '{url}', username: u}}", "/", ">"
+            yield settings, f"{{kind: solace, url: '{url}', username: u}}", "/", ">", pid
 
 
 @contextmanager
-def broker_process(system: str, *options: str) -> Iterator[str]:
-    """The URL of a `gateway broker` that is a process of its own, as the gateway is."""
+def broker_process(system: str, *options: str) -> Iterator[tuple[str, int]]:
+    """URL and process id of a `gateway broker` that is a process of its own, as the gateway is."""
     command = [sys.executable, "-m", "gateway", "broker", system, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
         try:
-            yield process.stdout.readline().split()[-1]
+            yield process.stdout.readline().split()[-1], process.pid
         finally:
             process.terminate()
 
