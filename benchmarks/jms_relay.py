@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.memory import memory
+from benchmarks.processor import seconds
 from benchmarks.relay import broker, resident, run_load
 from benchmarks.relay import running as running_process
 from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars, missing, running
@@ -83,25 +83,19 @@ def measure(relay: str, messages: int, topics: int) -> dict[str, float]:
         load += ["--expect", "src/#" if relay == "activemq" else "dst/#"]
         load += ["--messages", str(messages)]
         run_load(load)  # until Java has compiled itself
-        before = {name: processor(pid) for name, pid in pids.items()}
+        before = {name: seconds(pid) for name, pid in pids.items()}
         got = run_load(load)
-        spent = {name: processor(pid) - before[name] for name, pid in pids.items()}
+        spent = {name: seconds(pid) - before[name] for name, pid in pids.items()}
         held = {f"{name}_mb": resident(pid) for name, pid in pids.items()}
         most = {f"{name}_most_mb": round(memory(pid)["VmHWM"]) for name, pid in pids.items()}
     return {
         "messages_per_s": round(float(str(got["messages_per_s"]))),
         "lost": int(str(got["lost"])),
         "duplicates": int(str(got["duplicates"])),
-        **{f"{name}_us": round(1e6 * seconds / messages) for name, seconds in spent.items()},
+        **{f"{name}_us": round(1e6 * each / messages) for name, each in spent.items()},
         **held,
         **most,
     }
-
-
-def processor(pid: int) -> float:
-    """Seconds of processor time so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def command(relay: str, folder: Path, port: int, jms: ActiveMq) -> list[str]:

@@ -9,7 +9,7 @@ Linux's bandwidth control (cgroups 1: `cpu.cfs_quota_us`, 2: `cpu.max`, which ha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -45,22 +45,30 @@ def apart(root: Path = ROOT, machine: int | None = None) -> Iterator[Place]:
 
     def place(pid: int, cores: float = 1) -> None:
         group = parent / f"bench-{os.getpid()}-{len(groups)}"
-        group.mkdir()
-        groups.append(group)
-        _limit(group, round(PERIOD * unit * cores), first=parent != root)
-        (group / "cgroup.procs").write_text(str(pid))
+        with _told():
+            group.mkdir()
+            groups.append(group)
+            _limit(group, round(PERIOD * unit * cores), first=parent != root)
+            (group / "cgroup.procs").write_text(str(pid))
 
-    try:
-        if parent == root:
+    if parent == root:
+        with _told():
             (root / "cgroup.subtree_control").write_text("+cpu")
+    try:
         yield place
-    except (PermissionError, FileNotFoundError) as error:
-        raise SystemExit(
-            f"no say over processor time: {error}; try as root, with cgroups"
-        ) from error
     finally:
         for group in groups:
             _remove(group, parent)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SystemExit(
+            f"no say over processor time: {error}; try as root, with cgroups"
+        ) from error
 
 
 def _limit(group: Path, microseconds: int, *, first: bool) -> None:
@@ -83,3 +91,9 @@ def seconds(pid: int) -> float:
     """Processor seconds of all threads of a process so far (`utime` and `stime` of proc(5))."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def each_message(before: Sequence[float], after: Sequence[float], messages: int) -> str:
+    """Microseconds a message of every process, from its seconds before and after them."""
+    spent = (end - start for start, end in zip(before, after, strict=True))
+    return " + ".join(f"{1e6 * each / messages:.1f}" for each in spent)

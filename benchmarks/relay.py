@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks import node_red
 from benchmarks.columns import table
-from benchmarks.processor import LOAD, Place, seconds, together
+from benchmarks.processor import LOAD, Place, each_message, seconds, together
 from gateway.demo.broker import free_port, wait_until_it_listens
 
 HERE = Path(__file__).parent
@@ -146,7 +146,7 @@ def measure(relay: str, shape: Shape, messages: int, place: Place = together) ->
             if relay == "mosquitto"
             else stack.enter_context(running(relay_command(relay, folder, source, target, shape)))
         )
-        every = {each.pid: each for each in (start, to, process)}
+        every = dict.fromkeys((start.pid, to.pid, process.pid))  # a bridge is its broker
         for pid in every:
             place(pid)
         load = [sys.executable, str(HERE / "relay_load.py"), "--from-port", str(source)]
@@ -156,7 +156,7 @@ def measure(relay: str, shape: Shape, messages: int, place: Place = together) ->
         number = shape.messages(messages)
         spent = _spent(every)
         rate = run_load([*load, "--messages", str(number)], place)
-        used = [after - earlier for after, earlier in zip(_spent(every), spent, strict=True)]
+        used = each_message(spent, _spent(every), number + WARMUP)
         memory = resident(process.pid)
         rhythm = ["--rate", str(min(1_000, OUTSTANDING // shape.size))]
         paced = run_load([*load, *rhythm, "--messages", str(shape.messages(5_000))], place)
@@ -169,7 +169,7 @@ def measure(relay: str, shape: Shape, messages: int, place: Place = together) ->
         "p50_ms": paced["latency_ms"]["p50"],
         "p99_ms": paced["latency_ms"]["p99"],
         "rss_mb": memory,
-        "us": " + ".join(f"{1e6 * each / (number + WARMUP):.1f}" for each in used),
+        "us": used,
         "stolen_cores": round(taken, 2),
     }
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.columns import table
-from benchmarks.processor import Place, seconds, together
+from benchmarks.processor import Place, each_message, seconds, together
 from benchmarks.relay import broker, resident
 from gateway.brokers import activemq
 from gateway.demo.broker import free_port
@@ -124,7 +124,7 @@ def measure(system: str, direction: str, number: int, place: Place = together) -
         "x slower end": round(rate / min(alone.values()), 2),
         "lost": lost,
         "gateway_mb": memory,
-        "us": " + ".join(f"{1e6 * each / number:.1f}" for each in used),
+        "us": used,
     }
 
 
@@ -142,15 +142,15 @@ def bare(settings: EndpointSettings, prefix: str, rest: str, number: int) -> flo
 
 def drive(
     sink: Sink, source: Source, prefix: str, number: int, pids: Sequence[int] = ()
-) -> tuple[float, int, list[float]]:
-    """Messages a second when all is warm, how many were lost in all, processor seconds of `pids`.
+) -> tuple[float, int, str]:
+    """Messages a second when all is warm, how many were lost in all, processor time of `pids`.
 
-    Those and the rate are of the last round.
+    That, a message, and the rate are of the last round.
     """
     warm = [send_and_collect(sink, source, prefix, number) for _ in range(WARMING)]
     before = [*map(seconds, pids)]
     rate, missing = send_and_collect(sink, source, prefix, number)
-    used = [seconds(pid) - spent for pid, spent in zip(pids, before, strict=True)]
+    used = each_message(before, [*map(seconds, pids)], number)
     return rate, missing + sum(each for _, each in warm), used
 
 

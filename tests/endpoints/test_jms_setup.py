@@ -135,20 +135,32 @@ def test_a_machine_without_java_is_told_what_to_install(monkeypatch: pytest.Monk
         start_jvm(EMS.jvm_options)
 
 
-def test_options_of_a_user_add_to_ours_and_count_where_both_say_something() -> None:
-    program = """
+def java_started_with(*options: str) -> list[str]:
+    """MB of the heap of a Java machine of another process, and all options it was started with."""
+    program = f"""
         import jpype
         from gateway.endpoints.jms.jvm import heap, start_jvm
-        start_jvm(("-Xmx96m",))
+        start_jvm({options!r})
         machine = jpype.java.lang.management.ManagementFactory.getRuntimeMXBean()
         print(heap() >> 20, *machine.getInputArguments())
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
     found = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  # ours
-    heap, *options = found.stdout.split()
+    return found.stdout.split()
+
+
+def test_options_of_a_user_add_to_ours_and_count_where_both_say_something() -> None:
+    heap, *options = java_started_with("-Xmx96m")
 
     assert 80 < int(heap) <= 96
     assert {"-Xrs", "-XX:+ExitOnOutOfMemoryError", "-XX:+UseSerialGC"} <= set(options)
+
+
+def test_a_collector_of_a_user_takes_the_place_of_ours() -> None:
+    _, *options = java_started_with("-XX:+UseParallelGC")
+
+    assert "-Xrs" in options
+    assert "-XX:+UseSerialGC" not in options
 
 
 def test_an_option_java_does_not_know_is_no_missing_driver(

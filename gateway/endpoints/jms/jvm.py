@@ -31,11 +31,11 @@ OPTIONS = (  # of equal ones Java takes the last, so what a user gives counts
     "-Xmn16m",  # for new objects; in the 5 MB that Java would take it collects three times as often
     "-Xmx256m",
     "-Xss256k",
-    "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",  # a Java machine with a full heap recovers half at best
     "-Xrs",  # JPype's handler of SIGTERM calls Python without its lock, which can crash
 )
+COLLECTOR = "-XX:+UseSerialGC"  # of two collectors Java takes none, and ends the process
 HELP = (
     "for EMS up to 8.6 put jms-2.0.jar and tibjms.jar in `classpath`, from 8.7 on"
     " jakarta.jms-api-2.0.3.jar and tibjms.jar; both are in lib of the EMS installation"
@@ -83,7 +83,7 @@ class Library:
 
 
 def start_jvm(options: Sequence[str]) -> None:
-    """Start Java unless it runs, with OPTIONS and `options`; the handlers of Python's signals stay.
+    """Start Java unless it runs, with ours and `options`; the handlers of Python's signals stay.
 
     Raises:
         DriverMissingError: there is no Java.
@@ -94,8 +94,10 @@ def start_jvm(options: Sequence[str]) -> None:
             return
         # A connection that is open when the interpreter ends would keep it from ending.
         jpype.config.destroy_jvm = False
+        chosen = any(option.startswith("-XX:+Use") and option.endswith("GC") for option in options)
+        options = (*OPTIONS, *(() if chosen else (COLLECTOR,)), *options)
         try:
-            jpype.startJVM(*OPTIONS, *options, classpath=[], interrupt=False, convertStrings=False)
+            jpype.startJVM(*options, classpath=[], interrupt=False, convertStrings=False)
         except jpype.JVMNotFoundException as error:
             raise DriverMissingError(
                 "jms: no Java machine found; install a JRE of 11 or newer (Debian:"
@@ -103,7 +105,7 @@ def start_jvm(options: Sequence[str]) -> None:
             ) from error
         except (OSError, RuntimeError, JavaError) as error:
             raise EndpointError(
-                f"jms: Java does not start with {' '.join((*OPTIONS, *options))}: {error}"
+                f"jms: Java does not start with {' '.join(options)}: {error}"
             ) from error
         # A thread of JPype's has Python collect all its garbage, 10 ms with the interpreter held,
         # whenever Java has collected some, and aborts the process while Python ends. It is there
