@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
+from gateway.archive.journal.records import Cell, Rows
+from gateway.archive.journal.rolling import ArchiveOptions
+from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import DIGESTS, PAIRS, journals
-from gateway.archive.records import Cell, Rows
-from gateway.archive.rolling import ArchiveOptions
-from gateway.archive.segments import convert
-from gateway.archive.writer import ArchiveWriter
+from gateway.archive.segments.convert import convert
 
 NAMES = [f"plant/line{number % 40}/sensor{number}/value" for number in range(1_000)]
 PATIENCE = 600.0

@@ -26,9 +26,9 @@ from benchmarks.through import BATCH, collect, feed, opened
 from gateway.demo.broker import free_port
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.outcome import ACCEPTED
-from gateway.runtime.store import FILE
+from gateway.runtime.outbound.spool_db import FILE
 
 CONFIG = """\
 gateway: {{name: bench}}

@@ -22,7 +22,7 @@ from benchmarks import jms_relay
 from gateway.brokers.activemq import ActiveMq, missing, running
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm, open_sink, open_source
-from gateway.endpoints.jms_settings import JmsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gateway.reconcile.markup import Html, amount, element, empty
+from gateway.reconcile.report.markup import Html, amount, element, empty
 
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 60, 130, 40, 50

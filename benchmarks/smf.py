@@ -181,8 +181,8 @@ def receive_bare(pipe: Connection, port: int) -> None:
 
 def receive_endpoint(pipe: Connection, port: int) -> None:
     from gateway.endpoints.base import Subscription  # noqa: PLC0415
+    from gateway.endpoints.settings.solace import SolaceSettings  # noqa: PLC0415
     from gateway.endpoints.solace import open_source  # noqa: PLC0415
-    from gateway.endpoints.solace_settings import SolaceSettings  # noqa: PLC0415
 
     settings = SolaceSettings(
         url=f"tcp://127.0.0.1:{port}", guaranteed=False, direct_buffer=MESSAGES
@@ -275,8 +275,8 @@ def publish_bare(pipe: Connection, port: int, guaranteed: bool) -> None:
 
 
 def publish_endpoint(pipe: Connection, port: int, guaranteed: bool) -> None:
+    from gateway.endpoints.settings.solace import SolaceSettings  # noqa: PLC0415
     from gateway.endpoints.solace import open_sink  # noqa: PLC0415
-    from gateway.endpoints.solace_settings import SolaceSettings  # noqa: PLC0415
 
     sink = open_sink(SolaceSettings(url=f"tcp://127.0.0.1:{port}"))
     sink.open()

@@ -27,9 +27,10 @@ from gateway.brokers import activemq
 from gateway.demo.broker import free_port
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import EndpointSettings, MqttSettings
-from gateway.endpoints.solace_settings import SolaceSettings
-from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
 

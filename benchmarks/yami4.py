@@ -18,8 +18,8 @@ from threading import Event
 
 from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
-from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 

@@ -42,12 +42,12 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 "$python" -c 'import pathlib, sys
-from gateway.reconcile.packing import packed
+from gateway.reconcile.zip_package import packed
 packed(pathlib.Path(sys.argv[1]))' "$work"
 cat >"$work/main.py" <<'END'
 import sys
 
-from gateway.cli.submitted import main
+from gateway.cli.archive.submitted import main
 
 sys.exit(main(sys.argv[1:]))
 END

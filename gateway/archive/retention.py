@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.layout import DIGESTS, PAIRS, oldest_kept, parse_day
-from gateway.archive.stores import Store
+from gateway.archive.storage import Store
 
 # Digests first: rows without their digest are still read, a digest without its rows is an alarm.
 _PLACES: Final = (Path(DIGESTS), Path(PAIRS), Path())

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from gateway.endpoints.jms_settings import JmsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 
 JARS = Path("/usr/share/java")

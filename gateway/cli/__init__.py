@@ -17,22 +17,22 @@ import gateway
 from gateway.errors import ConfigErrors, GatewayError
 
 MODULES = {  # each with its commands, in the order of the help
-    "run": ("run",),
-    "status": ("status",),
-    "top": ("top",),
-    "check": ("check",),
-    "test": ("test",),
-    "explain": ("explain",),
-    "preflight": ("preflight",),
-    "names": ("translate", "match", "names"),
-    "schema": ("schema",),
-    "import_": ("import",),
-    "archive": ("archive",),
-    "reconcile": ("reconcile",),
-    "replay": ("replay",),
-    "dead_letters": ("dead-letters",),
-    "broker": ("broker",),
-    "demo": ("demo",),
+    "live.run": ("run",),
+    "live.status": ("status",),
+    "live.top": ("top",),
+    "mapping.check": ("check",),
+    "mapping.test": ("test",),
+    "mapping.explain": ("explain",),
+    "mapping.preflight": ("preflight",),
+    "mapping.names": ("translate", "match", "names"),
+    "mapping.schema": ("schema",),
+    "mapping.import_": ("import",),
+    "archive.archive": ("archive",),
+    "archive.reconcile": ("reconcile",),
+    "archive.replay": ("replay",),
+    "live.dead_letters": ("dead-letters",),
+    "trial.broker": ("broker",),
+    "trial.demo": ("demo",),
 }
 
 

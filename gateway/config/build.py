@@ -11,14 +11,14 @@ from gateway.config.reader import Reader
 from gateway.config.schema import EndpointRef, HeadersRef, RouteRef, SourceRef, TagsRef, TargetRef
 from gateway.dialects.base import Dialect, parse_pattern, parse_subject
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.settings import EndpointSettings, dialects_of
+from gateway.endpoints.settings.base import EndpointSettings, dialects_of
 from gateway.errors import GatewayError, SubjectError, TranslationError
-from gateway.proofs.back import both_ways
+from gateway.proofs.reverse_route import both_ways
 from gateway.routing.captures import SourcePattern, parse_source
 from gateway.routing.headers import NO_RULES, HeaderRules, parse_header_rules
 from gateway.routing.payload import parse_conversion
 from gateway.routing.route import EACH_TAG, Route, Target, WhenFull
-from gateway.routing.selector import Selector, parse_selector
+from gateway.routing.selectors.selector import Selector, parse_selector
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
 from gateway.translate.names import Escape, Length, Renderer

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from gateway.archive.places import parse_place
+from gateway.archive.location import parse_place
 from gateway.config.build import (
     At,
     Endpoint,
@@ -18,7 +18,6 @@ from gateway.config.build import (
     check_dead_letters,
     make_endpoint,
 )
-from gateway.config.exposure import check_web
 from gateway.config.nodes import Place, did_you_mean, entries, key_faults, load_mapping, place_of
 from gateway.config.process import (
     ArchiveRef,
@@ -30,7 +29,7 @@ from gateway.config.process import (
 )
 from gateway.config.reader import Reader
 from gateway.config.schema import SECTIONS, EndpointRef, RouteRef, TestRef, legal_name
-from gateway.config.telemetry import check_tracing
+from gateway.config.section_checks import check_tracing, check_web
 from gateway.endpoints.registry import KINDS
 from gateway.errors import ArchiveError, ConfigError, ConfigErrors, shown
 from gateway.routing.route import Route, WhenFull

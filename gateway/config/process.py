@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from gateway.archive.places import BUFFER
+from gateway.archive.location import BUFFER
 
 WhenFullText: TypeAlias = Literal["slow", "dead-letter-oldest", "dead-letter-newest"]
 

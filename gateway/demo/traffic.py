@@ -12,7 +12,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from gateway.endpoints.registry import make_sink
-from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
 

@@ -4,7 +4,7 @@ It knows one system at a time; what a name becomes elsewhere is for `gateway.tra
 """
 
 from gateway.dialects.advice import warnings_of
-from gateway.dialects.facts import Dialect, Star
+from gateway.dialects.dialect import Dialect, Star
 from gateway.dialects.names import (
     check_name,
     parse_subject,

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gateway.dialects.first import FirstRule
+from gateway.dialects.first_character import FirstRule
 
 FEW = 32
 EMPTY = "-"  # the code of an empty level

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.dialects.facts import Dialect
-from gateway.dialects.measure import over_limit
+from gateway.dialects.dialect import Dialect
+from gateway.dialects.limits import over_limit
 from gateway.errors import LimitError, SubjectError, TranslationError, shown
 from gateway.model.subject import Subject
 

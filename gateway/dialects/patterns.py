@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.dialects.facts import Dialect, Star
-from gateway.dialects.meaning import meanings
+from gateway.dialects.canonical import meanings
+from gateway.dialects.dialect import Dialect, Star
 from gateway.dialects.names import (
     check_first,
     check_joined,

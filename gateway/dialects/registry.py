@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from gateway.dialects.ems import EMS
-from gateway.dialects.facts import Dialect
-from gateway.dialects.ibmmq import IBM
-from gateway.dialects.mqtt import MQTT
-from gateway.dialects.rendezvous import RV
-from gateway.dialects.smartsockets import SMARTSOCKETS
-from gateway.dialects.solace import SMF
-from gateway.dialects.yami4 import YAMI4
+from gateway.dialects.dialect import Dialect
+from gateway.dialects.systems.ems import EMS
+from gateway.dialects.systems.ibmmq import IBM
+from gateway.dialects.systems.mqtt import MQTT
+from gateway.dialects.systems.rendezvous import RV
+from gateway.dialects.systems.smartsockets import SMARTSOCKETS
+from gateway.dialects.systems.solace import SMF
+from gateway.dialects.systems.yami4 import YAMI4
 from gateway.errors import GatewayError, shown
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(

@@ -16,7 +16,7 @@ from gateway.dialects.base import Dialect, check_name, read_pattern, read_tags
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.inbox import Inbox
-from gateway.endpoints.settings import MemorySettings
+from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import EndpointError, NotConnectedError, SubjectError
 from gateway.model.matching import matches
 from gateway.model.message import Headers, Message

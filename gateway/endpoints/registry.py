@@ -12,10 +12,12 @@ from types import ModuleType
 from typing import cast
 
 from gateway.endpoints.base import Sink, Source, Subscription
-from gateway.endpoints.jms_settings import JmsSettings
-from gateway.endpoints.settings import EndpointSettings, MemorySettings, MqttSettings
-from gateway.endpoints.solace_settings import SolaceSettings
-from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.jms import JmsSettings
+from gateway.endpoints.settings.memory import MemorySettings
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError
 
 

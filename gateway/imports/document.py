@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gateway.imports.lines import Fate, Left, Place
-from gateway.imports.scalars import Value, comment, scalar
+from gateway.imports.yaml_text import Value, comment, scalar
 
 LONGEST = 64  # characters of a name in a configuration
 BACK = ".back"  # behind the name of a route in both directions, for its way back

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gateway.errors import LimitError
-from gateway.proofs import effort
-from gateway.proofs.across import across
-from gateway.proofs.allowed import within
-from gateway.proofs.cycles import cycles
-from gateway.proofs.effort import TOO_LONG, ask, bounded
+from gateway.proofs import budget
+from gateway.proofs.budget import TOO_LONG, ask, bounded
 from gateway.proofs.finding import Finding
-from gateway.proofs.firsts import firsts
-from gateway.proofs.forms import Flow, Site
-from gateway.proofs.growth import Edges
-from gateway.proofs.injective import injective
-from gateway.proofs.inverse import prove_inverse
-from gateway.proofs.reach import reach, unused
-from gateway.proofs.sample import never_sent, sample
-from gateway.proofs.shares import shares
-from gateway.proofs.sizes import sizes
-from gateway.proofs.survey import survey, whole_of
+from gateway.proofs.flows.extract import survey, whole_of
+from gateway.proofs.flows.flow import Flow, Site
+from gateway.proofs.rules.allowed import within
+from gateway.proofs.rules.cycles import cycles
+from gateway.proofs.rules.injective import injective
+from gateway.proofs.rules.inverse import prove_inverse
+from gateway.proofs.rules.limits import sizes
+from gateway.proofs.rules.overlap import across
+from gateway.proofs.rules.reach import reach, unused
+from gateway.proofs.rules.reserved_prefixes import firsts
+from gateway.proofs.rules.shares import shares
+from gateway.proofs.search.growth import Edges
+from gateway.proofs.search.samples import never_sent, sample
 from gateway.routing.route import Route
 
 ALONE = frozenset(  # one finding of these is enough for a target
@@ -41,7 +41,7 @@ def prove(routes: Sequence[Route], brokers: Mapping[str, str]) -> list[Finding]:
     found = [*shares(sites)]
     with bounded():
         dead = _dead(sites, found)
-    with bounded(effort.AMPLE):
+    with bounded(budget.AMPLE):
         live = _live([flow for flow in flows if flow.site not in dead], found)
     for proof in (across, cycles):
         with bounded():

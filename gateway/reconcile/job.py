@@ -14,16 +14,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gateway.errors import ReconcileError
-from gateway.reconcile import remote
-from gateway.reconcile.evidence import Question, all_rows, by_digests
+from gateway.reconcile.classify.evidence import Question, all_rows, by_digests
+from gateway.reconcile.classify.output import Terms, stored, write_tables
+from gateway.reconcile.classify.renames import Translator, renamed
 from gateway.reconcile.findings import Finding, error
-from gateway.reconcile.html import write_page
-from gateway.reconcile.inputs import Inputs, find_inputs
-from gateway.reconcile.names import Translator, renamed
-from gateway.reconcile.output import Terms, stored, write_tables
+from gateway.reconcile.input import executor_tasks
+from gateway.reconcile.input.inputs import Inputs, find_inputs
+from gateway.reconcile.input.reading import expect, read_pairs
 from gateway.reconcile.progress import Say
-from gateway.reconcile.reading import expect, read_pairs
-from gateway.reconcile.report import Report, to_json
+from gateway.reconcile.report.html import write_page
+from gateway.reconcile.report.text import Report, to_json
 from gateway.reconcile.session import spark_session
 
 _SHORT: Final = 64 << 20  # bytes of archive that are read before a better compiler would pay
@@ -157,7 +157,11 @@ def _checked_digests(spark: SparkSession, job: Job, inputs: Inputs) -> list[Find
     if not pairs:
         return []
     parts = min(len(pairs), 4 * spark.sparkContext.defaultParallelism)
-    wrong = spark.sparkContext.parallelize(pairs, parts).mapPartitions(remote.differences).collect()
+    wrong = (
+        spark.sparkContext.parallelize(pairs, parts)
+        .mapPartitions(executor_tasks.differences)
+        .collect()
+    )
     root = job.root.resolve()
     return [
         error("wrong-digest", str(Path(path).relative_to(root)), text)

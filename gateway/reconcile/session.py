@@ -17,7 +17,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from gateway.errors import ReconcileError
-from gateway.reconcile.packing import packed
+from gateway.reconcile.zip_package import packed
 
 LOCAL: Final = "local"
 _TAIL: Final = 15  # lines of the log an error repeats

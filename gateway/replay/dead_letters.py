@@ -8,16 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from gateway.archive.records import Cell, Rows
+from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, Step
+from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.errors import TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.replay.outbox import TOGETHER, Outbox
 from gateway.routing.router import Hop, Router
-from gateway.runtime.dead_letters import REMOVE, Letter
-from gateway.runtime.recording import fingerprint, now
+from gateway.runtime.outbound.dead_letters import REMOVE, Letter
+from gateway.runtime.record.rows import fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from gateway.archive.records import Rows
-from gateway.archive.writer import ArchiveWriter
+from gateway.archive.journal.records import Rows
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.dialects.base import Dialect
 from gateway.endpoints.base import Sink
@@ -18,10 +19,9 @@ from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.payload import convert
 from gateway.routing.router import Hop
-from gateway.runtime.adapting import Adapter
-from gateway.runtime.archiving import options_of, place_of
-from gateway.runtime.recording import now
-from gateway.runtime.state import RouteCounters
+from gateway.runtime.inbound.header_mapping import Adapter
+from gateway.runtime.monitor.counters import RouteCounters
+from gateway.runtime.wiring import options_of, place_of
 
 TOGETHER: Final = 200  # messages in one send
 PATIENCE: Final = 60.0  # seconds for the answers to one send

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.dialects.base import parse_subject
-from gateway.dialects.usage import Used, limits_used
+from gateway.dialects.limit_usage import Used, limits_used
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target

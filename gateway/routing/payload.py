@@ -15,7 +15,7 @@ from enum import Enum
 
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.message import Payload, Value
-from gateway.routing.selector_nodes import LONG_MAX, LONG_MIN
+from gateway.routing.selectors.ast import LONG_MAX, LONG_MIN
 
 MAX_DEPTH = 64
 DIGITS = 19  # of the longest whole number within 64 bits

@@ -12,7 +12,7 @@ from gateway.model.subject import Subject
 from gateway.routing.captures import SourcePattern
 from gateway.routing.headers import NO_RULES, HeaderRules
 from gateway.routing.payload import Conversion
-from gateway.routing.selector import Selector
+from gateway.routing.selectors.selector import Selector
 from gateway.routing.tags import TagRule, tag_list
 from gateway.routing.template import Template
 from gateway.translate.names import Renderer

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from gateway.clock import now
 from gateway.endpoints.base import Batch, Source
 from gateway.errors import GatewayError, NotConnectedError, TranslationError
 from gateway.model.message import GATEWAY_ID, Message
@@ -16,15 +17,15 @@ from gateway.model.outcome import ACCEPTED
 from gateway.routing.payload import convert
 from gateway.routing.route import Route, Target, WhenFull
 from gateway.routing.router import Hop, Way
-from gateway.runtime.adapting import Adapter
-from gateway.runtime.admission import Admission
-from gateway.runtime.attempts import Attempts
-from gateway.runtime.backlog import Parcel
-from gateway.runtime.duplicates import Landing, Seen
-from gateway.runtime.flight import Flight, Share
-from gateway.runtime.recording import Origin, now
-from gateway.runtime.state import Connection, EndpointState
-from gateway.runtime.surroundings import Carrier, Intake, Surroundings
+from gateway.runtime.context import Carrier, Intake, Surroundings
+from gateway.runtime.delivery.in_flight import Flight, Share
+from gateway.runtime.inbound.admission import Admission
+from gateway.runtime.inbound.dedup import Landing, Seen
+from gateway.runtime.inbound.header_mapping import Adapter
+from gateway.runtime.monitor.counters import Connection, EndpointState
+from gateway.runtime.outbound.backlog import Parcel
+from gateway.runtime.outbound.backoff import Attempts
+from gateway.runtime.record.rows import Origin
 
 log = logging.getLogger(__name__)
 

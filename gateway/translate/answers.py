@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from gateway.dialects.advice import warnings_of
-from gateway.dialects.facts import Dialect
+from gateway.dialects.dialect import Dialect
 from gateway.dialects.names import check_name
 from gateway.dialects.patterns import matches_text, read_pattern
 from gateway.dialects.registry import UnknownSystemError, find_dialect

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gateway.dialects.facts import Dialect, Star
+from gateway.dialects.canonical import meant_shy
+from gateway.dialects.dialect import Dialect, Star
 from gateway.dialects.globs import escape_glob
-from gateway.dialects.meaning import meant_shy
 from gateway.dialects.names import refuse_own
 from gateway.errors import TranslationError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gateway.dialects.facts import Dialect
+from gateway.dialects.dialect import Dialect
 from gateway.dialects.names import (
     own_name,
     read_name,

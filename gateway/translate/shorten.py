@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Protocol
 
-from gateway.dialects.facts import Dialect
-from gateway.dialects.measure import over_limit
+from gateway.dialects.dialect import Dialect
+from gateway.dialects.limits import over_limit
 from gateway.errors import TranslationError
 
 DIGEST = re.compile(r"~[a-z2-7]{26}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from gateway.dialects.facts import Dialect
-from gateway.dialects.meaning import meanings
-from gateway.dialects.measure import over_limit
+from gateway.dialects.canonical import meanings
+from gateway.dialects.dialect import Dialect
+from gateway.dialects.limits import over_limit
 from gateway.dialects.names import split
 from gateway.dialects.patterns import matches_text, read_pattern
 from gateway.errors import LimitError, TranslationError

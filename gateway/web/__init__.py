@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway.runtime.supervisor import Gateway
+    from gateway.runtime.gateway import Gateway
     from gateway.web.server import WebServer
 
 

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Final
 
-from gateway.dialects.facts import Dialect
+from gateway.dialects.dialect import Dialect
+from gateway.dialects.limit_usage import limits_used
 from gateway.dialects.names import render_subject
 from gateway.dialects.patterns import parse_pattern
 from gateway.dialects.registry import DIALECTS
-from gateway.dialects.usage import limits_used
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
 from gateway.model.language import covers, intersection_example
 from gateway.model.pattern import Pattern

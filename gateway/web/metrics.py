@@ -20,8 +20,8 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from gateway.runtime.state import LATENCIES, Connection
-from gateway.runtime.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.monitor.counters import LATENCIES, Connection
+from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
 from gateway.web.view import MICROSECONDS, Moment, by_name, lag, lags_of
 
 RULES: Final = 64  # of one route that have a series of their own

@@ -11,9 +11,9 @@ from typing import Final, Protocol
 from gateway.config.load import Configuration
 from gateway.logs.redaction import Redactor, secrets_of
 from gateway.routing.route import Route
-from gateway.runtime.state import Refusal
-from gateway.runtime.status import EndpointStatus, Status, take_status
-from gateway.runtime.supervisor import Gateway
+from gateway.runtime.gateway import Gateway
+from gateway.runtime.monitor.counters import Refusal
+from gateway.runtime.monitor.status import EndpointStatus, Status, take_status
 from gateway.web.readiness import reasons
 from gateway.web.view import Moment, Shown, latest
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.runtime.state import Connection
-from gateway.runtime.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.monitor.counters import Connection
+from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
 
 MISSED: Final = 3  # heartbeats in a row without which a route is not ready
 

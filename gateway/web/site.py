@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from gateway.config.exposure import is_loopback
+from gateway.config.section_checks import is_loopback
 from gateway.errors import GatewayError
 from gateway.web.document import Document
 from gateway.web.exchange import (

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from gateway.runtime.state import Refusal
-from gateway.runtime.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.monitor.counters import Refusal
+from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
 
 Json: TypeAlias = dict[str, object]
 REFUSALS: Final = 50  # the latest of all routes that are shown

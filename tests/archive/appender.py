@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from gateway.archive.rolling import ArchiveOptions
-from gateway.archive.writer import ArchiveWriter
+from gateway.archive.journal.rolling import ArchiveOptions
+from gateway.archive.journal.writer import ArchiveWriter
 from tests.archive.samples import received
 
 BATCH = 20

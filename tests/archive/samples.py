@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime
 from hashlib import blake2b
 from pathlib import Path
 
-from gateway.archive.records import Cell, Rows
-from gateway.archive.rolling import ArchiveOptions
-from gateway.archive.writer import ArchiveWriter
+from gateway.archive.journal.records import Cell, Rows
+from gateway.archive.journal.rolling import ArchiveOptions
+from gateway.archive.journal.writer import ArchiveWriter
 from tests.waiting import PATIENCE
 
 DAY = date(2026, 3, 14)

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.digest import add_up, digests_of
 from gateway.archive.layout import (
     DIGESTS,
     PAIRS,
@@ -22,7 +21,8 @@ from gateway.archive.layout import (
     pairs_path,
     segments,
 )
-from gateway.archive.reader import read_rows
+from gateway.archive.lookup.reader import read_rows
+from gateway.archive.segments.digest import add_up, digests_of
 from tests.archive.samples import DAY, START, archive, identity
 from tests.waiting import PATIENCE
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.places import Place
+from gateway.archive.location import Place
 from gateway.config.load import load
 from gateway.errors import ConfigErrors
-from gateway.runtime.archiving import options_of, place_of
+from gateway.runtime.wiring import options_of, place_of
 
 CONFIG = """
 endpoints:

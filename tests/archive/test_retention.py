@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.retention import forget
-from gateway.archive.segments import main
-from gateway.archive.stores import Here
+from gateway.archive.segments.convert import main
+from gateway.archive.storage import Here
 from tests.archive.samples import archive, delivered
 
 TODAY = date(2026, 3, 14)

@@ -16,7 +16,7 @@ from pathlib import Path
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from gateway.archive.reader import read_rows
+from gateway.archive.lookup.reader import read_rows
 from tests.brokers.mosquitto import Mosquitto
 from tests.waiting import PATIENCE
 

@@ -15,8 +15,8 @@ pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gatewa
 
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import EndpointSettings
-from gateway.endpoints.solace_settings import SolaceSettings
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
 from tests.brokers.running import Process

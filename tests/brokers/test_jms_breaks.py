@@ -200,7 +200,7 @@ PROGRAM = """
         signal.signal(number, lambda *_: sys.exit(9))
     from gateway.endpoints.base import Subscription
     from gateway.endpoints.jms import open_source, open_sink
-    from gateway.endpoints.jms_settings import JmsSettings
+    from gateway.endpoints.settings.jms import JmsSettings
     settings = JmsSettings(classpath={jars!r}, factory={factory!r}, urls=({url!r},))
     source, sink = open_source(settings, [Subscription("a")]), open_sink(settings)
     source.open()

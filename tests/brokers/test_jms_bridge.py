@@ -11,17 +11,17 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.archive.reader import read_rows
+from gateway.archive.lookup.reader import read_rows
 from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.config.load import load
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.provider import connect, open_library
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import MemorySettings
+from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.runtime.supervisor import Gateway
+from gateway.runtime.gateway import Gateway
 from tests.endpoints.exchange import collect, opened, send
 from tests.waiting import PATIENCE, until
 

@@ -18,7 +18,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
 from gateway.endpoints.jms.provider import connect, open_library
 from gateway.endpoints.jms.values import JavaByte, JavaFloat, JavaLong, JavaShort
-from gateway.endpoints.jms_settings import EMS_FACTORY, JmsSettings
+from gateway.endpoints.settings.jms import EMS_FACTORY, JmsSettings
 from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
 from tests.endpoints.exchange import QUIET, collect, opened, receive, send

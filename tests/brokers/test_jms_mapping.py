@@ -13,10 +13,10 @@ from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.config.load import load
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.runtime.supervisor import Gateway
+from gateway.runtime.gateway import Gateway
 from tests.brokers.mosquitto import Mosquitto
 from tests.endpoints.exchange import QUIET, collect, opened, send
 from tests.waiting import PATIENCE, until

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.cli import main
-from gateway.runtime.recording import fingerprint
+from gateway.runtime.record.rows import fingerprint
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.running import Client, Process, archived
 

@@ -14,7 +14,7 @@ from gateway.endpoints.mqtt.link import Link
 from gateway.endpoints.mqtt.outgoing import Encoder
 from gateway.endpoints.mqtt.source import Intake, subscribe_options
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome

@@ -10,7 +10,8 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import MqttSettings, TlsSettings
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED

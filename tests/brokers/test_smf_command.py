@@ -10,14 +10,14 @@ import sys
 
 import pytest
 
-from gateway.cli.broker_smf import add_parser
+from gateway.cli.trial.broker_smf import add_parser
 from gateway.wire.smf.parameters import OK, Response
 from tests.brokers.smf_client import SmfClient
 from tests.waiting import PATIENCE
 
 PROGRAM = """
 import argparse
-from gateway.cli.broker_smf import add_parser
+from gateway.cli.trial.broker_smf import add_parser
 parser = argparse.ArgumentParser()
 add_parser(parser.add_subparsers())
 args = parser.parse_args()

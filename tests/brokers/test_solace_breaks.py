@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.reader import Row, read_rows
+from gateway.archive.lookup.reader import Row, read_rows
 from gateway.brokers.smf import SmfBroker
 from gateway.endpoints.base import Sink
-from gateway.endpoints.settings import MqttSettings
-from gateway.endpoints.solace_settings import SolaceSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement

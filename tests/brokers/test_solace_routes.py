@@ -12,9 +12,10 @@ import pytest
 from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.brokers.smf import SmfBroker
 from gateway.brokers.yami4 import Yami4Broker
-from gateway.endpoints.settings import EndpointSettings, MqttSettings
-from gateway.endpoints.solace_settings import SolaceSettings
-from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED
 from tests.brokers.mosquitto import StartMosquitto

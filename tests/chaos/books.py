@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from gateway.archive.layout import damaged_journals, days, journals, segments
-from gateway.runtime.recording import fingerprint
-from gateway.runtime.store import FILE
+from gateway.runtime.outbound.spool_db import FILE
+from gateway.runtime.record.rows import fingerprint
 
 
 @dataclass(frozen=True, slots=True)

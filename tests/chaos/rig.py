@@ -18,7 +18,7 @@ import pytest
 
 from gateway.endpoints.base import Batch, Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome

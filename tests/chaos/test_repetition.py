@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 
+from gateway.archive.journal.records import Damage, read_records
 from gateway.archive.layout import journals
-from gateway.archive.records import Damage, read_records
 from gateway.endpoints.registry import make_sink
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import GATEWAY_ID, DeliveryMode, Headers, Message
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import archived

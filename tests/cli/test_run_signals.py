@@ -12,7 +12,7 @@ from tests.waiting import PATIENCE
 PROGRAM = """\
 import os, signal, sys
 from gateway.cli import main
-from gateway.runtime.supervisor import Gateway
+from gateway.runtime.gateway import Gateway
 
 start = Gateway.start
 

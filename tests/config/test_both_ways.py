@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.examine import examine
+from gateway.check.examine import examine
 from gateway.config.load import Configuration, load
 from gateway.dialects.base import parse_subject
-from gateway.dialects.mqtt import MQTT
+from gateway.dialects.systems.mqtt import MQTT
 from gateway.errors import ConfigErrors
 
 CONFIG = """\

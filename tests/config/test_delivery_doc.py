@@ -11,7 +11,7 @@ from types import MappingProxyType
 import pytest
 import yaml
 
-from gateway.config.examine import effective_mode
+from gateway.check.examine import effective_mode
 from gateway.config.load import load
 from gateway.config.process import DeadLettersRef, SpoolRef
 from gateway.model.message import DeliveryMode

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.examine import examine
+from gateway.check.examine import examine
 from gateway.config.load import load
 from gateway.config.reader import MAX_SECRET
 from gateway.errors import ConfigError, ConfigErrors

@@ -9,7 +9,7 @@ import pytest
 from gateway.config.load import load
 from gateway.config.process import TracingRef
 from gateway.errors import ConfigErrors
-from tests.config.test_exposure import ROUTES
+from tests.config.test_section_checks import ROUTES
 
 ENVIRONMENT = {"TOKEN": "let-me-in", "BROKEN": "let\nme"}
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from compose_spec import PyCompose
 
-from gateway.config.examine import examine
+from gateway.check.examine import examine
 from gateway.config.load import load
 
 FOLDER = Path(__file__).parents[2] / "deploy"

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.archive import batch
+from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
-from gateway.archive.writer import ArchiveWriter
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.running import Client
 from tests.deploy.dockerfile import Builder, Image, Step, command, stages, steps

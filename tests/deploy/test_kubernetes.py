@@ -13,7 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from gateway.config.examine import examine
+from gateway.check.examine import examine
 from gateway.config.load import load
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"

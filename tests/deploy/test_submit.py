@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.submitted import check
+from gateway.cli.archive.submitted import check
 from gateway.errors import GatewayError
 from tests.reconcile.shortening import Sender, long_name
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.dialects.base import Dialect, check_name, parse_pattern, render_subject
-from gateway.dialects.ems import EMS
 from gateway.dialects.names import restated
-from gateway.dialects.rendezvous import RV
-from gateway.dialects.smartsockets import SMARTSOCKETS
+from gateway.dialects.systems.ems import EMS
+from gateway.dialects.systems.rendezvous import RV
+from gateway.dialects.systems.smartsockets import SMARTSOCKETS
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.subject import Subject
 

@@ -13,8 +13,8 @@ pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gatewa
 
 from gateway.brokers.smf import BrokerOptions, SmfBroker
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import SolaceSink, SolaceSource, open_sink, open_source
-from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 
 PASSWORD = "p"  # noqa: S105  # of the test broker

@@ -12,8 +12,10 @@ from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.memory import drop_broker
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import EndpointSettings, MemorySettings, MqttSettings
-from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.memory import MemorySettings
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode
 
 _numbers = count()

@@ -19,8 +19,8 @@ from gateway.endpoints.jms.jakarta import rewrite_class, rewrite_jar
 from gateway.endpoints.jms.jvm import find_jars, start_jvm
 from gateway.endpoints.jms.provider import SSL, ems_tls, read_pairs, server_urls
 from gateway.endpoints.jms.subscriptions import read_subscriptions
-from gateway.endpoints.jms_settings import JmsSettings
-from gateway.endpoints.settings import TlsSettings
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import DriverMissingError, EndpointError, WireError
 from gateway.model.message import DeliveryMode
 
@@ -207,7 +207,7 @@ def test_a_broker_is_known_however_its_servers_are_listed(
 
 
 def test_the_settings_load_no_driver() -> None:
-    code = "import sys, gateway.endpoints.jms_settings; sys.exit('jpype' in sys.modules)"
+    code = "import sys, gateway.endpoints.settings.jms; sys.exit('jpype' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603  # this interpreter
 

@@ -9,7 +9,7 @@ import pytest
 from gateway.endpoints.jms.names import KINDS, TOPIC, import_mark
 from gateway.endpoints.jms.values import UnsendableError
 from gateway.endpoints.jms.writer import MessageWriter
-from gateway.endpoints.jms_settings import EMS_MESSAGE, JmsSettings
+from gateway.endpoints.settings.jms import EMS_MESSAGE, JmsSettings
 from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
 
 AT_LEAST_ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)

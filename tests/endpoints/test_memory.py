@@ -12,7 +12,7 @@ import pytest
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.memory import drop_broker
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import MemorySettings
+from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome

@@ -10,7 +10,9 @@ import pytest
 
 from gateway.endpoints import registry
 from gateway.endpoints.registry import KINDS, Kind, make_sink
-from gateway.endpoints.settings import ALL_FIELDS, MemorySettings, MqttSettings, TlsSettings
+from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings
+from gateway.endpoints.settings.memory import MemorySettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import DriverMissingError
 from gateway.model.message import Headers
 

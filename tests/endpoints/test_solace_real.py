@@ -16,8 +16,8 @@ pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gatewa
 
 from gateway.brokers.smf import SmfBroker
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import SolaceSource, open_sink, open_source
-from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY

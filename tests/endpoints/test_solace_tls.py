@@ -16,9 +16,9 @@ pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gatewa
 
 from gateway.brokers.smf import BrokerOptions, SmfBroker
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.settings import TlsSettings
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import open_sink, open_source
-from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.outcome import ACCEPTED
 from tests.endpoints.exchange import collect, opened, send

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from gateway.endpoints.registry import make_sink
-from gateway.endpoints.settings import EndpointSettings, MqttSettings, TlsSettings
-from gateway.endpoints.solace_settings import SolaceSettings
-from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import GatewayError
 from tests.waiting import PATIENCE
 

@@ -12,8 +12,8 @@ from time import monotonic
 import pytest
 
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
-from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.brokers.yami4 import BrokerOptions, OverflowPolicy, Yami4Broker
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink
 from gateway.endpoints.yami4.outlet import Outlet
-from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import NotConnectedError
 from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome

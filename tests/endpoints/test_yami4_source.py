@@ -9,10 +9,10 @@ import pytest
 
 from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Source, open_source
 from gateway.endpoints.yami4.bodies import UNDECODED
 from gateway.endpoints.yami4.source import PROBE
-from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED

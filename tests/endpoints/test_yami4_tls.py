@@ -16,9 +16,9 @@ import pytest
 
 from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.settings import TlsSettings
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
-from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED

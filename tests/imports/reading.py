@@ -8,8 +8,8 @@ from typing import TypeVar
 import pytest
 
 from gateway.config.load import Configuration, load
-from gateway.endpoints.jms_settings import JmsSettings
 from gateway.endpoints.registry import KINDS, Kind
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.imports.document import Document, render
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.dialects.base import Dialect, matches_text, parse_pattern
-from gateway.dialects.ems import EMS
-from gateway.dialects.mqtt import MQTT
+from gateway.dialects.systems.ems import EMS
+from gateway.dialects.systems.mqtt import MQTT
 from gateway.imports.checks import covered, may_overlap, route_fault, takes
 from gateway.model.language import overlaps
 

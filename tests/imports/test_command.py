@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import import_
+from gateway.cli.mapping import import_
 from gateway.errors import GatewayError
 from gateway.imports.document import render
-from gateway.imports.ems import import_ems
-from gateway.imports.mosquitto import import_mosquitto
+from gateway.imports.ems.importer import import_ems
+from gateway.imports.mosquitto.importer import import_mosquitto
 from tests.imports.reading import SAMPLES
 
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.config.examine import examine
+from gateway.check.examine import examine
 from gateway.errors import GatewayError
-from gateway.imports import proven
+from gateway.imports import verify
 from gateway.imports.document import Document, render
-from gateway.imports.ems import import_ems
-from gateway.imports.ems_files import kind_of
+from gateway.imports.ems.config_files import kind_of
+from gateway.imports.ems.importer import import_ems
 from gateway.imports.lines import Fate, read_ems
-from gateway.imports.mosquitto import import_mosquitto
+from gateway.imports.mosquitto.importer import import_mosquitto
 from tests.imports.reading import left, loaded
 
 
@@ -257,7 +257,7 @@ def test_no_text_makes_the_import_of_mosquitto_fail(data: bytes) -> None:
 
 
 def test_more_routes_than_the_proofs_are_asked_for_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proven, "MOST_RULES", 1)
+    monkeypatch.setattr(verify, "MOST_RULES", 1)
 
     found = left(import_ems([("bridges.conf", b"[topic:A]\ntopic=B\n[topic:C]\ntopic=D\n")]))
 

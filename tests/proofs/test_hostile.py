@@ -12,7 +12,7 @@ from gateway.dialects.base import Dialect, check_name, parse_subject
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
-from gateway.proofs.witness import spelled
+from gateway.proofs.search.witness import spelled
 from gateway.routing.route import Route
 from gateway.translate.names import Escape, Length
 from tests.proofs.routes import allowing, route

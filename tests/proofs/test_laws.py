@@ -13,8 +13,8 @@ from gateway.errors import SubjectError, TranslationError
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, Shy
 from gateway.proofs import prove_inverse
-from gateway.proofs.witness import Sent, attempt
-from gateway.proofs.words import example
+from gateway.proofs.search.examples import example
+from gateway.proofs.search.witness import Sent, attempt
 from gateway.routing.route import Route
 from tests.proofs.routes import dialect_of, findings, route
 

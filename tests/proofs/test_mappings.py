@@ -9,10 +9,10 @@ import pytest
 from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import DIALECTS
 from gateway.proofs import Finding, prove, prove_inverse
-from gateway.proofs.witness import Refused, attempt
+from gateway.proofs.search.witness import Refused, attempt
 from gateway.routing.captures import parse_source
 from gateway.routing.route import Route
-from gateway.routing.selector import parse_selector
+from gateway.routing.selectors.selector import parse_selector
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
 from gateway.translate.names import Escape, Length

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from gateway.model.alphabet import EVERYTHING
 from gateway.model.language import overlaps
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, Shy
-from gateway.proofs.ambiguity import divided_twice
-from gateway.proofs.forms import Part, Var, spread
-from gateway.proofs.index import overlapping
-from gateway.proofs.solve import restricted, restricted_exactly
-from gateway.proofs.survey import survey
-from gateway.proofs.witness import sent
-from gateway.proofs.words import exactly, example
+from gateway.model.pattern_index import overlapping
+from gateway.proofs.flows.extract import survey
+from gateway.proofs.flows.flow import Part, Var, spread
+from gateway.proofs.rules.ambiguity import divided_twice
+from gateway.proofs.search.equations import restricted, restricted_exactly
+from gateway.proofs.search.examples import exactly, example
+from gateway.proofs.search.witness import sent
 from tests.proofs.routes import BROKERS, route
 
 LEVELS: st.SearchStrategy[Level] = st.one_of(

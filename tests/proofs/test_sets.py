@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from benchmarks.proof_sets import SETS, SYSTEMS
 from gateway.errors import LimitError
-from gateway.proofs import Finding, effort, prove, shares
-from gateway.proofs.survey import survey
+from gateway.proofs import Finding, budget, prove
+from gateway.proofs.flows.extract import survey
+from gateway.proofs.rules import shares
 from gateway.routing.route import Route
 from tests.proofs.routes import BROKERS, route
 
@@ -88,24 +89,24 @@ def check_pairs(routes: list[Route]) -> None:
 def test_a_question_has_steps_of_its_own_when_all_others_are_used_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(effort, "PURSE", 50)
-    with effort.bounded(own=10):
-        effort.ask()
-        effort.spend(60)
+    monkeypatch.setattr(budget, "PURSE", 50)
+    with budget.bounded(own=10):
+        budget.ask()
+        budget.spend(60)
         with pytest.raises(LimitError):
-            effort.spend(1)
-        effort.ask()
-        effort.spend(10)
+            budget.spend(1)
+        budget.ask()
+        budget.spend(10)
         with pytest.raises(LimitError):
-            effort.spend(1)
-    effort.spend(1_000_000)  # outside nothing is counted
+            budget.spend(1)
+    budget.spend(1_000_000)  # outside nothing is counted
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_what_there_is_no_time_for_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effort, "PURSE", 0)
-    monkeypatch.setattr(effort, "OWN", 1)
-    monkeypatch.setattr(effort, "AMPLE", 1)
+    monkeypatch.setattr(budget, "PURSE", 0)
+    monkeypatch.setattr(budget, "OWN", 1)
+    monkeypatch.setattr(budget, "AMPLE", 1)
     found = prove(SETS[name](MANY), EVERY)
 
     open_ones = {each.route for each in found if each.rule in {"unproven", "possible-cycle"}}

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import hour_folder
-from gateway.archive.parquet import sort_rows, to_table
-from gateway.archive.records import Cell, Rows
-from gateway.archive.segments import keep
-from gateway.archive.stores import Here
+from gateway.archive.segments.convert import keep
+from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.storage import Here
 from tests.archive.samples import NOON, START, digest
 
 SECOND = 1_000_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gateway.archive.dictionary import NameFile
-from gateway.archive.records import Rows
+from gateway.archive.journal.records import Rows
+from gateway.archive.lookup.name_file import NameFile
 from gateway.dialects.registry import DIALECTS
 from gateway.translate.names import Length, Translator
 from gateway.translate.shorten import Shortened

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from gateway.reconcile.findings import error, warning
-from gateway.reconcile.report import COLUMNS, Report, Row, to_json
+from gateway.reconcile.report.text import COLUMNS, Report, Row, to_json
 
 DAY = datetime(2026, 3, 14, tzinfo=UTC)
 BAD = ("missing", "lost in target", "altered", "duplicated", "out of order", "delivered late")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.dictionary import NameFile
 from gateway.archive.layout import digest_path, segments
+from gateway.archive.lookup.name_file import NameFile
 from gateway.translate.shorten import digest_of
 from tests.archive.samples import DAY
 from tests.reconcile.cluster import cluster

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import segments
-from gateway.archive.records import Cell, Rows
-from gateway.cli import reconcile
-from gateway.reconcile import output
-from gateway.reconcile.html import page
+from gateway.cli.archive import reconcile
+from gateway.reconcile.classify import output
+from gateway.reconcile.report.html import page
 from tests.archive.samples import (
     DAY,
     START,

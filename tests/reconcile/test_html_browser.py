@@ -11,8 +11,8 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from gateway.reconcile.html import page
-from gateway.reconcile.report import Report
+from gateway.reconcile.report.html import page
+from gateway.reconcile.report.text import Report
 from tests.reconcile.summaries import HOSTILE, SAMPLED, clean, content, empty, huge, lossy
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

@@ -10,8 +10,8 @@ import pytest
 
 from gateway.archive.layout import digest_path, segments
 from gateway.reconcile.job import Job, reconcile
-from gateway.reconcile.report import Report, Row
-from gateway.reconcile.summary import count
+from gateway.reconcile.report.summary import count
+from gateway.reconcile.report.text import Report, Row
 from tests.archive.samples import DAY
 from tests.reconcile.night import FEW_HOURS, HOURS, LATE, Copy, model, night
 

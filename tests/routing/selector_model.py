@@ -7,7 +7,7 @@ import operator
 from fractions import Fraction
 
 from gateway.model.message import Headers, Value
-from gateway.routing.selector_nodes import (
+from gateway.routing.selectors.ast import (
     Arithmetic,
     Compare,
     Constant,

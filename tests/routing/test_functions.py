@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gateway.dialects.registry import find_dialect
 from gateway.errors import SubjectError, TranslationError
+from gateway.proofs.rules.collisions import colliding
 from gateway.routing.captures import parse_source
-from gateway.routing.collisions import colliding
 from gateway.routing.functions import Levels, Place, parse_functions, run_all
 from gateway.routing.phrase import parse_phrase
 from gateway.routing.template import Hole, Rest, parse_template

@@ -8,16 +8,16 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.archive.reader import read_rows
+from gateway.archive.lookup.reader import read_rows
 from gateway.config.load import load
 from gateway.endpoints.base import Batch, Sink, Source, Subscription
 from gateway.endpoints.memory import MemorySource
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import MemorySettings
+from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import WireError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.runtime.supervisor import Gateway
+from gateway.runtime.gateway import Gateway
 from tests.endpoints.exchange import collect, send
 from tests.waiting import PATIENCE, until
 

@@ -14,10 +14,10 @@ import pytest
 from gateway.config.load import load
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings import MemorySettings
+from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
-from gateway.runtime.supervisor import Gateway
+from gateway.runtime.gateway import Gateway
 from tests.waiting import PATIENCE, until
 
 EVERYTHING = {

@@ -10,13 +10,13 @@ from gateway.config.load import load
 from gateway.endpoints.base import Batch
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
-from gateway.runtime.echoes import Echoes
-from gateway.runtime.lane import Lane, Outlet
-from gateway.runtime.ledger import Ledger
-from gateway.runtime.parts import make_intake
+from gateway.runtime.context import Identities, Surroundings
+from gateway.runtime.inbound.echo_cache import Echoes
+from gateway.runtime.monitor.counters import EndpointState, RouteCounters
+from gateway.runtime.outbound.lane import Lane, Outlet
 from gateway.runtime.pump import Pump
-from gateway.runtime.state import EndpointState, RouteCounters
-from gateway.runtime.surroundings import Identities, Surroundings
+from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.wiring import make_intake
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.targets import ScriptedSink
 from tests.waiting import until

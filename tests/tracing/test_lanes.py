@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.records import Rows
+from gateway.archive.journal.records import Rows
 from gateway.config.process import TracingRef
 from gateway.endpoints.jms.names import write_name
 from gateway.endpoints.solace.properties import properties_of
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
-from gateway.runtime.backlog import Parcel
-from gateway.runtime.lane import Lane, Outlet
-from gateway.runtime.packing import End
-from gateway.runtime.state import EndpointState
-from gateway.runtime.traced import Sampler, TracedLanes, open_spans
+from gateway.runtime.monitor.counters import EndpointState
+from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_spans
+from gateway.runtime.outbound.backlog import Parcel
+from gateway.runtime.outbound.lane import Lane, Outlet
+from gateway.runtime.outbound.spool_codec import End
 from gateway.tracing import spans as exporting
 from gateway.tracing.context import context_of
 from tests.runtime.targets import ScriptedSink
@@ -165,7 +165,7 @@ def test_without_the_section_the_sdk_is_not_even_loaded(tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text(CONFIG.replace("tracing", "# tracing"))
     code = (
         "import sys; from pathlib import Path; from gateway.config.load import load;"
-        "from gateway.runtime.supervisor import Gateway;"
+        "from gateway.runtime.gateway import Gateway;"
         "bridge = Gateway(load(Path('gateway.yaml'))); bridge.start();"
         "pumps = bridge.pumps.values();"
         "print(all(pump._around.lanes is bridge.lanes for pump in pumps),"

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from gateway.config.process import WebRef
 from gateway.routing.route import Route
-from gateway.runtime.state import LATENCIES, Refusal
-from gateway.runtime.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.monitor.counters import LATENCIES, Refusal
+from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
 from gateway.web.readiness import reasons
 from gateway.web.server import WebServer
 from gateway.web.site import Site

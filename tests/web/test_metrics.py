@@ -5,7 +5,7 @@ from collections import Counter
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.runtime.status import Status
+from gateway.runtime.monitor.status import Status
 from gateway.web.exposition import exposition
 from gateway.web.metrics import StatusCollector, make_registry
 from tests.web.site_samples import START, Shown, endpoint, route, status

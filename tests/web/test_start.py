@@ -12,8 +12,8 @@ from typing import Final
 import pytest
 
 from gateway.config.load import load
-from gateway.runtime.state import Connection
-from gateway.runtime.supervisor import Gateway
+from gateway.runtime.gateway import Gateway
+from gateway.runtime.monitor.counters import Connection
 from gateway.web.observer import FRESH, SOON, Observer
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.waiting import PATIENCE, until

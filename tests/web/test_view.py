@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.runtime.status import Status
+from gateway.runtime.monitor.status import Status
 from gateway.web.observer import redacted
 from gateway.web.view import Moment, latest, view
 from tests.web.site_samples import START, endpoint, refusal, route, status

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms.sink import JmsSink
 from gateway.endpoints.jms.source import JmsSource
-from gateway.endpoints.jms_settings import JmsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 
 __all__ = ["JmsSink", "JmsSource", "open_sink", "open_source"]
 

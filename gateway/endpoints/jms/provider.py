@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.jvm import Java, JavaError, Library
-from gateway.endpoints.jms_settings import JmsSettings
-from gateway.endpoints.settings import TlsSettings
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import DriverMissingError, EndpointError, GatewayError, NotConnectedError
 
 log = logging.getLogger(__name__)

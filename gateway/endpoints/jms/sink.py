@@ -22,7 +22,7 @@ from gateway.endpoints.jms.jvm import JavaError, Library
 from gateway.endpoints.jms.provider import Link, as_failure, connect, describe, open_library
 from gateway.endpoints.jms.values import UnsendableError
 from gateway.endpoints.jms.writer import MessageWriter
-from gateway.endpoints.jms_settings import JmsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected

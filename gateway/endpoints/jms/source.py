@@ -31,7 +31,7 @@ from gateway.endpoints.jms.provider import (
 )
 from gateway.endpoints.jms.reader import BatchReader, Drained
 from gateway.endpoints.jms.subscriptions import Wanted, make_consumer, read_subscriptions
-from gateway.endpoints.jms_settings import JmsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement

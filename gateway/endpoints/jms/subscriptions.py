@@ -10,7 +10,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm, names
 from gateway.endpoints.jms.jvm import Java
 from gateway.endpoints.jms.patterns import has_wildcard
-from gateway.endpoints.jms_settings import JmsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import EndpointError, shown
 
 PLACE = "{pattern}"

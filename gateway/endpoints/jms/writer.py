@@ -28,7 +28,7 @@ from gateway.endpoints.jms.values import (
     write_text,
     write_value,
 )
-from gateway.endpoints.jms_settings import JmsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.model.message import PLAIN, DeliveryMode, Headers, Message, Payload, Value
 
 PERSISTENT, NON_PERSISTENT, RELIABLE = 2, 1, 22  # RELIABLE is com.tibco.tibjms.Tibjms's

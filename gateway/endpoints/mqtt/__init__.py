@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.sink import MqttSink
 from gateway.endpoints.mqtt.source import MqttSource
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 
 __all__ = ["open_sink", "open_source"]
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 import select
 import ssl
 from collections.abc import Callable, Sequence
-from time import monotonic, time_ns
+from time import monotonic
 from typing import Protocol
 
+from gateway.clock import now
 from gateway.endpoints.attention import TICK, Attention
 from gateway.endpoints.mqtt.pace import GATHER, Pace
 from gateway.endpoints.mqtt.packets import PING, Arrived, Decoder
 from gateway.endpoints.mqtt.paho_client import Pipe
 from gateway.endpoints.mqtt.session import Session, Wanted
 from gateway.endpoints.mqtt.sockets import Stream, connect, port
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
 
 PAUSED_TICK = 0.02  # seconds between looks while reading is paused, to see soon that there is room
@@ -52,7 +53,7 @@ class Link:
         self._settings, self._traffic = settings, traffic
         self._client_id, self._clean = client_id, clean
         self._where = f"{settings.name}: {settings.host}:{port(settings)}"
-        self._decoder = Decoder(settings.version, now=lambda: time_ns() // 1000)
+        self._decoder = Decoder(settings.version, now=now)
         self._failure: GatewayError | None = None
         self._closing = self._overheard = False
         self._pinged = 0.0

@@ -7,7 +7,7 @@ from struct import pack
 
 from gateway.endpoints.mqtt.properties import encode_block, pack_length
 from gateway.endpoints.mqtt.user_properties import unsendable
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import PLAIN, Headers, Message
 
 KNOWN_TOPICS, KNOWN_HEADS = 32_768, 4_096  # how many are remembered

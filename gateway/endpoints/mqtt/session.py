@@ -16,7 +16,8 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from gateway.endpoints.mqtt.paho_client import Pipe, SessionClient, new_properties
 from gateway.endpoints.mqtt.reasons import connack_error, disconnect_error
 from gateway.endpoints.mqtt.sockets import port
-from gateway.endpoints.settings import U32, MqttSettings
+from gateway.endpoints.settings.base import U32
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
 
 CONNACK = 2

@@ -11,14 +11,14 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from time import time_ns
 
+from gateway import clock
 from gateway.endpoints.base import Settle
 from gateway.endpoints.mqtt.link import Link
 from gateway.endpoints.mqtt.outgoing import Encoder
 from gateway.endpoints.mqtt.packets import PUBCOMP, PUBREC, Arrived, encode_pubrel
 from gateway.endpoints.mqtt.reasons import FAILURE, publish_settlement
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError, TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
@@ -95,7 +95,7 @@ class Outlet:
             settled(flight.settlements)
 
     def _write_all(self, link: Link, flight: Flight, messages: Sequence[Message]) -> None:
-        encoder, now = self._encoder, time_ns() // 1000
+        encoder, now = self._encoder, clock.now()
         encoder.start(now)
         answered = 0
         ids: list[int] = []

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 
 BLOCK = 2_097_152  # bytes read at once: a batch of large messages, too, is worth its overhead

@@ -22,7 +22,7 @@ from gateway.endpoints.inbox import Inbox
 from gateway.endpoints.mqtt.link import Link
 from gateway.endpoints.mqtt.packets import PUBREL, Arrived, encode_answers, encode_pubcomp
 from gateway.endpoints.mqtt.session import Wanted
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.sink import SolaceSink
 from gateway.endpoints.solace.source import SolaceSource
-from gateway.endpoints.solace_settings import SolaceSettings
 
 __all__ = ["SolaceSink", "SolaceSource", "open_sink", "open_source"]
 

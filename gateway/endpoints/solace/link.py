@@ -40,9 +40,9 @@ from solace.messaging.messaging_service import (
     ServiceInterruptionListener,
 )
 
-from gateway.endpoints.settings import TlsSettings
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.refusals import connect_error
-from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
 
 log = logging.getLogger(__name__)

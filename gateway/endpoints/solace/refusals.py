@@ -9,7 +9,7 @@ from solace.messaging.errors.pubsubplus_client_error import (
     PubSubPlusClientError,
 )
 
-from gateway.endpoints.solace_settings import SolaceSettings
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.outcome import RETRY, Outcome, Settlement, rejected
 

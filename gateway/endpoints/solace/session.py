@@ -14,12 +14,13 @@ from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread, current_thread
 from typing import Final
 
+from gateway.clock import now
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.link import Link
 from gateway.endpoints.solace.native import Destination, Native, Pointer, Sent
 from gateway.endpoints.solace.outbound import Writer
 from gateway.endpoints.solace.pending import PUBLISHER, Delivery, Receipts
 from gateway.endpoints.solace.refusals import local_refusal, publish_refusal
-from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement
 
@@ -54,7 +55,7 @@ class Session:
         self.writer = Writer(
             self._link.service.message_builder(),
             native,
-            lambda: time.time_ns() // 1_000,
+            now,
             partition_level=settings.partition_level,
             guaranteed=settings.guaranteed,
         )

@@ -11,11 +11,11 @@ from threading import Lock
 from typing import Final
 
 from gateway.endpoints.base import Settle
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.names import refuse_topic
 from gateway.endpoints.solace.native import Destination, Native, topic_of
 from gateway.endpoints.solace.pending import Delivery
 from gateway.endpoints.solace.session import Session
-from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.errors import EndpointError, NotConnectedError, TranslationError
 from gateway.model.message import DeliveryMode, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from threading import Lock
-from time import time_ns
 from typing import Any, Final
 
 from solace.messaging.config.message_acknowledgement_configuration import Outcome as Required
@@ -24,14 +23,15 @@ from solace.messaging.resources.share_name import ShareName
 from solace.messaging.resources.topic_subscription import TopicSubscription
 from solace.messaging.utils.life_cycle_control import TerminationNotificationListener
 
+from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.inbound import Reader, mark_redelivered, undecoded
 from gateway.endpoints.solace.inbox import Arrival, Inbox
 from gateway.endpoints.solace.link import Link, let_go
 from gateway.endpoints.solace.names import find_pattern_fault, find_queue_fault
 from gateway.endpoints.solace.native import Answer, Native
 from gateway.endpoints.solace.refusals import connect_error
-from gateway.endpoints.solace_settings import SolaceSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.outcome import Outcome, Settlement
 from gateway.wire.smf.content import lost_before
@@ -153,7 +153,7 @@ class SolaceSource:
 
     def _take_guaranteed(self, inbox: Inbox, message: Any) -> None:  # noqa: ANN401
         native = self._native
-        arrival = Arrival(native.read(message), native.read_id(message), time_ns() // 1_000)
+        arrival = Arrival(native.read(message), native.read_id(message), now())
         native.release(message)
         inbox.put(arrival)
 
@@ -165,7 +165,7 @@ class SolaceSource:
             self.lost += 1
             where = "here; raise direct_buffer" if dropped else "by the broker"
             log.warning("%s: direct messages were dropped %s", self._settings.name, where)
-        inbox.put(Arrival(frame, 0, time_ns() // 1_000))
+        inbox.put(Arrival(frame, 0, now()))
 
     def _settle(
         self,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.sink import Yami4Sink
 from gateway.endpoints.yami4.source import Yami4Source
-from gateway.endpoints.yami4_settings import Yami4Settings
 
 __all__ = ["Yami4Sink", "Yami4Source", "open_sink", "open_source"]
 

@@ -12,8 +12,8 @@ from threading import Lock
 from urllib.parse import urlsplit
 
 from gateway.endpoints.attention import wait_readable
-from gateway.endpoints.settings import TlsSettings
-from gateway.endpoints.yami4_settings import Yami4Settings
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import EndpointError, NotConnectedError, WireError
 from gateway.wire.yami4.frames import FrameDecoder, FrameLimits, Packet
 

@@ -8,8 +8,8 @@ from itertools import islice
 from threading import Lock
 
 from gateway.endpoints.base import Settle
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.bodies import BodyWriter, find_fault
-from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import LimitError, TranslationError
 from gateway.model.message import DeliveryMode, Message
 from gateway.model.outcome import ACCEPTED, Settlement, rejected

@@ -10,9 +10,9 @@ from math import inf
 from threading import Condition, Lock
 
 from gateway.endpoints.attention import Attention
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.link import Link
 from gateway.endpoints.yami4.outgoing import Chunk, Delivery, Encoder, Request, settle_all
-from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.endpoints.base import Settle
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.link import connect
 from gateway.endpoints.yami4.outgoing import Delivery
 from gateway.endpoints.yami4.outlet import Outlet
-from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.bodies import BodyReader, find_fault
 from gateway.endpoints.yami4.link import Link, connect
 from gateway.endpoints.yami4.unsettled import Unsettled
-from gateway.endpoints.yami4_settings import Yami4Settings
 from gateway.errors import EndpointError, NotConnectedError, shown
 from gateway.model.message import Message, Properties
 from gateway.wire.yami4.frames import Packet, encode_message

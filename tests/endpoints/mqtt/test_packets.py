@@ -14,7 +14,7 @@ from gateway.endpoints.mqtt.outgoing import Encoder
 from gateway.endpoints.mqtt.packets import LARGE, PUBREC, PUBREL, Arrived, Decoder, encode_answers
 from gateway.endpoints.mqtt.properties import encode_block, pack_length
 from gateway.endpoints.mqtt.user_properties import split_pairs, whole
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError
 from gateway.model.message import DeliveryMode, Headers, Message, Value
 

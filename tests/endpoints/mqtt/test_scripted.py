@@ -13,7 +13,7 @@ import pytest
 from gateway.endpoints.base import Batch, Source, Subscription
 from gateway.endpoints.mqtt import open_sink, open_source
 from gateway.endpoints.mqtt.source import Intake
-from gateway.endpoints.settings import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome

@@ -1,0 +1,1 @@
+"""Lookups in an archive: rows by time and route, full names of short ones."""

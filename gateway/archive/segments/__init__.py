@@ -1,0 +1,1 @@
+"""Closed journals to Parquet segments with their digests."""

@@ -1,0 +1,152 @@
+"""Archive rows as Arrow tables and as Parquet: types, order, encodings; it names no file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gateway.archive.journal.records import Cell, Rows
+from gateway.archive.schema import COLUMNS, REQUIRED
+from gateway.archive.segments.hashing import words
+
+TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
+    {
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "int32": pa.int32(),
+        "int64": pa.int64(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "list": pa.list_(pa.string()),
+        "counts": pa.list_(pa.int64()),
+        "map": pa.map_(pa.string(), pa.string()),
+    }
+)
+
+
+def schema_of(columns: Mapping[str, str], required: Sequence[str] = ()) -> pa.Schema:
+    """Arrow's schema for columns as `gateway.archive.schema` states them."""
+    return pa.schema(
+        [
+            pa.field(name, TYPES[kind], nullable=name not in required)
+            for name, kind in columns.items()
+        ]
+    )
+
+
+SCHEMA: Final = schema_of(COLUMNS, REQUIRED)
+
+_PAGE: Final = 10_000  # rows
+_ROW_GROUP: Final = 250_000  # rows; small enough for its statistics to skip something
+_ENCODINGS: Final = {  # these never repeat or always grow, so a dictionary would not pay
+    "id": "DELTA_BYTE_ARRAY",
+    "origin_id": "DELTA_BYTE_ARRAY",
+    "time": "DELTA_BINARY_PACKED",
+    "received": "DELTA_BINARY_PACKED",
+    "source_time": "DELTA_BINARY_PACKED",
+    "payload": "PLAIN",
+    "reason": "DELTA_BYTE_ARRAY",
+}
+_FOLDED: Final = [
+    name if kind != "list" else f"{name}.list.element"
+    for name, kind in COLUMNS.items()
+    if name not in _ENCODINGS and kind not in ("map", "boolean")
+]
+
+
+def to_table(batches: Sequence[Rows]) -> tuple[pa.Table, int]:
+    """Rows of many batches as a table, and how many of their values no column could hold."""
+    arrays, lost = [], 0
+    counts = [rows.count for rows in batches]
+    batch = np.repeat(np.arange(len(batches)), counts)  # of each row
+    for field in SCHEMA:
+        array = _shared(batches, field, batch)
+        if array is None:
+            array, bad = _array(_column(batches, field.name), field.type)
+            lost += bad
+        arrays.append(array)
+    return pa.Table.from_arrays(arrays, schema=SCHEMA), lost
+
+
+def _shared(batches: Sequence[Rows], field: pa.Field, batch: npt.NDArray[np.int64]) -> pa.Array:
+    """A column whose values are those of whole batches; None where it is not, or they do not fit.
+
+    Most are: then a value is converted once for a batch, and not at all where there is none.
+    """
+    if any(field.name in rows.columns for rows in batches):
+        return None
+    values, lost = _array([rows.common.get(field.name) for rows in batches], field.type)
+    if lost:
+        return None
+    if values.null_count == len(values):
+        return pa.nulls(len(batch), field.type)
+    return values.take(pa.array(batch))
+
+
+def _column(batches: Sequence[Rows], name: str) -> list[Cell]:
+    values: list[Cell] = []
+    for rows in batches:
+        values.extend(rows.values(name))
+    return values
+
+
+def _array(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
+    try:
+        return pa.array(_pairs(values, kind), kind), 0
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return _salvaged(values, kind)
+
+
+def _salvaged(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
+    """The values that fit, null or empty in the place of the others, and how many those are."""
+    kept: list[object] = []
+    lost = 0
+    for value in values:
+        try:
+            kept.append(pa.array(_pairs([value], kind), kind)[0].as_py())
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            kept.append(None)
+            lost += 1
+    return pa.array(kept, kind), lost
+
+
+def _pairs(values: Sequence[Cell], kind: pa.DataType) -> Sequence[object]:
+    if not pa.types.is_map(kind):
+        return values
+    return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
+
+
+def sort_rows(table: pa.Table) -> pa.Table:
+    """By route, leg and id, so that a query for one of them skips row groups."""
+    place = np.zeros(len(table), np.int64)
+    for name in ("route", "leg"):
+        codes = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        rank = np.argsort(pc.sort_indices(codes.dictionary).to_numpy())
+        place = place * len(rank) + rank[codes.indices.to_numpy()]
+    first, last = words(table["id"])
+    order = np.lexsort((last, first, place))  # quick, as the ids of a run are in order
+    return table.take(pa.array(order))
+
+
+def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream of Python or of Arrow
+    """Write rows, digests or pairs to `file` as the archive keeps them."""
+    names = set(table.column_names)
+    pq.write_table(
+        table,
+        file,
+        compression="zstd",
+        row_group_size=_ROW_GROUP,
+        use_dictionary=[path for path in _FOLDED if path.partition(".")[0] in names],
+        column_encoding={name: way for name, way in _ENCODINGS.items() if name in names},
+        dictionary_pagesize_limit=16 << 20,  # a hash is stored once for both legs
+        write_page_checksum=True,
+        write_page_index=True,  # a minute of a day is found without the pages beside it
+        max_rows_per_page=_PAGE,
+    )

@@ -1,0 +1,1 @@
+"""The checks of `gateway check` beyond the proofs; no connection is opened."""

@@ -1,0 +1,1 @@
+"""Commands over an archive: reconcile, follow, replay, compact, names and generate."""

@@ -1,0 +1,105 @@
+"""`gateway archive generate`: a believable archive with known faults, to try and to measure."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from gateway.cli.archive import compact, names
+from gateway.cli.parsers import Commands
+from gateway.clock import today
+from gateway.errors import ArchiveError
+
+_HOUR: Final = 3_600  # seconds
+
+
+def add_parsers(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "archive", help="compact an archive, look names up in it, or generate one to try"
+    )
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    make = actions.add_parser(
+        "generate",
+        help="write a day of traffic with known faults",
+        description="The faults are listed in ARCHIVE/_generated/faults.json.",
+    )
+    add = make.add_argument
+    add("archive", metavar="ARCHIVE", type=Path, help="folder to write to; made when absent")
+    add("--messages", type=int, required=True, metavar="N", help="received that day")
+    add("--faults", default="", metavar="LIST", help="e.g. loss=1e-6,dead=3; below 1 a share")
+    add("--fault-minutes", type=int, default=0, metavar="N", help="all faults in so many (any)")
+    add("--routes", type=int, default=4, metavar="K", help="number of routes (4)")
+    add("--names", type=int, default=1_000, metavar="N", help="distinct names (1000)")
+    add("--skew", type=float, default=0.9, metavar="S", help="share of the first route (0.9)")
+    add("--gateways", type=int, default=1, metavar="G", help="that share the traffic (1)")
+    add("--clock-skew", type=int, default=0, metavar="S", help="each is S s ahead of the last")
+    add("--date", metavar="D", help="YYYY-MM-DD, UTC (yesterday)")
+    add("--seed", type=int, default=1, metavar="S", help="the same seed, the same archive (1)")
+    add("--segment", type=int, default=100_000, metavar="N", help="messages in one (100000)")
+    add("--observed", action="store_true", help="write what a tap at each target saw, too")
+    make.set_defaults(run=run_generate)
+    compact.add_parsers(actions)
+    names.add_parsers(actions)
+
+
+def run_generate(args: argparse.Namespace) -> int:
+    from gateway.synthetic.faults import parse_faults  # noqa: PLC0415  # NumPy and Arrow, here alone
+    from gateway.synthetic.generator import MANIFEST, generate  # noqa: PLC0415
+    from gateway.synthetic.traffic import Traffic  # noqa: PLC0415
+
+    _check(args)
+    traffic = Traffic(
+        messages=args.messages,
+        day=_day(args.date),
+        routes=args.routes,
+        names=args.names,
+        gateways=args.gateways,
+        skew=args.skew,
+        seed=args.seed,
+        observed=args.observed,
+        ahead=args.clock_skew,
+    )
+    counts = parse_faults(args.faults, args.messages)
+    console = Console(stderr=True)
+    with console.status("generating") as status:
+        try:
+            injected = generate(
+                args.archive,
+                traffic,
+                counts,
+                fault_minutes=args.fault_minutes,
+                segment=args.segment,
+                say=status.update,
+            )
+        except OSError as error:
+            raise ArchiveError(f"archive {args.archive}: cannot be written: {error}") from error
+    print(f"{args.messages:,} messages of {traffic.day}, {len(injected)} faults")
+    print(f"the faults are listed in {args.archive / MANIFEST}")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name in ("messages", "routes", "names", "gateways", "segment"):
+        if getattr(args, name) < 1:
+            raise ArchiveError(f"--{name} {getattr(args, name)}: is not 1 or more")
+    if args.names < args.routes:
+        raise ArchiveError(f"--names {args.names}: every one of {args.routes} routes needs one")
+    if not 0 <= args.skew <= 1:
+        raise ArchiveError(f"--skew {args.skew}: is not a share from 0 to 1")
+    if not 0 <= args.clock_skew <= _HOUR // max(args.gateways - 1, 1):
+        raise ArchiveError(f"--clock-skew {args.clock_skew}: is not 0 to an hour for all gateways")
+    if args.fault_minutes < 0 or args.seed < 0:
+        raise ArchiveError("--fault-minutes and --seed are 0 or more")
+
+
+def _day(text: str | None) -> date:
+    if text is None:
+        return today() - timedelta(days=1)
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise ArchiveError(f"date {text!r}: {error}; write YYYY-MM-DD") from error

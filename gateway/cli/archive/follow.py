@@ -1,0 +1,94 @@
+"""`gateway reconcile --follow`: tell what is lost while the day is still going on."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from gateway.archive.layout import followed_folder
+from gateway.errors import ReconcileError
+from gateway.reconcile.driver import check_driver
+from gateway.reconcile.progress import progress
+
+if TYPE_CHECKING:
+    from gateway.reconcile.follow.follow import Follower
+
+
+def run_follow(args: argparse.Namespace, errors: Console) -> int:
+    """Follow the archive until it is asked to end, or once; the exit status of the dates in it.
+
+    Raises:
+        GatewayError: there is no answer.
+        OSError: a folder cannot be written.
+    """
+    _check(args)
+    check_driver()
+    from gateway.reconcile.follow.follow import Follower, follow  # noqa: PLC0415  # the extra may be absent
+    from gateway.reconcile.follow.judge import Following  # noqa: PLC0415
+
+    default = followed_folder(args.archive)
+    terms = Following(
+        root=args.archive,
+        output=default if args.output is None else args.output / default.name,
+        master=args.master,
+        late=args.late,
+        margin=args.margin_hours,
+        strict=args.strict,
+        every=args.every,
+        once=args.once,
+    )
+    out = Console(file=sys.stdout)
+
+    def tell(line: str) -> None:
+        out.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    with progress(errors) as say, asked_to_end() as stopping:
+        follower = Follower(terms, say, tell)
+        follow(follower, stopping)
+    _show(follower, out)
+    if args.json is not None:
+        args.json.write_text(follower.summary(), encoding="utf-8")
+    return follower.status()
+
+
+def _check(args: argparse.Namespace) -> None:
+    if not args.archive.is_dir():
+        raise ReconcileError(f"archive {str(args.archive)!r}: is not a folder")
+    given = {"--date": args.date, "--full": args.full, "--mapping": args.mapping}
+    if wrong := [name for name, value in given.items() if value]:
+        raise ReconcileError(f"{', '.join(wrong)}: is of the nightly run; leave it, or --follow")
+    if min(args.margin_hours, args.late) < 0 or args.every <= 0:
+        raise ReconcileError("--margin-hours and --late are 0 or more, --every is more than 0")
+
+
+@contextmanager
+def asked_to_end() -> Iterator[Event]:
+    """An event that SIGINT and SIGTERM set; what they did before is restored."""
+    stopping = Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _show(follower: Follower, out: Console) -> None:
+    """A line for each date, the newest last."""
+    reports = follower.reports()
+    for report in reports:
+        out.print(f"{report.day}: {report.verdict}", highlight=False, markup=False, soft_wrap=True)
+    if not reports:
+        out.print("no answer: nothing has landed yet", highlight=False, markup=False)

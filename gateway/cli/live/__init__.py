@@ -1,0 +1,1 @@
+"""Commands around a running gateway: run, status, top and dead letters."""

@@ -1,0 +1,1 @@
+"""Commands over names and mappings: check, explain, translate, preflight, import and test."""

@@ -1,0 +1,96 @@
+"""`gateway check CONFIG`: every finding and every proof; it opens no connection and no spool."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from gateway.check.examine import effective_mode, examine, lost_fields
+from gateway.cli.parsers import Commands
+from gateway.config.load import Configuration, load
+from gateway.errors import ConfigError, ConfigErrors
+
+_GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def add_parsers(commands: Commands) -> None:
+    parser = commands.add_parser("check", help="say all that is wrong with a configuration")
+    parser.add_argument("config", type=Path, metavar="CONFIG", help="a YAML file or a folder")
+    parser.add_argument("--strict", action="store_true", help="warnings count as errors")
+    parser.add_argument("--format", choices=FORMATS, default="text")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status: 0 when it may run, 1 when it may not."""
+    configuration: Configuration | None = None
+    try:
+        configuration = load(args.config)
+        findings = examine(configuration)
+    except ConfigErrors as error:
+        findings = error.findings
+    FORMATS[args.format](findings)
+    if configuration is not None and args.format == "text":
+        _show_routes(configuration)
+        print(f"{args.config}: {_summary(findings)}")
+    fatal = {"error", "warning"} if args.strict else {"error"}
+    return int(any(finding.severity in fatal for finding in findings))
+
+
+def _show_routes(configuration: Configuration) -> None:
+    for route in configuration.routes:
+        print(f"{route.name}: {route.endpoint} ({route.dialect.name}) {route.source.text}")
+        for target in route.targets:
+            template = target.template.text if target.template else "the same name"
+            print(f"  -> {target.endpoint} ({target.system}) {template}")
+            mode = effective_mode(route, target, configuration).name.lower()
+            lost = ", ".join(lost_fields(route, target, configuration))
+            print(f"     {mode}" + (f"; cannot cross: {lost}" if lost else ""))
+
+
+def _summary(findings: Sequence[ConfigError]) -> str:
+    counts = [
+        (sum(finding.severity == severity for finding in findings), severity)
+        for severity in ("error", "warning", "note")
+    ]
+    words = [f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count]
+    return ", ".join(words) or "no findings"
+
+
+def _as_text(findings: Sequence[ConfigError]) -> None:
+    for finding in findings:
+        print(finding, file=sys.stderr if finding.severity == "error" else sys.stdout)
+
+
+def _as_json(findings: Sequence[ConfigError]) -> None:
+    fields = ("path", "line", "column", "rule", "severity", "hint")
+    shown = [
+        {field: getattr(each, field) for field in fields}
+        | {"message": each.reason, "examples": [asdict(example) for example in each.examples]}
+        for each in findings
+    ]
+    print(json.dumps(shown, indent=2))
+
+
+def _as_github(findings: Sequence[ConfigError]) -> None:
+    """Workflow commands, which GitHub shows beside the line."""
+    for each in findings:
+        text = f"{each.reason}; {each.hint}" if each.hint else each.reason
+        path = _escaped(each.path).replace(":", "%3A").replace(",", "%2C")
+        where = f"file={path},line={each.line},col={each.column},title={each.rule}"
+        print(f"::{_GITHUB[each.severity]} {where}::{_escaped(text)}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+FORMATS: dict[str, Callable[[Sequence[ConfigError]], None]] = {
+    "text": _as_text,
+    "json": _as_json,
+    "github": _as_github,
+}

@@ -1,0 +1,1 @@
+"""Commands to try the product: brokers of its own and the demo."""

@@ -1,0 +1,165 @@
+"""`gateway demo`: brokers, the bridge, ten thousand messages, and the proof that none is lost."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from gateway.archive.layout import reconciled_folder
+from gateway.cli import main
+from gateway.cli.parsers import Commands
+from gateway.clock import today
+from gateway.config.load import Configuration, load
+from gateway.demo.feed import ODD, TOO_LONG, alarms, expected, messages
+from gateway.demo.parts import Environment, running
+from gateway.demo.traffic import Publisher, Watcher, publish_tags
+from gateway.logs.lines import set_up_logging
+from gateway.reconcile.report.html import NAME
+from gateway.routing.router import Router
+from gateway.runtime.gateway import Gateway
+
+SECONDS = 120.0  # the demo gives up when nothing more arrives
+ALARMS = 500  # messages with two tags
+
+
+def add_parsers(commands: Commands) -> None:
+    parser = commands.add_parser("demo", help="everything embedded: traffic, archive, proof")
+    parser.add_argument("--messages", type=int, default=10_000, metavar="N")
+    parser.add_argument("--archive", type=Path, help="where to keep the archive; else a new folder")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status: 0 when everything arrived and the night adds up."""
+    console = Console()
+    set_up_logging("error", "text")
+    archive = args.archive or Path(tempfile.mkdtemp(prefix="gateway-demo-")) / "archive"
+    with tempfile.TemporaryDirectory(prefix="gateway-demo-") as scratch:
+        folder = Path(scratch)
+        with running(folder) as (parts, missing, environment):
+            names = {"DEMO_ARCHIVE": str(archive), **environment}
+            configuration = load(folder, names)
+            console.rule(f"MQTT ({names['DEMO_MQTT']}) <-> {', '.join(p.name for p in parts)}")
+            for reason in missing:
+                console.print(f"left out: {reason}", highlight=False)
+            console.print(_names(configuration))
+            wanted = {level: 0 for part in parts for level in part.arrives}
+            for part in parts:
+                wanted |= expected(args.messages, part.arrives)
+            wanted |= {"alarms": ALARMS, "maintenance": ALARMS}
+            day = today()
+            arrived, settled = _bridge(configuration, names, args.messages, wanted, console)
+    console.print(_far_end(wanted, arrived))
+    console.rule("reconciliation")
+    console.print(f"[dim]gateway reconcile {archive} --date {day}[/dim]")
+    code = main(["reconcile", str(archive), "--date", day.isoformat()])
+    _show_report(reconciled_folder(archive, day) / NAME, console)
+    return code or int(arrived != wanted or not settled)
+
+
+def _show_report(page: Path, console: Console) -> None:
+    """Say where the night's page is; there is none when nothing could be reconciled."""
+    if page.exists():
+        told = f"open the report in a browser: {page.resolve().as_uri()}"
+        console.print(told, style="bold", highlight=False, markup=False, soft_wrap=True)
+
+
+def _bridge(
+    configuration: Configuration,
+    environment: Environment,
+    number: int,
+    wanted: Mapping[str, int],
+    console: Console,
+) -> tuple[dict[str, int], bool]:
+    """Run the bridge under the feed; what arrived by first level, and whether all was settled."""
+    port = int(environment["DEMO_MQTT_PORT"])
+    bridge = Gateway(configuration)
+    bridge.start()
+    with Watcher(port, [f"{level}/#" for level in wanted]) as watcher:
+        _wait(lambda: all(s.connection.value == "connected" for s in bridge.states))
+        publisher = Publisher(port)
+        feeders = [
+            threading.Thread(target=publisher.publish, args=(messages(number),), daemon=True),
+            threading.Thread(
+                target=publish_tags,
+                args=(environment["DEMO_YAMI4_URL"], alarms(ALARMS)),
+                daemon=True,
+            ),
+        ]
+        started = monotonic()
+        with Live(console=console, refresh_per_second=4) as live:
+            for feeder in feeders:
+                feeder.start()
+            _wait(
+                lambda: all(watcher.arrived[level] >= count for level, count in wanted.items()),
+                lambda: live.update(_routes(bridge, monotonic() - started)),
+            )
+        for feeder in feeders:
+            feeder.join(timeout=5)
+        publisher.close()
+        settled = bridge.stop(configuration.gateway.stop_seconds)
+        return {level: watcher.arrived[level] for level in wanted}, settled
+
+
+def _wait(done: Callable[[], bool], each: Callable[[], None] | None = None) -> None:
+    tick = threading.Event()
+    deadline = monotonic() + SECONDS
+    while not done() and monotonic() < deadline:
+        tick.wait(0.1)
+        if each is not None:
+            each()
+
+
+def _table(title: str, *headings: str) -> Table:
+    table = Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False
+    )
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
+    return table
+
+
+def _names(configuration: Configuration) -> Table:
+    """What the odd names of the feed become, as the running bridge translates them."""
+    table = _table("what names become", "MQTT topic")
+    table.add_column("EMS destination", overflow="fold")
+    routes = [
+        route
+        for route in configuration.routes
+        if route.endpoint == "plant" and route.targets[0].endpoint == "ems"
+    ]
+    router = Router(routes[0].dialect, routes)
+    for name in ("shop/orders/emea/fx/4711", *ODD, TOO_LONG):
+        for way in router[name]:
+            for hop in way.hops:
+                refusal = f"[red]refused[/red]: {hop.reason.rpartition(': ')[2]}"
+                shown = name if len(name) < 60 else f"{name[:28]}... ({len(name)})"  # noqa: PLR2004
+                table.add_row(shown, refusal if hop.rule else hop.address)
+    return table
+
+
+def _routes(bridge: Gateway, seconds: float) -> Table:
+    table = _table("routes", "route", "received", "delivered", "dead letters", "messages/s")
+    for name, counters in bridge.counters.items():
+        rate = counters.delivered / seconds if seconds > 0 else 0.0
+        figures = (counters.received, counters.delivered, counters.dead, round(rate))
+        table.add_row(name, *(f"{figure:,}" for figure in figures))
+    return table
+
+
+def _far_end(wanted: Mapping[str, int], arrived: Mapping[str, int]) -> Table:
+    """What an independent subscriber counted, beside what the feed says must come."""
+    table = _table("at the far end", "topics", "expected", "arrived")
+    for level, count in wanted.items():
+        style = "" if arrived[level] == count else "bold red"
+        table.add_row(f"{level}/#", f"{count:,}", f"{arrived[level]:,}", style=style)
+    return table

@@ -1,0 +1,1 @@
+"""One module per system: its facts as a `Dialect`, each with its source."""

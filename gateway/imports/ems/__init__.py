@@ -1,0 +1,1 @@
+"""EMS server files (bridges.conf, topics.conf, transports.conf) to a mapping."""

@@ -1,0 +1,1 @@
+"""Bridges of mosquitto.conf to a mapping."""

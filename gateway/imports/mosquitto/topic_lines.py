@@ -1,0 +1,140 @@
+"""The `topic` lines of mosquitto's bridges as values, and their patterns; no route is made here.
+
+A line that mosquitto refuses is refused here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from itertools import zip_longest
+from string import ascii_lowercase
+
+from gateway.dialects.base import parse_pattern
+from gateway.dialects.systems.mqtt import MQTT
+from gateway.errors import SubjectError, TranslationError
+from gateway.imports.checks import brace_fault
+from gateway.imports.lines import Place
+
+EMPTY = '""'
+SHARED = "$share/"
+MOST_QOS = 2
+
+
+class Direction(Enum):
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+
+class TopicError(ValueError):
+    """mosquitto would refuse the line, or no route says it; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLine:
+    """One `topic` line; an empty `pattern` maps one name to one name."""
+
+    place: Place
+    pattern: str
+    direction: Direction = Direction.OUT
+    qos: int = 0
+    local: str = ""
+    remote: str = ""
+    above: tuple[str, ...] = ()
+
+
+def parse_topic(value: str, place: Place, above: tuple[str, ...] = ()) -> TopicLine:
+    """Read `PATTERN [DIRECTION [QOS [LOCAL-PREFIX [REMOTE-PREFIX]]]]`.
+
+    Raises:
+        TopicError: mosquitto refuses it, or reads it as something that was hardly meant.
+    """
+    words = [word for word in value.split(" ") if word]
+    if not words:
+        raise TopicError("it has no pattern")
+    if len(words) > 5:  # noqa: PLR2004  # the parts of a topic line
+        raise TopicError(
+            "mosquitto ignores what follows the remote prefix; was a name with blanks meant?"
+        )
+    pattern, direction, qos, local, remote = [*words, *("", "", "", "", "")][:5]
+    line = TopicLine(
+        place,
+        _filled(pattern),
+        _direction(direction),
+        _qos(qos),
+        _filled(local),
+        _filled(remote),
+        above,
+    )
+    _check(line)
+    return line
+
+
+def captured(stem: str) -> str:
+    """`a/+/#` as `a/{a}/{rest...}`."""
+    number = 0
+    levels: list[str] = []
+    for level in stem.split("/"):
+        if level == "+":
+            levels.append(f"{{{_letters(number)}}}")
+            number += 1
+        else:
+            levels.append("{rest...}" if level == "#" else level)
+    return "/".join(levels)
+
+
+def meet(one: str, other: str) -> str | None:
+    """The pattern of all that two take, both without prefixes; None when that is nothing."""
+    ones, others = one.split("/"), other.split("/")
+    levels: list[str] = []
+    for at, (a, b) in enumerate(zip_longest(ones, others)):
+        if a == "#":
+            return "/".join([*levels, *others[at:]])
+        if b == "#":
+            return "/".join([*levels, *ones[at:]])
+        if a is None or b is None or (a != b and "+" not in {a, b}):
+            return None
+        levels.append(b if a == "+" else a)
+    return "/".join(levels)
+
+
+def _letters(number: int) -> str:
+    """A to z, then aa, ab and so on."""
+    more, last = divmod(number, len(ascii_lowercase))
+    return (_letters(more - 1) if more else "") + ascii_lowercase[last]
+
+
+def _filled(word: str) -> str:
+    return "" if word == EMPTY else word
+
+
+def _direction(word: str) -> Direction:
+    try:
+        return Direction(word.lower() or "out")
+    except ValueError:
+        raise TopicError(f"the direction {word!r} is none of out, in and both") from None
+
+
+def _qos(word: str) -> int:
+    if word and (not word.isdecimal() or int(word[:4]) > MOST_QOS):
+        raise TopicError(f"the QoS {word!r} is none of 0, 1 and 2")
+    return int(word or "0")
+
+
+def _check(line: TopicLine) -> None:
+    """Refuse what mosquitto refuses, and what no route can say."""
+    if not line.pattern and not (line.local and line.remote):
+        raise TopicError('the pattern "" needs a local and a remote prefix')
+    for side, prefix in (("local", line.local), ("remote", line.remote)):
+        if "+" in prefix or "#" in prefix:
+            raise TopicError(f"the {side} prefix {prefix!r} has a wildcard")
+        whole = prefix + line.pattern
+        if fault := brace_fault(whole):
+            raise TopicError(fault)
+        try:
+            parse_pattern(whole, MQTT)
+        except (SubjectError, TranslationError) as error:
+            raise TopicError(f"{side} prefix and pattern make no subscription: {error}") from error
+        if whole.startswith(SHARED):
+            raise TopicError(f"{whole!r} is a shared subscription, and no name can begin with it")

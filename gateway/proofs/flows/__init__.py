@@ -1,0 +1,1 @@
+"""Routes taken apart into flows, the form in which every proof sees them."""

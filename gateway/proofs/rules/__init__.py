@@ -1,0 +1,1 @@
+"""One proof a module, each with a counter-example when it fails."""

@@ -1,0 +1,1 @@
+"""The search for names: equations between levels, examples and witnesses."""

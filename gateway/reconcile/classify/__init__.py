@@ -1,0 +1,1 @@
+"""The outcome of every message: DataFrame transforms from archive rows to classes."""

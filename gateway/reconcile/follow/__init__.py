@@ -1,0 +1,1 @@
+"""Continuous reconciliation: Structured Streaming over the files that land."""

@@ -1,0 +1,1 @@
+"""Archive housekeeping with Spark: compaction, retention, the table of short names."""

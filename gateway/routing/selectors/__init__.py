@@ -1,0 +1,1 @@
+"""JMS message selectors: grammar, syntax tree, type rules and evaluation."""

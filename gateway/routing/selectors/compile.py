@@ -1,0 +1,161 @@
+"""What a selector's nodes say about a message, as closures made once; None is SQL's unknown.
+
+Types follow JMS 2.0, 3.8.1.2 and 3.8.1.3: a comparison of unlike types is false, one with NULL
+unknown; arithmetic is that of Java's long and double, and NULL where it has no answer.
+"""
+
+from __future__ import annotations
+
+import operator as operators
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from gateway.model.message import Headers, Value
+from gateway.routing.selectors.ast import (
+    Compare,
+    Constant,
+    IsNull,
+    Like,
+    Logic,
+    Node,
+    Not,
+    OneOf,
+)
+from gateway.routing.selectors.values import Read, compile_value, is_number, promoted
+
+Test: TypeAlias = Callable[[Headers], bool | None]
+_ORDER: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
+    {
+        "=": operators.eq,
+        "<>": operators.ne,
+        "<": operators.lt,
+        "<=": operators.le,
+        ">": operators.gt,
+        ">=": operators.ge,
+    }
+)
+
+
+def compile_test(node: Node) -> Test:
+    """Whether the condition `node` is true (True), false (False) or unknown (None)."""
+    match node:
+        case Compare():
+            return _comparison(node)
+        case Logic(word, operands):
+            return _logic([compile_test(each) for each in operands], decisive=word == "OR")
+        case Not(operand):
+            return _negation(compile_test(operand))
+        case OneOf() | Like() | IsNull():
+            return _about(node, compile_value(node.of))
+        case _:
+            return _comparison(Compare("=", node, Constant(value=True)))
+
+
+def compare(operator: str, left: Value, right: Value) -> bool | None:
+    """Two values of a message."""
+    if left is None or right is None:
+        return None
+    if (numbers := promoted(left, right)) is not None:
+        return _ORDER[operator](*numbers)
+    alike = any(isinstance(left, kind) and isinstance(right, kind) for kind in (bool, str))
+    if not alike or operator not in {"=", "<>"}:
+        return False
+    return (left == right) is (operator == "=")
+
+
+def _comparison(node: Compare) -> Test:
+    operator, read = node.operator, compile_value(node.left)
+    if isinstance(node.right, Constant) and isinstance(node.right.value, str):
+        return _text_comparison(operator, read, node.right.value)
+    if isinstance(node.right, Constant) and is_number(node.right.value):
+        return _number_comparison(operator, read, node.right.value)
+    other = compile_value(node.right)
+    return lambda headers: compare(operator, read(headers), other(headers))
+
+
+def _text_comparison(operator: str, read: Read, text: str) -> Test:
+    equal = operator == "="
+
+    def test(headers: Headers) -> bool | None:
+        value = read(headers)
+        if isinstance(value, str):
+            return (value == text) is equal
+        return None if value is None else False
+
+    return test
+
+
+def _number_comparison(operator: str, read: Read, number: Value) -> Test:
+    order = _ORDER[operator]
+
+    def test(headers: Headers) -> bool | None:
+        value = read(headers)
+        if type(value) is type(number):
+            return order(value, number)  # type: ignore[arg-type]  # both are int, or both float
+        return compare(operator, value, number)
+
+    return test
+
+
+def _logic(tests: list[Test], *, decisive: bool) -> Test:
+    """OR when True decides, AND when False does."""
+
+    def test(headers: Headers) -> bool | None:
+        answer: bool | None = not decisive
+        for each in tests:
+            found = each(headers)
+            if found is decisive:
+                return decisive
+            if found is None:
+                answer = None
+        return answer
+
+    return test
+
+
+def _negation(inner: Test) -> Test:
+    def test(headers: Headers) -> bool | None:
+        found = inner(headers)
+        return None if found is None else not found
+
+    return test
+
+
+def _about(node: OneOf | Like | IsNull, read: Read) -> Test:
+    match node:
+        case OneOf():
+            fits: Callable[[str], object] = node.texts.__contains__
+        case Like():
+            fits = like_pattern(node.pattern, node.escape).fullmatch
+        case IsNull():
+            return lambda headers: read(headers) is None
+
+    def test(headers: Headers) -> bool | None:
+        value = read(headers)
+        return None if value is None else isinstance(value, str) and bool(fits(value))
+
+    return test
+
+
+def like_pattern(text: str, escape: str) -> re.Pattern[str]:
+    """`%` and `_` as a regular expression that never gives back what a `%` has passed.
+
+    The first place where a piece between two `%` fits is as good as any later one, so each is an
+    atomic group and no text makes the search long.
+    """
+    pieces = [""]
+    chars = iter(text)
+    for char in chars:
+        if char == "%" != escape:
+            pieces.append("")
+        else:
+            plain = next(chars) if char == escape else char
+            pieces[-1] += "." if char == "_" != escape else re.escape(plain)
+    first, *middle = pieces
+    if not middle:
+        return re.compile(first, re.DOTALL)
+    *middle, last = middle
+    found = "".join(f"(?>.*?{piece})" for piece in middle if piece)
+    return re.compile(f"{first}{found}.*{last}", re.DOTALL)

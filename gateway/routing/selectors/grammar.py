@@ -1,0 +1,219 @@
+"""The grammar of message selectors, and the nodes it makes; what could never hold is refused here.
+
+The rules are those of JMS 2.0, 3.8.1, and of the EMS User's Guide, "Message Selectors".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+
+from lark import Lark, Token, Transformer, v_args
+
+from gateway.errors import shown
+from gateway.routing.selectors.ast import (
+    LONG_MAX,
+    Arithmetic,
+    Constant,
+    Field,
+    IsNull,
+    Like,
+    Logic,
+    Node,
+    Not,
+    OneOf,
+    Signed,
+)
+from gateway.routing.selectors.type_rules import (
+    asked,
+    comparison,
+    condition,
+    fault,
+    number,
+    only_negative,
+)
+
+GRAMMAR = r"""
+?either: every (_OR every)*
+?every: denied (_AND denied)*
+?denied: NOT denied | test
+?test: total
+    | total COMPARISON total -> compare
+    | total BETWEEN total _AND total -> between
+    | total NOT BETWEEN total _AND total -> not_between
+    | total IN texts -> one_of
+    | total NOT IN texts -> not_one_of
+    | total LIKE TEXT [_ESCAPE TEXT] -> like
+    | total NOT LIKE TEXT [_ESCAPE TEXT] -> not_like
+    | total IS _NULL -> is_null
+    | total IS NOT _NULL -> is_not_null
+texts: "(" TEXT ("," TEXT)* ")"
+?total: product (SIGN product)*
+?product: sign (SCALE sign)*
+?sign: SIGN sign -> signed | atom
+?atom: TEXT -> text
+    | EXACT -> exact
+    | APPROXIMATE -> approximate
+    | TRUTH -> truth
+    | NAME -> name
+    | "(" either ")"
+
+_OR.2: /or(?![\w$])/i
+_AND.2: /and(?![\w$])/i
+NOT.2: /not(?![\w$])/i
+BETWEEN.2: /between(?![\w$])/i
+IN.2: /in(?![\w$])/i
+LIKE.2: /like(?![\w$])/i
+IS.2: /is(?![\w$])/i
+_ESCAPE.2: /escape(?![\w$])/i
+_NULL.2: /null(?![\w$])/i
+TRUTH.2: /(?:true|false)(?![\w$])/i
+NAME: /(?:[^\W\d]|\$)[\w$]*/
+TEXT: /'[^']*(?:''[^']*)*'/
+APPROXIMATE.1: /(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|[0-9]+(?:[eE][+-]?[0-9]+[fFdD]?|[fFdD])/
+EXACT: /[0-9]+[lL]?/
+COMPARISON: "=" | "<>" | "<=" | ">=" | "<" | ">"
+SIGN: "+" | "-"
+SCALE: "*" | "/"
+%ignore /[ \t\f\r\n\x85\u2028\u2029]+/
+"""  # noqa: E501  # a terminal is one line
+LONG_DIGITS = 19
+MOST_WILDCARDS = 100
+HEADERS = (
+    "JMSDeliveryMode",
+    "JMSPriority",
+    "JMSMessageID",
+    "JMSTimestamp",
+    "JMSCorrelationID",
+    "JMSType",
+)
+
+
+@lru_cache(maxsize=1)
+def parser() -> Lark:
+    """Made at the first use, for that takes longer than reading a selector.
+
+    Its nodes come out finished, so no text needs a deep stack. It raises what `lark` does, and
+    SubjectError with the offset but without the text.
+    """
+    return Lark(GRAMMAR, parser="lalr", lexer="basic", start="either", transformer=_Nodes())
+
+
+@v_args(inline=True)
+class _Nodes(Transformer[Token, Node]):
+    """One method for each rule and alias of the grammar."""
+
+    def either(self, *operands: Node) -> Node:
+        return Logic("OR", tuple(map(condition, operands)), operands[0].at)
+
+    def every(self, *operands: Node) -> Node:
+        return Logic("AND", tuple(map(condition, operands)), operands[0].at)
+
+    def denied(self, word: Token, operand: Node) -> Node:
+        return Not(condition(operand), _at(word))
+
+    def compare(self, left: Node, operator: Token, right: Node) -> Node:
+        return comparison(str(operator), left, right)
+
+    def between(self, operand: Node, _: Token, low: Node, high: Node) -> Node:
+        return Logic(
+            "AND", (comparison(">=", operand, low), comparison("<=", operand, high)), operand.at
+        )
+
+    def not_between(self, operand: Node, _not: Token, _: Token, low: Node, high: Node) -> Node:
+        return Logic(
+            "OR", (comparison("<", operand, low), comparison(">", operand, high)), operand.at
+        )
+
+    def one_of(self, field: Node, _: Token, texts: frozenset[str]) -> Node:
+        return OneOf(asked(field, "IN"), texts, field.at)
+
+    def not_one_of(self, field: Node, _not: Token, word: Token, texts: frozenset[str]) -> Node:
+        return Not(self.one_of(field, word, texts), field.at)
+
+    def like(self, field: Node, _: Token, pattern: Token, escape: Token | None = None) -> Node:
+        return _like(field, pattern, escape)
+
+    def not_like(
+        self, field: Node, _not: Token, _: Token, pattern: Token, escape: Token | None = None
+    ) -> Node:
+        return Not(_like(field, pattern, escape), field.at)
+
+    def is_null(self, field: Node, _: Token) -> Node:
+        return IsNull(asked(field, "IS NULL"), field.at)
+
+    def is_not_null(self, field: Node, _: Token, _not: Token) -> Node:
+        return Not(IsNull(asked(field, "IS NOT NULL"), field.at), field.at)
+
+    def texts(self, *texts: Token) -> frozenset[str]:
+        return frozenset(map(_unquoted, texts))
+
+    def total(self, first: Node, *rest: Node | Token) -> Node:
+        return _arithmetic(first, rest)
+
+    def product(self, first: Node, *rest: Node | Token) -> Node:
+        return _arithmetic(first, rest)
+
+    def signed(self, sign: Token, operand: Node) -> Node:
+        if sign == "-" and only_negative(operand):
+            return Constant(-LONG_MAX - 1, _at(sign))
+        return Signed(str(sign), number(operand), _at(sign))
+
+    def text(self, token: Token) -> Node:
+        return Constant(_unquoted(token), _at(token))
+
+    def truth(self, token: Token) -> Node:
+        return Constant(token.upper() == "TRUE", _at(token))
+
+    def exact(self, token: Token) -> Node:
+        digits = token.rstrip("lL")
+        if digits != "0" and digits.startswith("0"):
+            raise fault(_at(token), "number", "a leading zero means octal in Java; leave it out")
+        if len(digits) > LONG_DIGITS or int(digits) > LONG_MAX + 1:
+            raise fault(_at(token), "number", "the number is past 64 bits")
+        return Constant(int(digits), _at(token))
+
+    def approximate(self, token: Token) -> Node:
+        value = float(token.rstrip("fFdD"))
+        if math.isinf(value):
+            raise fault(_at(token), "number", "the number is past what a double holds")
+        return Constant(value, _at(token))
+
+    def name(self, token: Token) -> Node:
+        free = token in HEADERS or token.startswith(("JMSX", "JMS_"))
+        if token.startswith("JMS") and not free:
+            close = get_close_matches(token[:40], HEADERS, n=1, cutoff=0.8)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(HEADERS)}"
+            reason = f"{shown(str(token))} cannot stand in a selector (JMS 2.0, 3.8.1.1){hint}"
+            raise fault(_at(token), "header", reason)
+        return Field(str(token), _at(token))
+
+
+def _arithmetic(first: Node, rest: Sequence[Node | Token]) -> Node:
+    operators = [str(each) for each in rest if isinstance(each, Token)]
+    operands = [number(each) for each in rest if not isinstance(each, Token)]
+    return Arithmetic(number(first), tuple(zip(operators, operands, strict=True)), first.at)
+
+
+def _like(operand: Node, pattern: Token, escape: Token | None) -> Node:
+    """An escape stands before `%`, `_` or itself (SQL-92, 8.5)."""
+    char = "" if escape is None else _unquoted(escape)
+    if escape is not None and len(char) != 1:
+        raise fault(_at(escape), "like", "an escape is one character")
+    text = _unquoted(pattern)
+    if char and char in re.sub(f"{re.escape(char)}[%_{re.escape(char)}]", "", text):
+        raise fault(_at(pattern), "like", f"{char!r} escapes only '%', '_' and itself")
+    if text.count("%") > MOST_WILDCARDS:
+        raise fault(_at(pattern), "like", f"more than {MOST_WILDCARDS} '%' in one pattern")
+    return Like(asked(operand, "LIKE"), text, char, operand.at)
+
+
+def _unquoted(token: Token) -> str:
+    return token[1:-1].replace("''", "'")
+
+
+def _at(token: Token) -> int:
+    return token.start_pos or 0

@@ -1,0 +1,1 @@
+"""A received batch on its way to its targets, until it is settled at the source."""

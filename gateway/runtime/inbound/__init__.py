@@ -1,0 +1,1 @@
+"""The receiving side: admission, duplicates, echoes and header mapping."""

@@ -1,0 +1,1 @@
+"""Observation of a running gateway: counters, status, heartbeats, watchdog and tracing."""

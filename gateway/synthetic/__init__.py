@@ -1,0 +1,1 @@
+"""Generated archives with known faults, for tests, benchmarks and `gateway archive generate`."""

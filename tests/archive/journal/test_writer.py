@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.journal.file import Journal
+from gateway.archive.journal.records import Rows
+from gateway.archive.journal.rolling import ArchiveOptions
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import journals, segments
+from gateway.archive.lookup.reader import read_rows
+from gateway.errors import ArchiveError
+from tests.archive.samples import (
+    DAY,
+    QUICK,
+    START,
+    archive,
+    delivered,
+    identity,
+    put,
+    received,
+)
+from tests.waiting import PATIENCE
+
+RELAXED = replace(QUICK, sync="interval", sync_seconds=0.05)
+
+
+class Disk:
+    """A disk that is full while `full` is set; mutable, it opens the journals of a writer."""
+
+    def __init__(self) -> None:
+        self.full = threading.Event()
+        self.refused = threading.Event()
+
+    def open(self, path: Path) -> Journal:
+        return FullJournal(path, self)
+
+
+class FullJournal(Journal):
+    """Writes half of what it gets and then finds the disk full."""
+
+    def __init__(self, path: Path, disk: Disk) -> None:
+        super().__init__(path)
+        self._disk = disk
+
+    def append(self, records: bytes, *, sync: bool) -> None:
+        if not self._disk.full.is_set():
+            super().append(records, sync=sync)
+            return
+        good = self._good
+        super().append(records[: len(records) // 2], sync=sync)
+        self._good, self._dirty = good, True
+        self._disk.refused.set()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class SyncedJournal(Journal):
+    """Tells when what it has is made durable."""
+
+    synced: threading.Event
+
+    def sync(self) -> None:
+        super().sync()
+        self.synced.set()
+
+
+class Reports:
+    """What a writer said about its disk; mutable."""
+
+    def __init__(self) -> None:
+        self.seen: list[ArchiveError | None] = []
+
+    def __call__(self, change: ArchiveError | None) -> None:
+        self.seen.append(change)
+
+
+def names(root: Path) -> list[str]:
+    return sorted(row["name"] for row in read_rows(root, DAY))
+
+
+def test_rows_are_durable_when_the_callback_says_so(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
+
+    put(writer, received([1]), delivered([1]))
+
+    (journal,) = journals(tmp_path)
+    assert b"a.b1" in journal.read_bytes()
+    writer.close()
+    assert names(tmp_path) == ["a.b1", "a/b1"]
+    assert journals(tmp_path) == []
+
+
+def test_nothing_written_leaves_nothing(tmp_path: Path) -> None:
+    archive(tmp_path)
+
+    assert journals(tmp_path) == []
+    assert segments(tmp_path, DAY) == []
+
+
+def test_every_callback_is_called_once_and_in_order(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
+    called: list[int] = []
+    threads = 50
+
+    for number in range(threads):
+        writer.append([received([number])], lambda number=number: called.append(number))  # type: ignore[misc]  # a bound default
+    writer.close()
+
+    assert called == list(range(threads))
+
+
+def test_a_closed_writer_takes_nothing(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
+    writer.close()
+    writer.close()
+
+    with pytest.raises(ArchiveError, match="is closed; nothing was written"):
+        put(writer, received([1]))
+
+
+def test_a_folder_that_cannot_be_written_is_said_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ArchiveError, match=r"file: cannot be written: .*Not a directory"):
+        ArchiveWriter(tmp_path / "file", "edge", START)
+
+
+def test_a_full_disk_keeps_the_rows_until_there_is_room(tmp_path: Path) -> None:
+    disk, reports = Disk(), Reports()
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK, changed=reports, opener=disk.open)
+    put(writer, received([1]))
+    disk.full.set()
+    durable = threading.Event()
+
+    writer.append([received([2])], durable.set)
+    assert disk.refused.wait(PATIENCE)
+    assert not durable.is_set()
+    assert writer.queued_bytes > 0
+    disk.full.clear()
+    assert durable.wait(PATIENCE)
+    writer.close()
+
+    assert names(tmp_path) == ["a/b1", "a/b2"]  # once each: the half record was cut
+    assert [change is None for change in reports.seen] == [False, True]
+    assert "No space left on device" in str(reports.seen[0])
+    assert writer.failure is None
+
+
+def test_closing_while_the_disk_is_full_says_what_was_not_written(tmp_path: Path) -> None:
+    disk = Disk()
+    options = replace(QUICK, close_seconds=0.2)
+    writer = ArchiveWriter(tmp_path, "edge", START, options, opener=disk.open)
+    put(writer, received([1]))
+    disk.full.set()
+    durable = threading.Event()
+    writer.append([received([2])], durable.set)
+
+    with pytest.raises(ArchiveError, match=r"bytes of rows were not made durable .*No space left"):
+        writer.close()
+
+    assert not durable.is_set()
+    archive(tmp_path, start=START + 1)  # the next start converts what was left
+    assert names(tmp_path) == ["a/b1"]
+
+
+def test_a_full_queue_slows_the_caller(tmp_path: Path) -> None:
+    disk = Disk()
+    options = replace(QUICK, queue_bytes=1)
+    writer = ArchiveWriter(tmp_path, "edge", START, options, opener=disk.open)
+    disk.full.set()
+    first, second = threading.Event(), threading.Event()
+    writer.append([received([1])], first.set)
+    assert disk.refused.wait(PATIENCE)
+
+    caller = threading.Thread(target=writer.append, args=([received([2])], second.set))
+    caller.start()
+    caller.join(0.05)
+    assert caller.is_alive()
+    disk.full.clear()
+    caller.join(PATIENCE)
+    assert not caller.is_alive()
+    writer.close()
+
+    assert first.is_set()
+    assert second.is_set()
+
+
+def test_who_has_rows_for_the_kernel_writes_them_itself(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED)
+    put(writer, received([0]))
+    writers: list[str] = []
+    number = 0
+
+    while threading.current_thread().name not in writers:  # the thread may be at the journal
+        number += 1
+        assert number < 1_000
+        told = threading.Event()
+
+        def durable(told: threading.Event = told) -> None:
+            writers.append(threading.current_thread().name)
+            told.set()
+
+        writer.append([received([number])], durable)
+        assert told.wait(PATIENCE)
+    writer.close()
+
+    assert names(tmp_path) == sorted(f"a/b{each}" for each in range(number + 1))
+
+
+def test_what_a_caller_wrote_itself_is_soon_durable(tmp_path: Path) -> None:
+    synced = threading.Event()
+
+    def opened(path: Path) -> Journal:
+        journal = SyncedJournal(path)
+        journal.synced = synced
+        return journal
+
+    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED, opener=opened)
+    put(writer, received([1]))
+    assert synced.wait(PATIENCE)
+    synced.clear()
+
+    put(writer, received([2]))
+
+    assert synced.wait(PATIENCE)
+    writer.close()
+
+
+def test_a_disk_that_is_full_for_a_caller_is_left_to_the_thread(tmp_path: Path) -> None:
+    disk, reports = Disk(), Reports()
+    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED, changed=reports, opener=disk.open)
+    put(writer, received([1]))
+    disk.full.set()
+    durable, later = threading.Event(), threading.Event()
+
+    writer.append([received([2])], durable.set)
+    writer.append([received([3])], later.set)
+    assert disk.refused.wait(PATIENCE)
+    assert not durable.is_set()
+    disk.full.clear()
+    assert durable.wait(PATIENCE)
+    assert later.wait(PATIENCE)
+    writer.close()
+
+    assert names(tmp_path) == ["a/b1", "a/b2", "a/b3"]
+    assert [change is None for change in reports.seen] == [False, True]
+
+
+def test_a_closed_relaxed_writer_takes_nothing(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED)
+    put(writer, received([1]))
+    writer.close()
+
+    with pytest.raises(ArchiveError, match="is closed; nothing was written"):
+        put(writer, received([2]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(replace(QUICK, segment_bytes=1), id="size"),
+        pytest.param(replace(QUICK, segment_seconds=0), id="age"),
+        pytest.param(replace(QUICK, segment_bytes=1, sync="interval", sync_seconds=0), id="sync"),
+    ],
+)
+def test_a_journal_is_rolled(tmp_path: Path, options: ArchiveOptions) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, options)
+
+    for number in range(3):
+        put(writer, received([number]))
+    writer.close()
+
+    assert len(segments(tmp_path, DAY)) == 3
+    assert names(tmp_path) == ["a/b0", "a/b1", "a/b2"]
+
+
+def test_the_file_size_limit_of_a_process_is_survived(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    reports = Reports()
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK, changed=reports)
+    big = Rows(1, {**received([1]).common, "payload": bytes(4096)}, received([1]).columns)
+    durable = threading.Event()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        writer.append([big], durable.set)
+        while writer.failure is None:
+            assert not durable.wait(0.01)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert durable.wait(PATIENCE)
+    writer.close()
+
+    assert [row["id"] for row in read_rows(tmp_path, DAY)] == [identity(1)]
+    assert "File too large" in str(reports.seen[0])
+
+
+def test_the_sidecar_loads_no_parquet() -> None:
+    program = (
+        "import sys, gateway.archive.journal.writer, gateway.runtime.gateway, gateway.cli;"
+        "gateway.cli.make_parser();"
+        "sys.exit(bool({'pyarrow', 'pyspark', 'numpy'} & sys.modules.keys()))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], check=False)  # noqa: S603  # our own
+
+    assert done.returncode == 0

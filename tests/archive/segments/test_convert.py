@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.archive.journal.file import Journal, discard, take
+from gateway.archive.journal.records import MAGIC, Rows, pack
+from gateway.archive.layout import (
+    DAMAGED,
+    DONE,
+    HOUR,
+    OPEN,
+    damaged_journals,
+    digest_path,
+    journal_path,
+    pairs_path,
+    segments,
+)
+from gateway.archive.lookup.reader import read_rows
+from gateway.archive.segments.convert import convert, main
+from gateway.archive.segments.parquet import SCHEMA
+from gateway.errors import ArchiveError
+from tests.archive.samples import DAY, NOON, START, delivered, identity, received
+
+GATEWAY = {"gateway": "edge"}
+
+
+def journal(root: Path, *records: bytes) -> Path:
+    path = journal_path(root, "edge", START, 0)
+    path.parent.mkdir(parents=True)
+    opened = Journal(path)
+    for record in records:
+        opened.append(record, sync=True)
+    opened.close()
+    return path
+
+
+def record(*rows: Rows) -> bytes:
+    return pack(rows, GATEWAY)
+
+
+def ids(root: Path) -> list[bytes]:
+    return sorted(row["id"] for row in read_rows(root, DAY))
+
+
+def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+    path = journal(
+        tmp_path, record(received([1], ("erp", "audit"), payload=b"x", headers={"k": "v"}))
+    )
+
+    convert(tmp_path, path)
+
+    (row,) = read_rows(tmp_path, DAY)
+    assert row["targets"] == ["erp", "audit"]
+    assert row["headers"] == [("k", "v")]
+    assert (row["gateway"], row["route"], row["name"]) == ("edge", "orders", "a/b1")
+    assert (row["payload"], row["size"], row["source_time"]) == (b"x", 100, None)
+    assert row["time"].timestamp() * 1_000_000 == NOON
+    assert not path.exists()
+
+
+def test_rows_are_sorted_and_lie_in_the_hour_of_their_time(tmp_path: Path) -> None:
+    rows = [received([3, 1]), delivered([1, 3]), received([2], time=NOON - HOUR)]
+    convert(tmp_path, journal(tmp_path, record(*rows)))
+
+    early, late = segments(tmp_path, DAY)
+    assert (early.parent.name, late.parent.name) == ("hour=11", "hour=12")
+    table = pq.read_table(late, partitioning=None)
+    assert table.schema == SCHEMA
+    legs = [(row["leg"], row["id"]) for row in table.to_pylist()]
+    assert legs == sorted(legs)
+
+
+def test_converting_again_after_a_crash_gives_the_same_files(tmp_path: Path) -> None:
+    path = journal(tmp_path, record(received([1, 2])))
+    content = path.read_bytes()
+    convert(tmp_path, path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    assert len(before) == 3  # with its digest and its pairs
+
+    path.write_bytes(content)  # the crash came before the journal was removed
+    convert(tmp_path, path)
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+
+
+@pytest.mark.parametrize("torn", ["segment", "pairs", "digest"])
+def test_a_crash_between_the_files_of_a_segment_is_made_good(tmp_path: Path, torn: str) -> None:
+    path = journal(tmp_path, record(received([1, 2]), delivered([1, 2])))
+    content = path.read_bytes()
+    convert(tmp_path, path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    (segment,) = segments(tmp_path, DAY)
+    written = [segment, pairs_path(tmp_path, segment), digest_path(tmp_path, segment)]
+
+    path.write_bytes(content)
+    for lost in written[["segment", "pairs", "digest"].index(torn) :]:
+        lost.unlink()
+    convert(tmp_path, path)
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+    assert not path.exists()
+
+
+def test_a_torn_tail_is_cut(tmp_path: Path) -> None:
+    path = journal(tmp_path, record(received([1])), record(received([2]))[:-3])
+
+    conversion = convert(tmp_path, path)
+
+    assert conversion is not None
+    assert not conversion.damaged
+    assert "torn tail cut at offset" in conversion.findings()[0]
+    assert ids(tmp_path) == [identity(1)]
+    assert not path.exists()
+
+
+def test_a_damage_in_the_middle_is_reported_and_the_rest_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = record(received([1]))
+    bad = bytearray(record(received([2])))
+    bad[30] ^= 1
+    path = journal(tmp_path, first, bytes(bad), record(received([3])))
+
+    assert main([str(tmp_path)]) == 0
+
+    assert f"damaged record skipped at offset {8 + len(first)}, {len(bad)} bytes" in (
+        capsys.readouterr().err
+    )
+    assert ids(tmp_path) == [identity(1), identity(3)]
+    assert damaged_journals(tmp_path) == [path.with_suffix(DAMAGED)]
+
+
+def test_a_journal_of_an_earlier_version_is_converted(tmp_path: Path) -> None:
+    path = journal(tmp_path, record(received([1])), record(received([2])))
+    path.write_bytes(b"GWJRNL\0\1" + path.read_bytes()[len(MAGIC) :])
+
+    convert(tmp_path, path)
+
+    assert ids(tmp_path) == [identity(1), identity(2)]
+
+
+@pytest.mark.parametrize("content", [b"PAR1 something else", b"GWJRNL\0\3 of a later version"])
+def test_a_file_that_is_no_journal_is_set_aside(tmp_path: Path, content: bytes) -> None:
+    path = journal_path(tmp_path, "edge", START, 0)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+
+    with pytest.raises(ArchiveError, match=r"is not a journal; it was set aside as \.damaged"):
+        convert(tmp_path, path)
+
+    assert damaged_journals(tmp_path) == [path.with_suffix(DAMAGED)]
+
+
+@pytest.mark.parametrize("size", [0, 5, 8])
+def test_a_journal_without_a_record_leaves_nothing(tmp_path: Path, size: int) -> None:
+    path = journal(tmp_path)
+    path.write_bytes(path.read_bytes()[:size])
+
+    convert(tmp_path, path)
+
+    assert not path.exists()
+    assert segments(tmp_path, DAY) == []
+
+
+def test_a_journal_in_use_is_left_alone(tmp_path: Path) -> None:
+    path = journal_path(tmp_path, "edge", START, 0)
+    path.parent.mkdir(parents=True)
+    opened = Journal(path)
+
+    assert convert(tmp_path, path) is None
+    opened.close()
+    assert convert(tmp_path, path) is not None
+    assert convert(tmp_path, path) is None  # it is gone
+
+
+def test_values_that_fit_no_column_become_null_and_are_counted(tmp_path: Path) -> None:
+    late = received([1, 2], source_time=2**63, time=2**62)
+    conversion = convert(tmp_path, journal(tmp_path, record(late)))
+
+    assert conversion is not None
+    assert conversion.lost == 2
+    assert "2 values fit no column" in conversion.findings()[0]
+    assert conversion.rows == 2  # in the hour the gateway started, for want of a better one
+
+
+def test_the_converter_says_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_a_converted_journal_that_was_left_goes_and_is_not_converted_again(tmp_path: Path) -> None:
+    path = journal(tmp_path, record(received([1, 2])))
+    content = path.read_bytes()
+    convert(tmp_path, path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    path.with_suffix(DONE).write_bytes(content[: len(content) // 2])  # a crash while it shrank
+
+    assert main([str(tmp_path)]) == 0
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_converted_journal_goes_a_little_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a-1-000000{OPEN}"
+    path.write_bytes(bytes(3_500_000))
+    sizes: list[int] = []
+    done = path.with_suffix(DONE)
+    monkeypatch.setattr(
+        "gateway.archive.journal.file.sleep", lambda _: sizes.append(done.stat().st_size)
+    )
+
+    discard(path)
+
+    assert sizes == [2_451_424, 1_402_848, 354_272]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_that_another_converter_renamed_meanwhile_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = journal(tmp_path, record(received([1, 2])))
+    monkeypatch.setattr(fcntl, "flock", lambda *_: path.rename(path.with_suffix(DONE)))
+
+    assert take(path) is None
+
+
+def test_a_converted_journal_that_cannot_go_holds_up_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = journal(tmp_path, record(received([1])))
+    path.with_name(f"edge-1-000009{DONE}").mkdir()
+
+    assert main([str(tmp_path)]) == 1
+
+    assert DONE in capsys.readouterr().err
+    assert ids(tmp_path) == [identity(1)]

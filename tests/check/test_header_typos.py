@@ -1,0 +1,77 @@
+"""A property that is nearly a field of a message gets a warning, unless it is called a property."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.check.examine import examine
+from gateway.check.header_typos import field_meant
+from gateway.config.load import load
+from gateway.errors import ConfigError
+
+CONFIG = """\
+endpoints:
+  plant: {{kind: memory, dialect: mqtt}}
+  ems: {{kind: memory, dialect: ems}}
+routes:
+  orders:
+    from: [{{endpoint: plant, pattern: "new/{{id}}"}}, {{endpoint: plant, pattern: "old/{{id}}"}}]
+    to:
+      endpoint: ems
+      template: "ORDERS.{{id}}"
+      lossy: true
+      headers:
+        {rules}
+"""
+
+
+def warnings(folder: Path, rules: str) -> list[ConfigError]:
+    file = folder / "gateway.yaml"
+    file.write_text(CONFIG.format(rules=rules))
+    return [each for each in examine(load(file)) if each.rule == "nearly-a-field"]
+
+
+MISSED = [
+    pytest.param("set: {content-type: text/plain}", "content-type", "content_type", id="dash"),
+    pytest.param("set: {corelation_id: x}", "corelation_id", "correlation_id", id="slip"),
+    pytest.param("rename: {token: replyTo}", "replyTo", "reply_to", id="camel"),
+    pytest.param("rename: {replyTo: token}", "replyTo", "reply_to", id="old-name"),
+    pytest.param("map: {JMSPriority: {a: 1}}", "JMSPriority", "priority", id="jms"),
+    pytest.param("drop: [x-*, Correlation-Data]", "Correlation-Data", "correlation_id", id="mqtt"),
+    pytest.param("set: {TTL: 3}", "TTL", "ttl", id="case"),
+]
+
+
+@pytest.mark.parametrize(("rules", "name", "meant"), MISSED)
+def test_a_name_that_misses_a_field_is_a_warning_with_what_to_write(
+    tmp_path: Path, rules: str, name: str, meant: str
+) -> None:
+    (found,) = warnings(tmp_path, rules)
+
+    assert (found.severity, found.line) == ("warning", 12)
+    assert f"{name!r} under `{rules.partition(':')[0]}` is a property" in found.reason
+    assert found.hint == (
+        f"did you mean {meant!r}? write 'property.{name}' when the property is meant"
+    )
+
+
+MEANT = [
+    "set: {content_type: text/plain, correlation_id: x, priority: 3}",
+    "set: {property.content-type: text/plain}",
+    "rename: {property.replyTo: property.reply-to}",
+    "map: {property.JMSPriority: {a: 1}}",
+    "drop: [property.Correlation-Data, content*]",
+    "set: {x-priority: 3, desk: a, order-type: b, node: c, priority2: d, type: e, time: f}",
+]
+
+
+@pytest.mark.parametrize("rules", MEANT)
+def test_what_is_a_field_or_called_a_property_is_none(tmp_path: Path, rules: str) -> None:
+    assert warnings(tmp_path, rules) == []
+
+
+@pytest.mark.parametrize("name", ["", "-", "é", "x" * 10_000, "\0"])
+def test_any_name_is_judged(name: str) -> None:
+    assert field_meant(name) == ""

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from gateway.cli.trial.broker import add_parsers
+from tests.brokers.yami4_client import Client
+from tests.waiting import PATIENCE
+
+PROGRAM = """
+import argparse
+from gateway.cli.trial.broker import add_parsers
+parser = argparse.ArgumentParser()
+add_parsers(parser.add_subparsers())
+args = parser.parse_args()
+raise SystemExit(args.run(args))
+"""
+
+
+def test_it_says_where_it_listens_and_ends_when_told() -> None:
+    arguments = [sys.executable, "-c", PROGRAM, "broker", "yami4", "--max-subscriptions", "1"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(r"listening on (tcp://127\.0\.0\.1:\d+)\n", line)
+        assert found
+        with Client(found[1]) as client:
+            client.subscribe("a")
+            assert client.subscribe("b").heading.reason == b"Subscription table full."
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(PATIENCE) == 0
+
+
+def test_an_unknown_policy_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_parsers(parser.add_subparsers())
+
+    with pytest.raises(SystemExit):
+        parser.parse_args(["broker", "yami4", "--overflow-policy", "wait"])
+
+    assert "'drop_update', 'reject_message', 'unsubscribe'" in capsys.readouterr().err

@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.dialects.base import parse_subject
+from gateway.dialects.systems.ems import EMS
+from gateway.endpoints.settings.jms import JmsSettings
+from gateway.imports.document import Document, Rule, render
+from gateway.imports.ems.importer import import_ems
+from tests.imports.reading import left, loaded, sample, settings_of
+
+ALL = ("bridges.conf", "topics.conf", "transports.conf")
+
+
+def bridges(text: str) -> Document:
+    return import_ems([("bridges.conf", text.encode())])
+
+
+def shape(rule: Rule) -> tuple[str, tuple[str, ...]]:
+    return rule.pattern, tuple(send.template for send in rule.sends)
+
+
+def test_the_samples_become_a_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = import_ems([sample(name) for name in ALL])
+
+    configuration = loaded(document, tmp_path, monkeypatch)
+
+    assert [route.source.text for route in configuration.routes] == [
+        "orders.new", "orders.new", "audit.>", "audit.>", "orders.*",
+    ]  # fmt: skip
+    selectors = [route.selector.text for route in configuration.routes if route.selector]
+    assert selectors == ["urgency in ('medium', 'high')"]
+    settings = settings_of(configuration, "ems", JmsSettings)
+    assert (settings.client_id, settings.durable) == ("gateway-ems", "gateway-{pattern}")
+    assert list(configuration.endpoints) == ["ems"]
+
+
+def test_a_route_names_its_targets_as_the_endpoint_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = bridges("[topic:foo.*]\nqueue=Q.B\ntopic=C.B\n")
+    (route,) = loaded(document, tmp_path, monkeypatch).routes
+    subject = parse_subject("foo.bar", EMS)
+
+    names = [target.name_for(subject, {}) for target in route.targets]
+
+    assert names == ["queue:Q.B", "C.B"]
+    assert [target.label for target in route.targets] == ["ems", "ems:2"]
+    assert document.left == ()
+
+
+ROUTES = [
+    pytest.param(
+        "[topic:A.B]\nqueue=Q.B\ntopic=C.B\n", [("A.B", ("queue:Q.B", "C.B"))], id="two-targets"
+    ),
+    pytest.param(
+        '[topic:A.B]\nqueue=Q.B selector="x = 1"\ntopic=C.B selector="x = 1"\ntopic=D\n',
+        [("A.B", ("queue:Q.B", "C.B")), ("A.B", ("D",))],
+        id="one-route-a-selector",
+    ),
+    pytest.param("[topic:>]\nqueue=all\n", [(">", ("queue:all",))], id="everything"),
+    pytest.param("[topic:A]\ntopic=B\n[topic:B]\ntopic=A\n", [("A", ("B",))], id="pair"),
+    pytest.param(
+        "[topic:queue:x]\ntopic=topic:y\n",
+        [("topic:queue:x", ("topic:topic:y",))],
+        id="like-prefix",
+    ),
+    pytest.param(
+        '[topic:a.>]\nqueue=Q selector="x = 1"\ntopic=b selector="x = 1"\n',
+        [("a.>", ("queue:Q", "b"))],
+        id="two-targets-of-one-selector",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ROUTES)
+def test_bridges_become_routes(text: str, expected: list[tuple[str, tuple[str, ...]]]) -> None:
+    document = bridges(text)
+
+    assert [shape(rule) for rule in document.rules] == expected
+    assert document.left == ()
+
+
+LEFT = [
+    pytest.param(
+        "[queue:Q.1]\ntopic=A\n",
+        ["bridges.conf:1: bridge from queue 'Q.1'", "bridges.conf:2: bridge from queue 'Q.1'"],
+        "takes it away",
+        id="queue-source",
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=B.*\n", ["bridges.conf:2: target topic 'B.*'"], "'*'", id="wild-target"
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=B..C\n", ["bridges.conf:2: target topic 'B..C'"], "empty", id="illegal"
+    ),
+    pytest.param(
+        "[topic:a.{b}.c]\ntopic=B\n",
+        [
+            "bridges.conf:1: bridge from topic 'a.{b}.c'",
+            "bridges.conf:2: bridge from topic 'a.{b}.c'",
+        ],
+        "has a brace",
+        id="source-like-a-capture",
+    ),
+    pytest.param(
+        "[topic:a.*]\ntopic=b.{1}\n",
+        ["bridges.conf:2: target topic 'b.{1}'"],
+        "has a brace",
+        id="target-like-a-capture",
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=A\n", ["bridges.conf:2: target topic 'A'"], "own source", id="itself"
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=B\ntopic=B\n", ["bridges.conf:3: target topic 'B'"], "above", id="twice"
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=B\n[topic:A]\ntopic=C\n",
+        ["bridges.conf:3: bridge from topic 'A'", "bridges.conf:4: bridge from topic 'A'"],
+        "refuses a second",
+        id="two-headings",
+    ),
+    pytest.param(
+        '[topic:A]\ntopic=B selector="x = ="\n',
+        ["bridges.conf:2: target topic 'B'"],
+        "selector: 'x = ='",
+        id="selector",
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=B\n[topic:B]\ntopic=C\n",
+        ["bridges.conf:2: target topic 'B'"],
+        "bridges.conf:3 bridges this topic too",
+        id="chain",
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=B\n[topic:B]\ntopic=A\n[topic:A.x]\nqueue=Q\n[topic:*]\nqueue=P\n",
+        ["bridges.conf:2: target topic 'B'", "bridges.conf:3: target topic 'A'"],
+        "bridges.conf:7 bridges this topic too",
+        id="chain-of-a-pair",
+    ),
+    pytest.param(
+        "[topic:a.>]\nqueue=Q\ntopic=a.all\n",
+        ["bridges.conf:3: target topic 'a.all'"],
+        "bridges.conf:1 bridges this topic too",
+        id="chain-in-one-bridge",
+    ),
+    pytest.param(
+        "[topic:Q.*]\nqueue=QX\n[topic:Q.1]\nqueue=QX\n",
+        ["bridges.conf:4: target queue 'QX'"],
+        "delivers two copies; the mapping delivers one",
+        id="inside-another",
+    ),
+    pytest.param(
+        "[topic:A]\ntopic=B selector=\"x = '${env:HOME}'\"\n",
+        ["bridges.conf:2: target topic 'B'"],
+        "would replace",
+        id="reference-in-selector",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "places", "reason"), LEFT)
+def test_what_no_route_says_is_left_with_its_reason(
+    text: str, places: list[str], reason: str
+) -> None:
+    found = left(bridges(text))
+
+    assert [each.partition(": not carried over; ")[0] for each in found] == places
+    assert all(reason in each for each in found)
+
+
+def test_what_two_bridges_send_to_one_target_is_taken_once_and_told() -> None:
+    """The guide's example of two copies, "Destination Bridges"; there with queues."""
+    document = bridges("[topic:Q.1]\nqueue=QX\n[topic:Q.>]\nqueue=QX\ntopic=Y\n")
+
+    assert [(rule.pattern, rule.exclude, shape(rule)[1]) for rule in document.rules] == [
+        ("Q.1", (), ("queue:QX",)),
+        ("Q.>", ("Q.1",), ("queue:QX",)),
+        ("Q.>", (), ("Y",)),
+    ]
+    (told,) = left(document)
+    assert told.startswith("bridges.conf:4: target queue 'QX': not carried over; bridges.conf:2")
+    assert told.endswith("the server delivers two copies; the mapping delivers one")
+
+
+def test_bridges_with_other_selectors_leave_each_other_nothing_out() -> None:
+    text = '[topic:a.*]\nqueue=Q selector="x = 1"\n[topic:a.>]\nqueue=Q selector="x = 2"\n'
+
+    assert [rule.exclude for rule in bridges(text).rules] == [(), ()]
+
+
+LOSSY = [
+    pytest.param("[topic:a.b]\nqueue=Q\n", [False], id="one-name"),
+    pytest.param("[topic:a.*]\nqueue=Q\n", [True], id="wildcard"),
+    pytest.param("[topic:a]\nqueue=Q\n[topic:b]\nqueue=Q\n", [True, True], id="two-sources"),
+    pytest.param("[topic:a]\nqueue=Q\n[topic:b]\ntopic=Q\n", [False, False], id="two-kinds"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), LOSSY)
+def test_a_target_of_many_names_is_lossy_and_says_why(text: str, expected: list[bool]) -> None:
+    sends = [send for rule in bridges(text).rules for send in rule.sends]
+
+    assert [send.lossy for send in sends] == expected
+    assert [any("become this one" in note for note in send.notes) for send in sends] == expected
+
+
+def test_topics_bridged_to_each_other_are_one_route_in_both_directions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = bridges("[topic:A]\ntopic=B\nqueue=Q\n[topic:B]\ntopic=A\n")
+
+    routes = loaded(document, tmp_path, monkeypatch).routes
+
+    assert [(route.name, route.source.text, route.inverse) for route in routes] == [
+        ("A", "A", "A.back"), ("A.back", "B", "A"), ("A-2", "A", ""),
+    ]  # fmt: skip
+
+
+def test_a_round_of_wildcard_bridges_is_told_with_a_name_that_travels_it() -> None:
+    found = left(bridges("[topic:x.*]\ntopic=y.all\n[topic:y.*]\ntopic=x.all\n"))
+
+    assert any(each.startswith("bridges.conf:2: route 'x.each'") for each in found)
+    assert any("and so on without end" in each for each in found)
+
+
+OWN = [
+    pytest.param("[topic:a.>]\ntopic=a.all\n", ("a.all",), id="topic"),
+    pytest.param("[topic:>]\nqueue=all\n", ("queue:all",), id="queue"),
+    pytest.param("[topic:a.>]\nqueue=a.all\n", (), id="another-kind"),
+]
+
+
+@pytest.mark.parametrize(("text", "exclude"), OWN)
+def test_a_route_leaves_out_its_own_target(text: str, exclude: tuple[str, ...]) -> None:
+    (rule,) = bridges(text).rules
+
+    assert rule.exclude == exclude
+
+
+def test_ties_are_told_with_the_dialects_of_their_transports() -> None:
+    document = import_ems([sample(name) for name in ALL])
+    text = "\n".join(document.remarks)
+
+    assert "'audit.>' to RV02 (tibrvcm), SS01 (tibss); dialect: [ems, rv, smartsockets]" in text
+    assert "there it is '/audit/...'" in text
+    assert "never exported again" in text
+    assert any("RV01 (tibrv) as TIBEMS_NON_PERSISTENT" in n for n in document.rules[0].notes)
+
+
+TIES = [
+    pytest.param('a import="NO"', "no transport 'NO' is known", id="unknown-transport"),
+    pytest.param(f'{"x" * 127}.{"y" * 127} import="RV"', "", id="too-long"),
+    pytest.param('a..b import="RV"', "empty", id="illegal"),
+    pytest.param('a.... import="SS"', "empty", id="dots"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), TIES)
+def test_a_tie_that_one_side_cannot_keep_is_left(line: str, reason: str) -> None:
+    transports = b"[RV]\ntype=tibrv\n[SS]\ntype=tibss\n"
+    document = import_ems([("topics.conf", line.encode()), ("transports.conf", transports)])
+
+    (found,) = left(document)
+    assert found.startswith("topics.conf:1: topic ")
+    assert reason in found
+
+
+def test_properties_of_the_server_stay_there_and_no_password_is_repeated() -> None:
+    document = import_ems([sample(name) for name in ALL])
+
+    assert "topics.conf:1: property 'global' of topic 'orders.new': stays where it is" in "\n".join(
+        left(document)
+    )
+    assert "hunter2" not in render(document) + "\n".join(left(document))
+
+
+NAMES = st.text(st.sampled_from("ab.*>{}:#$é\u2028\"' \t"), min_size=1, max_size=8)
+
+
+@given(source=NAMES, target=NAMES, selector=st.text(st.sampled_from("a='\\#\u0085é\t"), max_size=6))
+def test_whatever_the_names_the_mapping_loads(
+    tmp_path_factory: pytest.TempPathFactory, source: str, target: str, selector: str
+) -> None:
+    document = bridges(f'[topic:{source}]\nqueue={target} selector="{selector}"\n')
+
+    with pytest.MonkeyPatch.context() as patch:
+        if document.rules:
+            configuration = loaded(document, tmp_path_factory.mktemp("ems"), patch)
+            assert len(configuration.routes) == len(document.rules)
+        else:
+            assert document.left

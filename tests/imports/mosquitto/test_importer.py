@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.imports.document import Document, render
+from gateway.imports.lines import Fate
+from gateway.imports.mosquitto import importer
+from gateway.imports.mosquitto.importer import import_mosquitto
+from gateway.imports.mosquitto.options import BRIDGE, BROKER, CARRIED, LOST
+from tests.imports.reading import left, loaded, sample, settings_of
+
+SECRETS = {
+    f"HEAD_OFFICE_{name}": f"value of {name}"
+    for name in ("USERNAME", "PASSWORD", "LOCAL_USERNAME", "LOCAL_PASSWORD")
+}
+HEAD = "connection c\naddress h\n"
+
+
+def imported(text: str) -> Document:
+    return import_mosquitto("m", text.encode())
+
+
+def remote(
+    options: str, folder: Path, patch: pytest.MonkeyPatch, name: str = "c"
+) -> tuple[MqttSettings, list[str]]:
+    document = imported(f"{HEAD}{options}\ntopic a/# out 1\n")
+    secrets = {"C_USERNAME": "u", "C_PASSWORD": "p"}
+    configuration = loaded(document, folder, patch, **secrets)
+    return settings_of(configuration, name, MqttSettings), left(document)
+
+
+def test_the_sample_becomes_a_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = import_mosquitto(*sample("mosquitto.conf"))
+
+    configuration = loaded(document, tmp_path, monkeypatch, **SECRETS)
+
+    assert list(configuration.endpoints) == [
+        "head-office-local", "head-office", "second-local", "second",
+    ]  # fmt: skip
+    local, office = (
+        settings_of(configuration, name, MqttSettings)
+        for name in ("head-office-local", "head-office")
+    )
+    assert (local.port, local.username, local.qos) == (1884, "value of LOCAL_USERNAME", 2)
+    assert (office.host, office.port, office.version) == ("mqtt.example.com", 8883, "5")
+    assert settings_of(configuration, "second", MqttSettings).version == "3.1.1"
+    assert office.tls == TlsSettings(
+        ca_file="/etc/ssl/office.pem",
+        cert_file="/etc/ssl/plant.pem",
+        key_file="/etc/ssl/plant.key",
+    )
+    assert [
+        (route.endpoint, route.source.text, route.targets[0].template.text)
+        for route in configuration.routes
+        if route.targets[0].template is not None
+    ] == [
+        (
+            "head-office-local",
+            "line/{a}/state/{rest...}",
+            "plant-7/line/{a}/state/{rest...}",
+        ),
+        ("head-office", "plant-7/commands/{rest...}", "commands/{rest...}"),
+        ("head-office-local", "shared/{a}/{rest...}", "plants/shared/{a}/{rest...}"),
+        ("head-office", "plants/shared/{a}/{rest...}", "shared/{a}/{rest...}"),
+        ("head-office", "$SYS/broker/uptime", "clock/now"),
+        ("second", "news/{rest...}", "news/{rest...}"),
+    ]
+
+
+def test_no_password_stands_in_the_output() -> None:
+    document = import_mosquitto(*sample("mosquitto.conf"))
+    text = render(document) + "\n".join(left(document))
+
+    assert "s3cret!" not in text
+    assert "hunter2" not in text
+    assert '"The line is slow."' in text
+
+
+CARRIED_OPTIONS = [
+    pytest.param("addresses h:1999", "port", 1999, id="port"),
+    pytest.param("keepalive_interval 45", "keepalive", 45, id="keepalive"),
+    pytest.param("clientid x-1", "client_id", "x-1", id="old-client-id"),
+    pytest.param("remote_clientid x-1", "client_id", "x-1", id="client-id"),
+    pytest.param("cleansession true", "session_expiry", 0, id="clean"),
+    pytest.param("cleansession false", "session_expiry", 86_400, id="kept"),
+    pytest.param("bridge_session_expiry_interval 60", "session_expiry", 60, id="expiry"),
+    pytest.param("bridge_protocol_version mqttv50", "version", "5", id="version-5"),
+    pytest.param("bridge_protocol_version mqttv311", "version", "3.1.1", id="version-3"),
+    pytest.param("bridge_max_packet_size 2000", "max_packet", 2000, id="packet"),
+    pytest.param("bridge_max_packet_size 0", "max_packet", 268_435_460, id="packet-unlimited"),
+    pytest.param("bridge_receive_maximum 7", "receive_maximum", 7, id="receive-maximum"),
+    pytest.param("restart_timeout 20", "backoff_max", 20.0, id="constant-restart"),
+    pytest.param("restart_timeout 5 60", "backoff_min", 5.0, id="restart"),
+    pytest.param("username u\npassword p q", "password", "p", id="password-by-reference"),
+    pytest.param("bridge_psk 00ff\nx", "tls", TlsSettings(), id="psk-stays-encrypted"),
+    pytest.param("bridge_tls_use_os_certs true", "tls", TlsSettings(), id="system-authorities"),
+]
+
+
+@pytest.mark.parametrize(("line", "field", "value"), CARRIED_OPTIONS)
+def test_an_option_becomes_a_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, field: str, value: object
+) -> None:
+    if line.startswith("addresses"):
+        document = imported(f"connection c\n{line}\ntopic a\n")
+        settings = settings_of(loaded(document, tmp_path, monkeypatch), "c", MqttSettings)
+    else:
+        settings, _ = remote(line, tmp_path, monkeypatch)
+
+    assert getattr(settings, field) == value
+
+
+LEFT_OPTIONS = [
+    pytest.param("keepalive_interval many", "no whole number in 1..65535", id="no-number"),
+    pytest.param("bridge_max_packet_size 3", "no whole number in 64..", id="out-of-range"),
+    pytest.param("restart_timeout 1 2 3", "no number of seconds", id="restart"),
+    pytest.param("bridge_protocol_version mqttv31", "3.1.1 is taken", id="version-3.1"),
+    pytest.param("cleansession yes", "neither true nor false", id="truth"),
+    pytest.param("remote_password p", "with a user name only", id="password-alone"),
+    pytest.param("bridge_insecure true", "server_hostname", id="insecure"),
+    pytest.param("bridge_certfile /c", "not encrypted without bridge_cafile", id="no-tls"),
+    pytest.param("remote_clientid ${env:HOME}", "would replace", id="reference"),
+    pytest.param("start_type lazy", "always open", id="lazy"),
+    pytest.param("keepalive_interval", "it has no value", id="no-value"),
+    pytest.param("address other", "it stands in line 2 too", id="twice"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), LEFT_OPTIONS)
+def test_an_option_that_does_not_fit_is_left_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
+) -> None:
+    _, found = remote(line, tmp_path, monkeypatch)
+
+    assert [each for each in found if each.startswith("m:3: option ") and reason in each]
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", sorted(LOST))
+def test_every_option_without_a_place_says_why(name: str) -> None:
+    found = imported(f"{HEAD}{name} something\ntopic a\n").left
+
+    assert [(each.place.line, each.fate) for each in found] == [(3, Fate.LOST)]
+
+
+SAME = [
+    "bridge_insecure false", "notifications false", "start_type automatic", "try_private false",
+    "round_robin false", "bridge_outgoing_retain true",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", SAME)
+def test_an_option_that_asks_for_what_happens_anyway_is_carried(line: str) -> None:
+    assert left(imported(f"{HEAD}{line}\ntopic a\n")) == []
+
+
+OTHERS = [
+    pytest.param("persistence true\n", "m:1: option 'persistence': stays where it is", id="own"),
+    pytest.param("auth_opt_x 1\n", "m:1: option 'auth_opt_x': stays where it is", id="plugin"),
+    pytest.param("frobnicate 1\n", "m:1: option 'frobnicate': not carried over", id="unknown"),
+    pytest.param(
+        "remote_pasword=hunter2\n", "m:1: option 'remote_pasword': not carried", id="one-word"
+    ),
+    pytest.param("include_dir /x\n", "m:1: option 'include_dir': not carried over", id="include"),
+    pytest.param("topic a\n", "m:1: option 'topic': not carried over", id="no-connection"),
+    pytest.param("connection\n", "m:1: this connection: not carried over", id="no-name"),
+    pytest.param(
+        "connection c\ntopic a\n",
+        "m:1: connection 'c': not carried over; it has no a",
+        id="address",
+    ),
+    pytest.param(HEAD, "m:1: connection 'c': not carried over; it has no topic", id="no-topic"),
+    pytest.param(
+        f"{HEAD}topic a{{\n", "m:3: a topic of connection 'c': not carried over", id="brace"
+    ),
+    pytest.param(
+        f"{HEAD}topic a\nconnection c\n", "m:4: connection 'c': not carried over", id="twice"
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), OTHERS)
+def test_every_other_line_is_listed(text: str, expected: str) -> None:
+    found = left(imported(text))
+
+    assert any(each.startswith(expected) for each in found)
+    assert not any("hunter2" in each for each in found)
+
+
+def test_both_is_one_route_whose_way_back_is_derived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = imported(f"{HEAD}topic t/# both 1 L/ R/\n")
+
+    (rule,) = document.rules
+    assert (rule.pattern, rule.sends[0].template) == ("L/t/{rest...}", "R/t/{rest...}")
+    routes = loaded(document, tmp_path, monkeypatch).routes
+    assert [(route.endpoint, route.source.subscription) for route in routes] == [
+        ("c-local", "L/t/#"), ("c", "R/t/#"),
+    ]  # fmt: skip
+
+
+VERSIONS = [
+    pytest.param("topic a out", ["5", "3.1.1"], [], id="out"),
+    pytest.param("topic a both", ["5", "5"], ["m:1: MQTT 3.1.1 on the bridge"], id="both"),
+    pytest.param(
+        "topic a/# out\ntopic a/b in",
+        ["5", "5"],
+        ["m:1: MQTT 3.1.1 on the bridge"],
+        id="out-and-in",
+    ),
+    pytest.param("bridge_protocol_version mqttv50\ntopic a both", ["5", "5"], [], id="mqttv50"),
+    pytest.param(
+        "bridge_protocol_version mqttv311\ntopic a both",
+        ["5", "5"],
+        ["m:3: MQTT 3.1.1 on the bridge"],
+        id="mqttv311",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "versions", "told"), VERSIONS)
+def test_a_route_in_both_directions_needs_version_5_and_that_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: str,
+    versions: list[str],
+    told: list[str],
+) -> None:
+    document = imported(f"{HEAD}{lines}\n")
+
+    endpoints = loaded(document, tmp_path, monkeypatch).endpoints
+    assert [settings_of_version(each.settings) for each in endpoints.values()] == versions
+    assert [each.partition(": not carried over; it has no room")[0] for each in left(document)] == (
+        told
+    )
+
+
+def settings_of_version(settings: object) -> str:
+    assert isinstance(settings, MqttSettings)
+    return settings.version
+
+
+def test_the_highest_qos_of_the_topics_is_the_endpoints() -> None:
+    document = imported(f"{HEAD}topic a out 2\ntopic b in\n")
+
+    values = [s.value for e in document.endpoints for s in e.settings if s.key == "qos"]
+    assert values == [2, 2]
+
+
+def test_topics_past_the_most_that_are_compared_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importer, "MOST_TOPICS", 2)
+
+    document = imported(f"{HEAD}topic a\ntopic b\ntopic c\n")
+
+    assert len(document.rules) == 2
+    assert [each.place.line for each in document.left] == [5]
+
+
+def test_two_connections_to_one_broker_that_make_a_round_are_told() -> None:
+    second = "connection d\naddress h\n"
+
+    found = left(imported(f"{HEAD}topic a/# out\n{second}topic a/# in\n"))
+
+    assert [each.partition(";")[0] for each in found] == [
+        "m:3: route 'c-out-a-all': not carried over"
+    ]
+    assert "a message comes back to its route" in found[0]
+
+
+def test_the_tables_of_options_do_not_contradict_each_other() -> None:
+    assert not CARRIED & set(LOST)
+    assert not BRIDGE & BROKER
+
+
+WORDS = st.one_of(
+    st.sampled_from(sorted(BRIDGE | {"topic", "connection", "clientid", "listener"})),
+    st.sampled_from(["a/+", "#", "both", "1", '""', "L/", "h:1", "true", "${env:X}", "\u2028"]),
+)
+
+
+@given(lines=st.lists(st.lists(WORDS, min_size=1, max_size=5), max_size=12))
+def test_whatever_the_file_the_mapping_loads(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[list[str]]
+) -> None:
+    body = "\n".join(" ".join(words) for words in lines)
+    document = imported(f"{HEAD}topic x\n{body}\n")
+    secrets = {
+        str(setting.value)[6:-1]: "secret"
+        for endpoint in document.endpoints
+        for setting in endpoint.settings
+        if setting.key in {"username", "password"}
+    }
+
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("mosquitto")
+        configuration = loaded(document, folder, patch, **secrets)
+
+    assert len(configuration.routes) == len(document.rules) > 0

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.imports.document import Names
+from gateway.imports.yaml_text import comment, prose, scalar
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@given(text=TEXTS)
+def test_text_reads_back_as_it_was(text: str) -> None:
+    assert yaml.safe_load(f"key: {scalar(text)}") == {"key": text}
+    assert yaml.safe_load(f"key: {scalar({'a': [text, text]})}") == {"key": {"a": [text, text]}}
+
+
+@given(text=TEXTS)
+def test_a_comment_never_becomes_a_value(text: str) -> None:
+    lines = comment(text, 2)
+
+    assert all(line.startswith("  # ") for line in lines)
+    assert yaml.safe_load("\n".join([*lines, "key: 1"])) == {"key": 1}
+
+
+@pytest.mark.parametrize("word", ["yes", "Off", "null", "", "1", "a b", "~", "-"])
+def test_words_that_yaml_reads_otherwise_are_quoted(word: str) -> None:
+    assert yaml.safe_load(scalar(word)) == word
+
+
+PROSE = [
+    pytest.param(("one", "====", "two"), (), ('"one"', '"two"'), id="rulers"),
+    pytest.param(("remote_password x", "keep"), (), ('"keep"',), id="speaks-of-a-password"),
+    pytest.param(("was hunter2 once", "keep"), ("hunter2",), ('"keep"',), id="holds-a-secret"),
+    pytest.param(("keep",), ("",), ('"keep"',), id="empty-secret"),
+]
+
+
+@pytest.mark.parametrize(("above", "secrets", "expected"), PROSE)
+def test_comments_cross_without_secrets(
+    above: tuple[str, ...], secrets: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    assert prose(above, secrets) == expected
+
+
+def test_names_are_legal_and_never_given_twice() -> None:
+    names = Names()
+
+    assert [names.make(*parts) for parts in (("a b", "x/+"), ("a b", "x/+"), (">",), ("é",))] == [
+        "a-b-x-each", "a-b-x-each-2", "all", "route",
+    ]  # fmt: skip
+    long = [names.make("x" * 70) for _ in range(2)]
+    assert [len(name) for name in long] == [64, 64]
+    assert len(set(long)) == 2
+
+
+def test_no_name_is_that_of_a_way_back() -> None:
+    assert Names().make("c", "both", "a.back") == "c-both-a-back"

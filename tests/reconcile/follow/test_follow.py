@@ -1,0 +1,492 @@
+"""Followed while it lands, a night ends in the classes of the nightly run, whatever stops it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from gateway.archive.layout import digest_path, followed_folder, segments
+from gateway.cli.archive import reconcile as command
+from gateway.cli.archive.follow import asked_to_end
+from gateway.errors import ReconcileError
+from gateway.reconcile.findings import Weight
+from gateway.reconcile.follow import judge, tables
+from gateway.reconcile.follow.batch import touched
+from gateway.reconcile.follow.follow import Follower, follow
+from gateway.reconcile.follow.judge import Following
+from gateway.reconcile.follow.state import (
+    Followed,
+    State,
+    advanced,
+    first_date,
+    read_state,
+    sealed_until,
+    write_state,
+)
+from gateway.reconcile.job import Job, reconcile
+from gateway.reconcile.maintenance.compact import compact
+from gateway.reconcile.report.text import COLUMNS, Row
+from tests.archive.samples import DAY, NOON, START, archive, delivered, received
+from tests.reconcile.night import FEW_HOURS, HOURS, LATE, Copy, Night, model, night
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("spark"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
+]
+
+COUNTED = ("received", "delivered", "missing", "altered", "duplicated", "lost in target")
+NIGHTLY = [
+    pytest.param(seed, HOURS, (0, 1, 2, 3), "committing", marks=pytest.mark.nightly)
+    for seed in (23, 25, 30, 31)  # they lose something in the first part
+]
+SECOND = 1_000_000
+ROOT = Path(__file__).parents[3]
+
+
+class Crash(Exception):  # noqa: N818  # it is the event, not an error of ours
+    """Stands for the end of the process; nothing of ours catches it."""
+
+
+def silent(_: str) -> None:
+    return None
+
+
+def stops_at(wanted: str) -> Callable[[str], None]:
+    def say(step: str) -> None:
+        if wanted in step:
+            raise Crash(step)
+
+    return say
+
+
+def once(
+    root: Path, say: Callable[[str], None] = silent, margin: int = 6
+) -> tuple[Follower, list[str]]:
+    """One run over what has landed, and what it told."""
+    lines: list[str] = []
+    terms = Following(root, followed_folder(root), "local[1]", LATE, margin, once=True)
+    follower = Follower(terms, say, lines.append)
+    follow(follower, Event())
+    return follower, lines
+
+
+def appended(root: Path, table: str, day: date = DAY) -> list[dict[str, object]]:
+    """Every row of a table, in the order of the batches."""
+    folder = followed_folder(root) / table / f"date={day}"
+    found = [
+        {"batch": int(part.name.removeprefix("batch=")), **row}
+        for part in folder.glob("batch=*")
+        for row in pq.read_table(part, partitioning=None).to_pylist()
+    ]
+    return sorted(found, key=lambda row: int(str(row["batch"])))
+
+
+def classes(root: Path, day: date = DAY) -> dict[Copy, str]:
+    """The newest class of every copy that is an exception."""
+    newest = {
+        (str(row["gateway"]), str(row["route"]), str(row["target"]), str(row["id"])): row["class"]
+        for row in appended(root, "exceptions", day)
+    }
+    return {copy: str(name) for copy, name in newest.items() if name != "withdrawn"}
+
+
+def newest_minutes(root: Path) -> list[dict[str, object]]:
+    """The newest counts of every way and minute."""
+    keys = ("gateway", "route", "target", "minute")
+    return list(
+        {tuple(row[key] for key in keys): row for row in appended(root, "minutes")}.values()
+    )
+
+
+def counts(root: Path) -> dict[str, int]:
+    return {name: sum(int(str(row[name])) for row in newest_minutes(root)) for name in COUNTED}
+
+
+def parts(made: Night, *starts: int) -> list[Night]:
+    """The night as it lands: its segments from each of these numbers to the next."""
+    ends = [*starts[1:], 1_000]
+    return [
+        Night({key: rows for key, rows in made.rows.items() if start <= key[1] < end})
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def follows_from(root: Path, day: date) -> None:
+    """As if the dates before had been followed and were sealed."""
+    folder = followed_folder(root)
+    (folder / "checkpoint").mkdir(parents=True)
+    write_state(folder, State(-1, day))
+
+
+def by_way(routes: Sequence[Row]) -> list[Row]:
+    return sorted(map(dict, routes), key=lambda row: (str(row["route"]), str(row["target"])))
+
+
+def parsed(root: Path, *options: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.add_parsers(parser.add_subparsers())
+    return parser.parse_args(["reconcile", str(root), *options])
+
+
+def run(root: Path) -> tuple[int, dict[str, Any]]:
+    """The command, once, and the summary it writes."""
+    told = root.with_name("told.json")
+    status = command.run(
+        parsed(root, "--follow", "--once", "--late", str(LATE), "--json", str(told))
+    )
+    return status, json.loads(told.read_text())
+
+
+@pytest.mark.parametrize(
+    ("seed", "hours", "starts", "step"), [(33, FEW_HOURS, (0, 2), "judging"), *NIGHTLY]
+)
+def test_a_night_that_lands_in_parts_ends_in_the_classes_of_the_nightly_run(
+    tmp_path: Path, seed: int, hours: Sequence[int], starts: tuple[int, ...], step: str
+) -> None:
+    root = tmp_path / "archive"
+    made = night(seed, hours=hours)
+    expected = model(made)
+    first, *others = parts(made, *starts)
+    follows_from(root, DAY)
+
+    first.write(root)
+    follower, _ = once(root)
+    early = {copy for copy, name in classes(root).items() if name == "missing"}
+    for part in others:
+        part.write(root)
+        with pytest.raises(ReconcileError, match="the query failed"):
+            once(root, stops_at(step))
+        follower, _ = once(root)
+
+    assert classes(root) == expected
+    assert early & {copy for copy, name in expected.items() if name == "missing"}
+    report = reconcile(Job(root, DAY, tmp_path / "night", late=LATE), silent)
+    told = follower.seen[DAY].report(root, strict=False)
+    assert told.verdict == report.verdict
+    assert by_way(told.routes) == by_way(report.routes)
+    assert counts(root) == {name: report.total(name) for name in COUNTED}
+    rows = appended(root, "exceptions"), appended(root, "minutes")
+    for commit in (followed_folder(root) / "checkpoint" / "commits").glob("*"):
+        commit.unlink()  # killed before Spark knew that the batch is committed
+    once(root, stops_at("judging"))
+    assert (appended(root, "exceptions"), appended(root, "minutes")) == rows
+
+
+@pytest.mark.nightly
+def test_compaction_and_a_new_run_change_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    made = night(22)
+    made.write(root)
+    once(root)
+    before = appended(root, "exceptions"), appended(root, "minutes")
+
+    compact(root, DAY, silent)
+    _, lines = once(root)
+    archive(root, received([1], time=NOON), delivered([1], time=NOON), start=START + 9)
+    once(root)
+
+    assert lines == []
+    assert classes(root) == model(made)
+    assert appended(root, "exceptions") == before[0]
+    assert len(appended(root, "minutes")) == len(before[1]) + 1
+
+
+@pytest.mark.nightly
+def test_a_process_that_is_killed_leaves_nothing_twice_and_one_that_is_asked_ends(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "archive"
+    made = night(23, messages=150)
+    made.write(root)
+    follows = [sys.executable, "-m", "gateway", "reconcile", str(root), "--follow", "--late", "120"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
+    pause = Event()  # never set: it only waits
+
+    for wanted, ends in (("judging", signal.SIGKILL), ("committing", signal.SIGTERM)):
+        with (tmp_path / wanted).open("w+") as told:
+            child = subprocess.Popen(follows, env=environment, stdout=told, stderr=told)  # noqa: S603
+            while wanted not in (tmp_path / wanted).read_text() and child.poll() is None:
+                pause.wait(0.05)
+            child.send_signal(ends)
+            status = child.wait(120)
+        assert status == (-ends if ends == signal.SIGKILL else 1), (tmp_path / wanted).read_text()
+
+    assert classes(root) == model(made)
+    assert {row["batch"] for row in appended(root, "exceptions")} == {0}
+
+
+def test_loss_is_told_when_the_watermark_passes_it_and_bad_files_are_findings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "_FOLDERS", 1)  # the second batch holds all minutes
+    root = tmp_path / "an [odd] {name}*"
+    archive(root, received([1, 2]), delivered([1]))
+
+    assert run(root)[0] == 0
+    assert f"{DAY}: clean" in capsys.readouterr().out
+
+    later = NOON + (LATE + 1) * SECOND
+    archive(root, received([3], time=later), delivered([3], time=later), start=START + 1)
+    good = segments(root, DAY)[0]
+    good.with_name("cut.parquet").write_bytes(good.read_bytes()[:200])
+    good.with_name("foreign.txt").write_text("no Parquet")
+    good.with_name("nothing.parquet").write_bytes(b"")
+    with pytest.raises(ReconcileError, match="the query failed"):
+        once(root, stops_at("committing"))
+    status, told = run(root)
+
+    assert status == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{DAY} 12:00 orders -> erp: 1 missing" in lines
+    assert lines[-1] == f"{DAY}: not clean: 1 missing, 3 faults in the archive"
+    (only,) = told["dates"]
+    assert [(each["rule"], Path(each["place"]).name) for each in only["findings"]] == [
+        ("unreadable-file", "cut.parquet"),
+        ("unreadable-file", "foreign.txt"),
+        ("empty-file", "nothing.parquet"),
+    ]
+    assert only["totals"]["missing"] == 1
+    assert [row["batch"] for row in appended(root, "minutes")] == [1, 1]
+    assert [row["batch"] for row in appended(root, "exceptions")] == [1]
+    assert counts(root)["received"] == 3
+    assert json.loads((followed_folder(root) / "summary.json").read_text()) == told
+
+
+@pytest.mark.nightly
+def test_a_damaged_page_is_a_finding_once_and_the_rest_is_judged(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    archive(root, received(range(500)), delivered(range(499)))
+    archive(root, received([501]), start=START + 1)
+    one = segments(root, DAY)[0]
+    content = bytearray(one.read_bytes())
+    content[len(content) // 3] ^= 0xFF  # only a page: the footer is whole, Spark stumbles
+    one.write_bytes(content)
+
+    follower, lines = once(root, margin=0)
+
+    (report,) = follower.reports()
+    (found,) = (each for each in report.findings if each.weight is Weight.ERROR)
+    assert (found.rule, found.place) == ("unreadable-file", str(one.relative_to(root)))
+    assert lines.count(str(found)) == 1
+    state = read_state(followed_folder(root))
+    assert state is not None
+    assert list(state.damaged) == [found]
+
+
+@pytest.mark.nightly
+def test_a_file_that_vanishes_while_it_is_judged_is_done_without(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    archive(root, received([1]))
+    archive(root, received([2]), start=START + 1)
+    one = segments(root, DAY)[0]
+
+    def say(step: str) -> None:
+        if "judging" in step:
+            digest_path(root, one).unlink(missing_ok=True)
+            one.unlink(missing_ok=True)
+
+    follower, _ = once(root, say, margin=0)
+
+    (report,) = follower.reports()
+    assert (report.answered, list(report.findings)) == (True, [])
+    assert len(segments(root, DAY)) == 1
+
+
+COPIES = "gateway string, route string, id string, target string, class string, marked boolean"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        pytest.param([], [("1", "missing")], {("1", "missing")}, id="new"),
+        pytest.param([("1", "missing")], [("1", "missing")], set[str](), id="the-same"),
+        pytest.param(
+            [("1", "missing")], [("1", "delivered late")], {("1", "delivered late")}, id="another"
+        ),
+        pytest.param([("1", "missing")], [], {("1", "withdrawn")}, id="none-any-more"),
+    ],
+)
+def test_only_exceptions_that_changed_are_appended(
+    spark: SparkSession,
+    before: list[tuple[str, str]],
+    now: list[tuple[str, str]],
+    expected: set[tuple[str, str]],
+) -> None:
+    one, other = (
+        spark.createDataFrame([("g", "r", key, "t", name, False) for key, name in rows], COPIES)
+        for rows in (now, before)
+    )
+
+    found = tables.changed_exceptions(one, other)
+
+    assert {(row["id"], row["class"]) for row in found.collect()} == expected
+
+
+def test_a_file_of_a_sealed_date_is_told_and_not_counted(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    archive(root, received([1]))
+    follows_from(root, date(2026, 3, 16))
+
+    follower, lines = once(root)
+
+    name = segments(root, DAY)[0].relative_to(root)
+    (line,) = lines
+    assert line.startswith(f"warning: {name}: came after {DAY} was sealed; gateway reconcile --da")
+    assert follower.reports() == []
+
+
+def test_it_ends_when_it_is_asked_to(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    root.mkdir()
+    stopping = Event()
+    stopping.set()
+    terms = Following(root, followed_folder(root), "local[1]", every=0.1)
+
+    follow(Follower(terms, silent, silent), stopping)
+
+    assert run(root)[0] == 2  # nothing has landed: there is no answer
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        pytest.param([], 2, id="no-date"),
+        pytest.param([0, 0], 0, id="clean"),
+        pytest.param([1, 0], 1, id="a-loss"),
+        pytest.param([1, *[0] * 20], 1, id="a-loss-long-ago"),
+        pytest.param([0] * 20, 0, id="clean-for-long"),
+    ],
+)
+def test_the_status_is_that_of_every_date_of_a_run(
+    tmp_path: Path, missing: list[int], expected: int
+) -> None:
+    root = tmp_path / "archive"
+    root.mkdir()
+    counts = [dict.fromkeys((*COLUMNS, "marked"), 0) | {"missing": number} for number in missing]
+    days = [Followed(DAY + timedelta(number), [row]) for number, row in enumerate(counts)]
+    follows_from(root, DAY)
+    write_state(followed_folder(root), State(0, DAY, days=days))
+    follower = Follower(Following(root, followed_folder(root)), silent, silent)
+
+    follower.resume()
+
+    assert follower.status() == expected
+    assert [each.day for each in follower.reports()] == [str(each.day) for each in days[-7:]]
+
+
+def test_signals_ask_it_to_end_and_are_as_before_afterwards() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with asked_to_end() as stopping:
+            signal.raise_signal(number)
+            assert stopping.is_set()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    archive(root, received([1]))
+
+    def say(_: str) -> None:
+        with pytest.raises(ReconcileError, match="another --follow is at work there"):
+            once(root)
+        raise Crash
+
+    with pytest.raises(Crash):
+        once(root, say)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        pytest.param("{", "is no state of --follow", id="no-json"),
+        pytest.param("{}", "is no state of --follow", id="nothing-in-it"),
+        pytest.param(None, "checkpoint is not; remove the folder", id="no-checkpoint"),
+    ],
+)
+def test_what_a_run_left_must_be_whole(tmp_path: Path, content: str | None, text: str) -> None:
+    root = tmp_path / "archive"
+    root.mkdir()
+    folder = followed_folder(root)
+    folder.mkdir(parents=True)
+    write_state(folder, State(3, DAY))
+    if content is not None:
+        (folder / "state.json").write_text(content)
+
+    with pytest.raises(ReconcileError, match=text):
+        once(root)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        pytest.param(["--follow", "--date", "2026-03-14"], "--date: is of the nightly", id="both"),
+        pytest.param(["--follow", "--full"], "--full: is of the nightly", id="full"),
+        pytest.param(["--follow", "--every", "0"], "--every is more than 0", id="no-time"),
+        pytest.param([], "give --date D", id="neither"),
+        pytest.param(["--date", "2026-03-14", "--once"], "--once with that alone", id="once"),
+    ],
+)
+def test_what_cannot_be_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], text: str
+) -> None:
+    told = tmp_path / "told.json"
+
+    assert command.run(parsed(tmp_path, *options, "--json", str(told))) == 2
+
+    assert text in capsys.readouterr().err
+    assert text in told.read_text()
+
+
+@pytest.mark.parametrize(
+    ("place", "margin", "expected"),
+    [
+        pytest.param("date=2026-03-14/hour=12/a", 6, {14}, id="noon"),
+        pytest.param("date=2026-03-14/hour=05/a", 6, {13, 14}, id="early"),
+        pytest.param("date=2026-03-14/hour=06/a", 6, {14}, id="past-the-margin"),
+        pytest.param("date=2026-03-14/hour=18/a", 6, {14, 15}, id="late"),
+        pytest.param("date=2026-03-14/hour=00/a", 0, {14}, id="no-margin"),
+        pytest.param("date=2026-03-99/hour=00/a", 6, set[int](), id="no-date"),
+        pytest.param("date=2026-03-14/hour=x/a", 6, set[int](), id="no-hour"),
+    ],
+)
+def test_which_dates_a_file_touches(place: str, margin: int, expected: set[int]) -> None:
+    assert {day.day for day in touched([Path(place)], margin)} == expected
+
+
+@pytest.mark.parametrize(
+    ("last", "margin", "expected"),
+    [
+        pytest.param({}, 6, 14, id="nothing-yet"),
+        pytest.param({"east": NOON}, 6, 14, id="today"),
+        pytest.param({"east": NOON + 18 * 3600 * SECOND}, 6, 15, id="margin-is-over"),
+        pytest.param({"east": NOON + 18 * 3600 * SECOND - 1}, 6, 14, id="margin-is-not-over"),
+        pytest.param({"east": NOON + 12 * 3600 * SECOND}, 0, 15, id="no-margin"),
+        pytest.param({"east": 0, "west": NOON + 20 * 3600 * SECOND}, 6, 15, id="the-newest"),
+    ],
+)
+def test_a_date_is_sealed_when_its_margin_is_over(
+    last: dict[str, int], margin: int, expected: int
+) -> None:
+    assert sealed_until(last, DAY, margin).day == expected
+
+
+def test_a_clock_that_is_wrong_moves_no_watermark() -> None:
+    assert advanced({"east": 5}, {"east": 99, "west": 3}, now=10) == {"east": 10, "west": 3}
+    assert advanced({"east": 5}, {"east": 4}, now=10) == {"east": 5}
+    assert first_date([date(2026, 3, 1), DAY, date(2099, 1, 1)], DAY).day == DAY.day - 1

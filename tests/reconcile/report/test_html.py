@@ -1,0 +1,288 @@
+"""The report as text: what it says, that nothing in it can break it, and how large it grows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.errors import ReconcileError
+from gateway.reconcile.classes import Class
+from gateway.reconcile.findings import warning
+from gateway.reconcile.report.html import main, page
+from gateway.reconcile.report.markup import amount, code, duration, element
+from gateway.reconcile.report.text import Report
+from gateway.reconcile.report.wording import KINDS
+from tests.reconcile.summaries import HOSTILE, clean, content, counted, empty, huge, lossy
+from tests.web.test_page import luminance
+
+VOID = {"meta", "link", "input"}
+REPLAY = (
+    "gateway replay '/var/archive of the night' --config CONFIG --route plant/line1/temp"
+    " --from 2026-03-14 --to 2026-03-15 --class missing --dry-run"
+)
+CLEAN = "Clean: nothing was lost, altered, doubled or out of order"
+
+
+class Outline(HTMLParser):
+    """Tags in order, whether they close as they open, and the text; mutable as it reads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] not in (["style"], ["script"]):
+            self.text += data
+
+
+def made(report: Report) -> str:
+    return page(content(report))
+
+
+def one(**counts: int) -> Report:
+    row = {"route": "orders", "target": "erp", **counted(1_000_000, **counts)}
+    return Report("/var/archive", "2026-03-14", routes=[row])
+
+
+def spoilt(name: str, value: object) -> str:
+    return json.dumps({**content(clean()), name: value})
+
+
+def test_every_class_has_words() -> None:
+    assert set(KINDS) == {each.value for each in Class}
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        pytest.param(clean(), [CLEAN, "100 %", "Nothing."], id="clean"),
+        pytest.param(
+            lossy(),
+            [
+                "Not clean: 18 of 45,000 deliveries broke a promise",
+                "the archive itself has 1 fault",
+                "2 missing: they were received, and nothing says what became of them.",
+                "3 duplicated: they were delivered more than once",
+                REPLAY,
+                "1 fault in the archive: the numbers may be wrong.",
+            ],
+            id="lossy",
+        ),
+        pytest.param(
+            empty(),
+            ["No answer", "date=2026-03-14: there is no readable segment of this date"],
+            id="empty",
+        ),
+        pytest.param(one(missing=1), ["1 of 1,000,000 deliveries", "99.99 %"], id="rounded-down"),
+        pytest.param(
+            one(duplicated=2, marked=2), [CLEAN, "Nothing.", "2 2 marked"], id="marked-duplicates"
+        ),
+        pytest.param(
+            replace(one(duplicated=2, marked=2), strict=True),
+            ["Not clean: 2 of 1,000,000 deliveries"],
+            id="strict",
+        ),
+        pytest.param(
+            replace(one(delivered_late=3), strict=True), ["3 delivered late: they"], id="late"
+        ),
+        pytest.param(one(refused=3), [CLEAN, "Refused (3): The rules are listed"], id="refused"),
+        pytest.param(
+            replace(clean(), findings=[warning("missing-hour", "d", "no segment in hour 12")]),
+            [CLEAN, "Nothing.", "no segment in hour 12"],
+            id="warning",
+        ),
+    ],
+)
+def test_the_verdict_and_the_next_step_are_said_in_words(report: Report, said: list[str]) -> None:
+    text = Outline(made(report)).text
+
+    assert [each for each in said if each not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("row", "loud"),
+    [
+        pytest.param({"missing": 2}, {"missing": "number bad"}, id="breach"),
+        pytest.param({"duplicated": 2, "marked": 2}, {"duplicated": "number warn"}, id="allowed"),
+        pytest.param({"duplicated": 2, "marked": 1}, {"duplicated": "number bad"}, id="not-all"),
+        pytest.param({"unexpected": 2}, {"unexpected": "number warn"}, id="strange"),
+        pytest.param({"refused": 2}, {"refused": "number note"}, id="accounted"),
+        pytest.param({}, {}, id="nothing"),
+    ],
+)
+def test_a_count_is_as_loud_as_it_is_bad(row: dict[str, int], loud: dict[str, str]) -> None:
+    table = made(one(**row)).partition('aria-label="Routes"')[2].partition("</table>")[0]
+    cells = re.findall(r'<td class="([^"]+)" data-label="([^"]+)"', table)
+    counts = {label: css for css, label in cells if label in KINDS and label != "delivered"}
+
+    assert counts == dict.fromkeys(set(KINDS) - {"delivered"}, "number none") | loud
+
+
+def test_hostile_names_stay_text() -> None:
+    outline = Outline(made(lossy(HOSTILE)))
+
+    assert outline.open == []
+    assert outline.tags.count("script") == 1
+    assert [name for name, _ in outline.attributes if name.startswith("on")] == []
+    assert "<script>document.title='taken'</script>\\x1b[2J\\u202e\\x00&\"'\\ud800" in outline.text
+    assert outline.text.replace("\n", "").isprintable()
+
+
+@given(st.text(max_size=400))
+def test_no_text_becomes_markup(value: str) -> None:
+    outline = Outline(element("p", element("b", value), code(value), title=value))
+
+    assert set(outline.tags) <= {"p", "b", "code", "span"}
+    assert outline.text.isprintable()
+    assert {name for name, _ in outline.attributes} <= {"title", "class"}
+    if value and value.isprintable() and len(value) <= 300:
+        assert outline.text == value * 2
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    assert unescape(code("x" * 301)) == f"<code>{'x' * 300}… (301 characters)</code>"
+
+
+@pytest.mark.parametrize(
+    ("micros", "said"),
+    [(0, "0 µs"), (999, "999 µs"), (2_047, "2.05 ms"), (1_500_000, "1.5 s"), (119e6, "119 s"),
+     (1_073_741_823, "17.9 min"), (7.2e9, "2.0 h"), (8.64e10, "24.0 h")],
+)  # fmt: skip
+def test_times_have_the_unit_a_person_would_take(micros: float, said: str) -> None:
+    assert duration(micros) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0, "0"), (0.2506, "0.251"), (12, "12"), (999.5, "1,000"), (999.4, "999"), (1e6, "1,000,000")],
+)
+def test_amounts_are_short(value: float, said: str) -> None:
+    assert amount(value) == said
+
+
+def test_the_page_stays_small_for_a_thousand_routes_and_ten_thousand_exceptions() -> None:
+    made_of = content(huge())
+    text = page(made_of)
+
+    outline = Outline(text)
+    assert len(text.encode()) < 2_000_000
+    assert len(text.encode()) < len(json.dumps(made_of)) / 5
+    assert "25 of 1,994: they were received" in outline.text
+    assert "The worst 40 of 1,000 routes" in outline.text
+    assert "200 of 5,000 are shown" in outline.text
+    assert "… (60,007 characters)" in outline.text
+
+
+def test_it_loads_nothing_and_runs_only_its_own_script() -> None:
+    text = made(lossy())
+    policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
+    sources = [
+        value for name, value in Outline(text).attributes if name in ("src", "href") and value
+    ]
+
+    assert policy[0].startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+    assert [each for each in sources if not each.startswith(("#", "data:,"))] == []
+    assert "style=" not in text.partition("<body>")[2].partition("<script>")[0]
+
+
+def test_the_same_summary_gives_the_same_page() -> None:
+    assert made(lossy()) == made(lossy())
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("front", "back", "least"),
+    [
+        ("text", "back", 4.5), ("text", "panel", 4.5), ("quiet", "back", 4.5),
+        ("quiet", "panel", 4.5), ("quiet", "bad-back", 4.5), ("link", "back", 4.5),
+        ("good", "good-back", 4.5), ("bad", "bad-back", 4.5), ("warn", "warn-back", 4.5),
+        ("note", "note-back", 4.5), ("calm", "panel", 3), ("bad", "panel", 3),
+        ("pale", "panel", 3), ("amber", "panel", 3),
+    ],
+)  # fmt: skip
+def test_colours_have_the_contrast_of_wcag_aa(
+    scheme: int, front: str, back: str, least: float
+) -> None:
+    """WCAG 2.2, 1.4.3 for text and 1.4.11 for pictures."""
+    style = (files("gateway.reconcile.report") / "page" / "report.css").read_text("utf-8")
+    colours = [re.findall(rf"--{name}: (#[0-9a-f]{{6}})", style)[scheme] for name in (front, back)]
+    light, dark = sorted(map(luminance, colours), reverse=True)
+
+    assert (light + 0.05) / (dark + 0.05) >= least
+
+
+def test_it_is_made_again_without_spark(tmp_path: Path) -> None:
+    source = tmp_path / "summary.json"
+    source.write_text(json.dumps(content(lossy(HOSTILE))), encoding="utf-8")
+    program = (
+        "import sys; from gateway.reconcile.report.html import main; code = main(sys.argv[1:]);"
+        "sys.exit(code or any(name.startswith('pyspark') for name in sys.modules))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program, source], check=False, capture_output=True)  # noqa: S603
+
+    assert done.returncode == 0, done.stderr
+    written = tmp_path / "report.html"
+    assert done.stdout.decode().strip() == str(written)
+    assert written.read_text("utf-8") == made(lossy(HOSTILE))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("{", "is no JSON", id="no-json"),
+        pytest.param("[]", "is no JSON object", id="a-list"),
+        pytest.param("{}", "'archive' is not text", id="nothing-in-it"),
+        pytest.param(spoilt("hours", 3), "'hours' is not a list", id="hours"),
+        pytest.param(spoilt("totals", []), "'totals' is not an object", id="totals"),
+        pytest.param(spoilt("date", "soon"), "'date' is not a date", id="date"),
+    ],
+)  # fmt: skip
+def test_what_is_no_summary_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    source = tmp_path / "summary.json"
+    source.write_text(text)
+
+    assert main([str(source)]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_no_file_and_no_argument(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "absent.json")]) == 2
+    assert main([]) == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_a_summary_is_checked_before_it_is_drawn() -> None:
+    with pytest.raises(ReconcileError, match="give the summary"):
+        page({**content(clean()), "samples": [1]})

@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.archive.lookup.reader import Row, read_rows
+from gateway.archive.lookup.search import Span, received_rows
+from gateway.cli import main
+from gateway.config.load import load
+from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.memory import MemorySettings
+from gateway.errors import ArchiveError
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.routing.router import Router
+from gateway.runtime.gateway import Gateway
+from gateway.runtime.record.restore import restore
+from gateway.runtime.record.rows import (
+    CUT,
+    REDACTED,
+    BatchRecord,
+    Origin,
+    header_map,
+    payload_bytes,
+)
+from tests.archive.samples import DAY, NOON, archive, received
+from tests.endpoints.exchange import collect, send
+from tests.waiting import PATIENCE, until
+
+CONFIG = """
+endpoints:
+  plant: {{kind: memory, dialect: mqtt, broker: plant-{run}}}
+  erp: {{kind: memory, dialect: ems, broker: erp-{run}}}
+routes:
+  orders:
+    from: {{endpoint: plant, pattern: "orders/{{rest...}}"}}
+    to: {{endpoint: erp, template: "{prefix}.{{rest...}}"}}
+    archive_payload: {kept}
+    {more}
+archive: {{path: {archive}}}
+"""
+
+
+class Bench:
+    """A configuration, a way in and a way out; mutable, a gateway runs between them for a while."""
+
+    def __init__(self, folder: Path) -> None:
+        self.run = uuid4().hex
+        self.archive = folder / "archive"
+        self.file = folder / "gateway.yaml"
+        self.write()
+        plant = MemorySettings(name="in", dialect="mqtt", broker=f"plant-{self.run}")
+        erp = MemorySettings(name="out", dialect="ems", broker=f"erp-{self.run}")
+        self.into, self.out = make_sink(plant), make_source(erp, [Subscription(">")])
+
+    def write(self, prefix: str = "ORDERS", *, kept: str = "true", more: str = "") -> None:
+        text = CONFIG.format(
+            run=self.run, archive=self.archive, prefix=prefix, kept=kept, more=more
+        )
+        self.file.write_text(text)
+
+    def carry(self, *messages: Message) -> list[Message]:
+        """Send the messages through a gateway that runs for as long; what came out."""
+        gateway = Gateway(load(self.file))
+        gateway.start()
+        until(lambda: all(state.connection.value == "connected" for state in gateway.states))
+        send(self.into, *messages)
+        taken = collect(self.out, len(messages))
+        assert gateway.stop(PATIENCE)
+        return taken
+
+    def replay(self, *options: str, archive: Path | None = None) -> int:
+        soon = datetime.now(UTC) + timedelta(minutes=1)
+        early = soon - timedelta(hours=1)
+        span = ["--from", early.isoformat(), "--to", soon.isoformat()]
+        command = ["replay", str(archive or self.archive), "--config", str(self.file)]
+        return main([*command, "--route", "orders", *span, *options])
+
+    def rows(self, leg: str) -> list[Row]:
+        today = datetime.now(UTC).date()
+        every = [
+            *read_rows(self.archive, today - timedelta(days=1)),
+            *read_rows(self.archive, today),
+        ]
+        return sorted((row for row in every if row["leg"] == leg), key=lambda row: row["id"])
+
+
+@contextmanager
+def bench(folder: Path) -> Iterator[Bench]:
+    made = Bench(folder)
+    ends: list[Sink | Source] = [made.into, made.out]
+    for end in ends:
+        end.open()
+    try:
+        yield made
+    finally:
+        for end in ends:
+            end.close()
+
+
+RICH = Headers(
+    mode=DeliveryMode.AT_LEAST_ONCE, priority=7, correlation_id=b"\x00\x01", content_type="a/b",
+    properties={"count": 3, "price": 1.5, "flag": True, "word": "3"},
+)  # fmt: skip
+MESSAGES = [
+    Message("orders/1", b"\xff\x00", RICH),
+    Message("orders/2", "text", RICH),
+    Message("orders/3", {"qty": 2, "ok": True}),
+]
+
+
+def test_messages_are_sent_again_as_they_were_and_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with bench(tmp_path) as made:
+        first = made.carry(*MESSAGES)
+        assert made.replay() == 0
+        again = collect(made.out, 3)
+
+    assert "3 arrived, 0 did not" in capsys.readouterr().out
+    assert [message.address for message in again] == ["ORDERS.1", "ORDERS.2", "ORDERS.3"]
+    assert [message.payload for message in again] == [message.payload for message in first]
+    assert again[0].headers.properties == RICH.properties
+    assert (again[0].headers.priority, again[0].headers.correlation_id) == (7, b"\x00\x01")
+    delivered = made.rows("delivered")
+    attempts = [(row["id"], row["attempt"]) for row in delivered]
+    ids = [row["id"] for row in made.rows("received")]
+    assert sorted(attempts) == [(each, attempt) for each in ids for attempt in (1, 2)]
+    assert len({(row["id"], row["hash"], row["received"]) for row in delivered}) == 3
+    came = {row["id"]: (row["time"], row["name"]) for row in made.rows("received")}
+    assert all((row["received"], row["source_name"]) == came[row["id"]] for row in delivered)
+    assert {row["redelivered"] for row in delivered if row["attempt"] == 2} == {True}
+
+
+def test_a_dry_run_shows_what_the_new_mapping_changes_and_sends_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with bench(tmp_path) as made:
+        made.carry(*MESSAGES, Message("orders/1", b"more"))
+        assert made.replay("--dry-run") == 0
+        same = capsys.readouterr().out
+        made.write("NEW")
+        assert made.replay("--dry-run") == 1
+        other = capsys.readouterr().out
+        assert made.out.receive(0.1) is None
+
+    assert "2  orders/1 -> erp: ORDERS.1 (as then)" in same
+    assert "3 names, 0 different, 0 messages without a payload" in same
+    assert "2  orders/1 -> erp: NEW.1 (then ORDERS.1)" in other
+    assert "3 names, 3 different" in other
+
+
+def test_a_row_without_a_payload_is_reported_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with bench(tmp_path) as made:
+        made.write(kept="false")
+        made.carry(*MESSAGES)
+        assert made.replay() == 1
+
+    said = capsys.readouterr()
+    assert "0 arrived, 3 did not" in said.out
+    assert said.err.count("no payload: the route did not keep it") == 3
+
+
+def test_a_cut_payload_stays_and_a_redacted_one_goes_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = Headers(properties={"card": "4711", "region": "emea"})
+    with bench(tmp_path) as made:
+        made.write(more='archive_payload_bytes: 4\n    archive_redact: ["card"]')
+        made.carry(Message("orders/1", b"long one"), Message("orders/2", b"ok", secret))
+        assert made.replay() == 1
+        (again,) = collect(made.out, 1)
+
+    said = capsys.readouterr()
+    assert "orders/1 -> erp: payload cut: 4 of 8 bytes are kept" in said.err
+    assert "1 arrived, 1 did not" in said.out
+    assert "1 messages without redacted values" in said.out
+    assert again.headers.properties == {"region": "emea"}
+    files = [path.read_bytes() for path in made.archive.rglob("*") if path.is_file()]
+    assert not any(b"4711" in content for content in files)
+
+
+def test_only_what_the_reconciliation_found_is_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with bench(tmp_path) as made:
+        made.carry(*MESSAGES)
+        assert made.replay("--class", "missing") == 2
+        assert "run gateway reconcile --date" in capsys.readouterr().err
+        missing = made.rows("received")[1]["id"].hex()
+        for day in {datetime.now(UTC).date(), (datetime.now(UTC) - timedelta(hours=1)).date()}:
+            folder = made.archive / "_reconciled" / f"date={day}" / "exceptions"
+            folder.mkdir(parents=True)
+            found = {"class": "missing", "route": "orders", "target": "erp", "id": missing}
+            pq.write_table(pa.Table.from_pylist([found]), folder / "part-0.parquet")
+        assert made.replay("--class", "missing") == 0
+        (again,) = collect(made.out, 1)
+
+    assert again.address == "ORDERS.2"
+
+
+def test_an_expiry_that_has_passed_does_not_make_a_replay_worthless(tmp_path: Path) -> None:
+    soon = int((datetime.now(UTC) + timedelta(seconds=1)).timestamp() * 1_000_000)
+    with bench(tmp_path) as made:
+        made.carry(Message("orders/1", b"x", Headers(expiry=soon)))
+        threading.Event().wait(max(0.0, soon / 1_000_000 - datetime.now(UTC).timestamp()))
+        assert made.replay() == 0
+        (again,) = collect(made.out, 1)
+
+    assert again.headers.expiry is None
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        pytest.param(["--from", "noon"], "--from 'noon': ", id="time"),
+        pytest.param(["--to", "2020-01-01"], "is not after --from", id="backwards"),
+        pytest.param(["--route", "other"], "no route 'other' in the configuration", id="route"),
+    ],
+)
+def test_a_wrong_command_line_is_an_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    made = Bench(tmp_path)
+    made.archive.mkdir()
+
+    assert made.replay(*options) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_no_archive_and_a_damaged_one_are_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Bench(tmp_path)
+    assert made.replay() == 2
+    assert "is not a folder" in capsys.readouterr().err
+    archive(made.archive, received([1], time=int(datetime.now(UTC).timestamp()) * 1_000_000))
+    (segment,) = made.archive.glob("date=*/*/*")
+    segment.write_bytes(segment.read_bytes()[:100])
+
+    assert made.replay() == 2
+    assert "is not a whole segment" in capsys.readouterr().err
+
+
+def test_a_span_is_by_time_of_receipt_and_by_route(tmp_path: Path) -> None:
+    archive(
+        tmp_path,
+        received([1], time=NOON - 1),
+        received([2, 3], time=NOON),
+        received([4], time=NOON + 1),
+        received([5], time=NOON, route="other"),
+    )
+
+    rows = received_rows(tmp_path, Span("orders", NOON, NOON + 1))
+
+    assert [row["name"] for row in rows] == ["a/b2", "a/b3"]
+    assert [day for day, _ in Span("orders", NOON, NOON + 1).days()] == [DAY]
+
+
+VALUES = (
+    st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans() | st.binary() | st.none()
+)
+
+
+@given(
+    st.dictionaries(st.text(max_size=5), VALUES, max_size=4),
+    st.none() | st.binary(max_size=5) | st.text(max_size=5),
+    st.binary(max_size=5) | st.text(max_size=5),
+)
+def test_a_message_comes_back_from_its_row(
+    properties: dict[str, str | int | float | bool | bytes | None],
+    correlation: bytes | str | None,
+    payload: bytes | str,
+) -> None:
+    headers = Headers(redelivered=True, correlation_id=correlation, properties=properties)
+    message = Message("a/b", payload, headers)
+
+    row = {
+        "name": "a/b", "payload": payload_bytes(payload), "mode": 0, "origin_id": None,
+        "headers": list(header_map(message).items()), "source_time": None,
+    }  # fmt: skip
+    assert restore(row) == message
+
+
+def test_damaged_content_is_said() -> None:
+    row = {
+        "name": "a", "payload": b"\xc1", "mode": 0, "origin_id": None, "source_time": None,
+        "headers": [("payload_kind", "dict")],
+    }  # fmt: skip
+    with pytest.raises(ArchiveError, match="damaged content"):
+        restore(row)
+
+
+@pytest.mark.parametrize(
+    ("most", "redact", "payload", "headers"),
+    [
+        pytest.param(None, (), b"12345", {"property.card": "1"}, id="whole"),
+        pytest.param(5, (), b"12345", {"property.card": "1"}, id="just-fits"),
+        pytest.param(2, (), b"12", {"property.card": "1", CUT: "5"}, id="cut"),
+        pytest.param(0, (), b"", {"property.card": "1", CUT: "5"}, id="none-of-it"),
+        pytest.param(None, ("card",), b"12345", {"property.card": REDACTED}, id="redacted"),
+        pytest.param(None, ("ca*",), b"12345", {"property.card": REDACTED}, id="by-star"),
+        pytest.param(None, ("car",), b"12345", {"property.card": "1"}, id="another-name"),
+        pytest.param(None, ("reply_to",), b"12345", {"property.card": "1"}, id="absent"),
+    ],
+)
+def test_the_archive_keeps_of_a_payload_what_the_route_says(
+    tmp_path: Path,
+    most: int | None,
+    redact: tuple[str, ...],
+    payload: bytes,
+    headers: dict[str, str],
+) -> None:
+    made = Bench(tmp_path)
+    (route,) = load(made.file).routes
+    changed = replace(route, archive_payload_bytes=most, archive_redact=redact)
+    message = Message("orders/1", b"12345", Headers(properties={"card": "1"}))
+    record = BatchRecord([message], Origin("plant", "mqtt", NOON, 1, 0))
+
+    rows = record.received([0], Router(route.dialect, [changed])["orders/1"])
+
+    assert rows.columns["payload"] == [payload]
+    assert rows.columns["headers"] == [headers | {"payload_kind": "bytes"}]
+    assert rows.columns["size"] == [5]
