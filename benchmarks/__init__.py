@@ -1,6 +1,6 @@
-"""Programs that measure; `make bench` runs them all, one after the other."""
+"""Benchmarks; `make bench` runs them all in sequence."""
 
 import signal
 
-# One that is terminated ends as one that is interrupted: with the programs it started.
+# SIGTERM ends a benchmark like an interrupt, so that it stops the programs it started.
 signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark, one after the other, each printing its own figures."""
+"""`make bench`: runs every benchmark in sequence; each prints its own figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def main() -> None:
     for name in sys.argv[1:] or PROGRAMS:
         print(f"== {name}", flush=True)
         sys.argv[1:] = []
-        import_module(f"benchmarks.{name}").main()  # under its name: `smf` starts processes with it
+        import_module(
+            f"benchmarks.{name}"
+        ).main()  # by its name, which `smf` needs to start processes
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What archiving costs: time a row, durable batches a second, bytes a message, rows converted.
+"""Measures the cost of the archive: time per row, durable batches/s, bytes per message, conversion.
 
     python benchmarks/archive.py [--messages N] [--batch N] [--folder DIR]
 
-A message is two rows, received and delivered, without its payload, over 1,000 names.
+A message has two rows, received and delivered, without its payload. There are 1,000 names.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from gateway.archive.layout import DIGESTS, PAIRS, journals
 from gateway.archive.segments.convert import convert
 
 NAMES = [f"plant/line{number % 40}/sensor{number}/value" for number in range(1_000)]
-PATIENCE = 600.0
-NEVER = ArchiveOptions(segment_bytes=1 << 40, segment_seconds=1e9, close_seconds=0)
+DURABLE_TIMEOUT = 600.0
+NO_ROLLING = ArchiveOptions(segment_bytes=1 << 40, segment_seconds=1e9, close_seconds=0)
 
 
 @dataclass
 class Countdown:
-    """Set once `left` batches are durable; mutable, called by the archive's thread."""
+    """An event that is set when `left` batches are durable.
+
+    Mutable: called by the archive's thread.
+    """
 
     left: int
 
@@ -45,7 +48,7 @@ class Countdown:
 
 
 def batch(rng: random.Random, start: int, first: int, count: int) -> list[Rows]:
-    """Messages `first` and following: names and payloads at random, 10,000 a second."""
+    """Return the rows of messages from number `first`: random names and payloads, 10,000/s."""
     time_ = start + first * 100
     names = [rng.choice(NAMES) for _ in range(count)]
     columns: dict[str, list[Cell]] = {
@@ -74,58 +77,58 @@ def batch(rng: random.Random, start: int, first: int, count: int) -> list[Rows]:
 
 
 def append_all(root: Path, start: int, batches: list[list[Rows]]) -> tuple[float, float]:
-    """Processor seconds of the caller, and seconds until everything is durable."""
-    writer = ArchiveWriter(root, "bench", start, NEVER)
+    """Return the processor seconds of the caller, and the seconds until all rows are durable."""
+    writer = ArchiveWriter(root, "bench", start, NO_ROLLING)
     durable = Countdown(len(batches))
-    began, used = time.perf_counter(), time.thread_time()
+    started, used = time.perf_counter(), time.thread_time()
     for each in batches:
         writer.append(each, durable)
     used = time.thread_time() - used
-    assert durable.done.wait(PATIENCE)
-    elapsed = time.perf_counter() - began
-    writer.close()  # no time to convert: that is measured here
+    assert durable.done.wait(DURABLE_TIMEOUT)
+    elapsed = time.perf_counter() - started
+    writer.close()  # does not convert, which is measured below
     return used, elapsed
 
 
 def one_by_one(root: Path, start: int, batches: list[list[Rows]], sync: str) -> float:
-    """Batches a second when each waits for the one before."""
-    interval = replace(NEVER, sync="interval")
-    writer = ArchiveWriter(root, "bench", start, interval if sync == "interval" else NEVER)
-    began = time.perf_counter()
+    """Return the batches per second when each waits for the previous one."""
+    interval = replace(NO_ROLLING, sync="interval")
+    writer = ArchiveWriter(root, "bench", start, interval if sync == "interval" else NO_ROLLING)
+    started = time.perf_counter()
     for each in batches:
         durable = Countdown(1)
         writer.append(each, durable)
-        assert durable.done.wait(PATIENCE)
-    rate = len(batches) / (time.perf_counter() - began)
+        assert durable.done.wait(DURABLE_TIMEOUT)
+    rate = len(batches) / (time.perf_counter() - started)
     writer.close()
     return rate
 
 
 def sizes(root: Path) -> dict[str, int]:
-    """Bytes of segments, digests and name pairs."""
+    """Return the bytes of segments, digests and name pairs."""
     found = {"rows": root.glob("date=*/*/*"), "digests": root.glob(f"{DIGESTS}/*/*/*")}
     found["pairs"] = root.glob(f"{PAIRS}/*/*/*")
     return {name: sum(path.stat().st_size for path in paths) for name, paths in found.items()}
 
 
 def measure(root: Path, messages: int, size: int) -> None:
-    rng = random.Random(7)  # noqa: S311  # the same archive every time
+    rng = random.Random(7)  # noqa: S311  # the same archive in every run
     start = time.time_ns() // 1_000
     batches = [batch(rng, start, first, size) for first in range(0, messages, size)]
     used, elapsed = append_all(root, start, batches)
     rows = 2 * messages
-    print(f"append             {used / rows * 1e6:10.2f} us a row, {size} messages a batch")
+    print(f"append             {used / rows * 1e6:10.2f} us per row, {size} messages per batch")
     print(f"durable            {rows / elapsed:10,.0f} rows/s, {elapsed:.2f} s")
     (journal,) = journals(root)
-    print(f"journal            {journal.stat().st_size / messages:10.1f} bytes a message")
-    began = time.perf_counter()
+    print(f"journal            {journal.stat().st_size / messages:10.1f} bytes per message")
+    started = time.perf_counter()
     conversion = convert(root, journal)
     assert conversion is not None
     assert conversion.rows == rows
-    print(f"conversion         {rows / (time.perf_counter() - began):10,.0f} rows/s")
-    print(f"segments           {conversion.size / messages:10.1f} bytes a message, both legs")
+    print(f"conversion         {rows / (time.perf_counter() - started):10,.0f} rows/s")
+    print(f"segments           {conversion.size / messages:10.1f} bytes per message, both legs")
     for name, kept in sizes(root).items():
-        print(f"  {name:16} {kept / messages:10.1f} bytes a message")
+        print(f"  {name:16} {kept / messages:10.1f} bytes per message")
     for number, sync in enumerate(("batch", "interval"), start=1):
         rate = one_by_one(root, start + number, batches[:500], sync)
         print(f"one by one         {rate:10,.0f} batches/s, sync: {sync}")
@@ -135,10 +138,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=200)
-    parser.add_argument("--folder", type=Path, help="on the disk to measure (temporary)")
+    parser.add_argument("--folder", type=Path, help="folder on the disk to measure (temporary)")
     args = parser.parse_args()
     os.sync()
-    logging.getLogger("gateway").setLevel(logging.ERROR)  # journals stay, on purpose
+    logging.getLogger("gateway").setLevel(logging.ERROR)  # journals remain unconverted
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         measure(Path(folder), args.messages, args.batch)
 

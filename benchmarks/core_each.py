@@ -1,9 +1,8 @@
-"""The goals where no process takes time from another: each has a core, or an equal part of one.
+"""Measures each path with a core, or an equal share of one, for each process.
 
-On a machine of two cores the brokers, the load and the gateway share them, and what the gateway
-takes the brokers lack. Hosts of their own, as users have, are made here of parts of cores (see
-`benchmarks.processor`; that takes root and cgroups). A relay and its yardstick take turns; `x` is
-the ratio of each pair, in order.
+On two shared cores, the gateway takes processor time from the brokers. In production they run on
+separate hosts. Shares of cores simulate such hosts (see `benchmarks.processor`; this needs root and
+cgroups). A relay and its yardstick alternate; `x` lists the ratio of each pair.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from statistics import median
 from benchmarks import relay, through
 from benchmarks.check import PATHS
 from benchmarks.columns import table
-from benchmarks.processor import Place, apart
+from benchmarks.processor import Limiter, separate_cores
 
-SLOW = 5  # times fewer messages for the vendor's library
+SOLACE_DIVISOR = 5  # fewer messages for the vendor's slower library
 
 
 def main() -> None:
@@ -31,31 +30,32 @@ def main() -> None:
     parser.add_argument("--systems", nargs="*", default=["yami4", "jms", "solace"])
     args = parser.parse_args()
     rows: list[dict[str, object]] = []
-    with apart() as place:
+    with separate_cores() as limit:
         for name in args.shapes:
-            rows.append(relayed(name, args.messages, args.times, place))
+            rows.append(relayed(name, args.messages, args.times, limit))
             print(json.dumps(rows[-1]), flush=True)
-        place(os.getpid())  # the load of the other paths, a process as the gateway is
-        for system, way in PATHS:
+        limit(os.getpid())  # this process is the load of the other paths
+        for system, direction in PATHS:
             if system in args.systems:
-                rows.append(bridged(system, way, args.messages, args.times, place))
+                rows.append(bridged(system, direction, args.messages, args.times, limit))
                 print(json.dumps(rows[-1]), flush=True)
     print(table(rows))
 
 
-def relayed(name: str, messages: int, times: int, place: Place) -> dict[str, object]:
-    """The gateway beside mosquitto's own bridge."""
+def relayed(name: str, messages: int, times: int, limit: Limiter) -> dict[str, object]:
+    """Compare the gateway with mosquitto's bridge."""
     shape = relay.SHAPES[name]
     pairs = [
-        [relay.measure(which, shape, messages, place) for which in ("mosquitto", "gateway")]
+        [relay.measure(which, shape, messages, limit) for which in ("mosquitto", "gateway")]
         for _ in range(times)
     ]
     return {
         "path": name,
         "yardstick/s": median(bridge["messages_per_s"] for bridge, _ in pairs),
-        "gateway/s": median(ours["messages_per_s"] for _, ours in pairs),
+        "gateway/s": median(gateway["messages_per_s"] for _, gateway in pairs),
         "x": [
-            round(ours["messages_per_s"] / bridge["messages_per_s"], 2) for bridge, ours in pairs
+            round(gateway["messages_per_s"] / bridge["messages_per_s"], 2)
+            for bridge, gateway in pairs
         ],
         "us": pairs[-1][1]["us"],
         "faults": sum(
@@ -67,12 +67,14 @@ def relayed(name: str, messages: int, times: int, place: Place) -> dict[str, obj
     }
 
 
-def bridged(system: str, way: str, messages: int, times: int, place: Place) -> dict[str, object]:
-    """The gateway beside the slower of the two ends that it bridges."""
-    number = messages // SLOW if system == "solace" else messages
-    found = [through.measure(system, way, number, place) for _ in range(times)]
+def bridged(
+    system: str, direction: str, messages: int, times: int, limit: Limiter
+) -> dict[str, object]:
+    """Compare the gateway with the slower of the two bare sides."""
+    number = messages // SOLACE_DIVISOR if system == "solace" else messages
+    found = [through.measure(system, direction, number, limit) for _ in range(times)]
     return {
-        "path": f"mqtt {way} {system}",
+        "path": f"mqtt {direction} {system}",
         "yardstick/s": median(
             min(each["bare_mqtt_per_s"], each["bare_other_per_s"]) for each in found
         ),

@@ -1,8 +1,9 @@
-"""What settlement, spool and archive cost: mosquitto -> gateway -> mosquitto with and without them.
+"""Measures the cost of settlement, spool and archive: mosquitto -> gateway -> mosquitto.
 
-(a) MQTT QoS 1 with spool and archive against the same route with neither, in turns; (b) a spool of
-many messages after a start: seconds until it drains, and how fast, against the route; (c) latency
-at 1,000 messages/s with durable settlement. Only the ratios of one run count: machines are noisy.
+(a) The rate of MQTT QoS 1 with spool and archive, relative to the same route with neither, in
+alternating runs. (b) A spool of many messages at a start: the time until its first delivery, and
+the drain rate relative to the route. (c) The latency at 1,000 messages/s with durable settlement.
+Compare only ratios within one run.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.outcome import ACCEPTED
-from gateway.runtime.outbound.spool_db import FILE
+from gateway.runtime.outbound.spool_db import FILE_NAME
 
 CONFIG = """\
 gateway: {{name: bench}}
@@ -46,21 +47,21 @@ DURABLE = "archive: {{path: {folder}/archive}}\nspool: {{path: {folder}/spool}}\
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=100_000, help="of one round of (a)")
-    parser.add_argument("--rounds", type=int, default=3, help="of (a)")
-    parser.add_argument("--spooled", type=int, default=1_000_000, help="of (b)")
+    parser.add_argument("--messages", type=int, default=100_000, help="number in one round of (a)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds of (a)")
+    parser.add_argument("--spooled", type=int, default=1_000_000, help="number of messages of (b)")
     args = parser.parse_args()
-    say("relay", relayed(args.messages, args.rounds))
-    say("latency", latency())
-    say("spool", recovered(args.spooled))
+    report("relay", relayed(args.messages, args.rounds))
+    report("latency", latency())
+    report("spool", recovered(args.spooled))
 
 
-def say(what: str, figures: dict[str, object]) -> None:
-    print(json.dumps({"measured": what, **figures}), flush=True)
+def report(name: str, figures: dict[str, object]) -> None:
+    print(json.dumps({"measured": name, **figures}), flush=True)
 
 
 def relayed(messages: int, rounds: int) -> dict[str, object]:
-    """Messages a second with both and with neither, the median of rounds in turns."""
+    """Return the messages per second with both and with neither, in alternating rounds."""
     rates: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(rounds):
         for durable, found in rates.items():
@@ -78,7 +79,7 @@ def relayed(messages: int, rounds: int) -> dict[str, object]:
 
 
 def latency() -> dict[str, object]:
-    """Milliseconds from publisher to subscriber at 1,000 messages/s, and those of a bare flush."""
+    """Return the latency in ms at 1,000 messages/s, and the duration of a single flush."""
     figures: dict[str, object] = {}
     for durable in (True, False):
         with bridge(durable=durable) as load:
@@ -88,7 +89,7 @@ def latency() -> dict[str, object]:
 
 
 def flushes(number: int) -> dict[str, float]:
-    """What the disk of the temporary folder takes for 4 KiB, with nothing else done."""
+    """Return the duration of a flush of 4 KiB in the temporary folder, in ms."""
     spent: list[float] = []
     with tempfile.TemporaryFile(buffering=0) as file:
         for _ in range(number):
@@ -101,7 +102,7 @@ def flushes(number: int) -> dict[str, float]:
 
 
 def recovered(messages: int) -> dict[str, object]:
-    """A spool of `messages` is left by a gateway that dies; the next one drains it."""
+    """Kill a gateway with a spool of `messages`, and measure how the next one drains it."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         source, target = free_port(), free_port()
@@ -136,7 +137,7 @@ def recovered(messages: int) -> dict[str, object]:
 
 
 def fill(folder: Path, source: int, target: int, sink: Sink, messages: int) -> tuple[float, float]:
-    """Leave a spool of `messages` and a gateway killed over it; its rate and resident MB."""
+    """Fill a spool and kill its gateway; return the rate and the resident memory in MB."""
     with gateway(folder, source, target, durable=True) as process:
         wait_until(lambda: subscribed(folder))
         started = time.perf_counter()
@@ -144,17 +145,17 @@ def fill(folder: Path, source: int, target: int, sink: Sink, messages: int) -> t
         wait_until(lambda: spooled(folder) >= messages)
         rate = messages / (time.perf_counter() - started)
         memory = resident(process.pid)
-        time.sleep(1)  # what is spooled is settled, else it would come again
+        time.sleep(1)  # until the spooled messages are settled at their source
         process.kill()
     return rate, memory
 
 
 def at(port: int) -> MqttSettings:
-    return MqttSettings(host="127.0.0.1", port=port, receive_maximum=20_000)
+    return MqttSettings(host="127.0.0.1", port=port, receive_window=20_000)
 
 
 def wait_for_first(source: Source) -> int:
-    """How many messages the first batch has."""
+    """Return the number of messages of the first batch."""
     while (batch := source.receive(0.01)) is None:
         pass
     batch.settle([ACCEPTED] * len(batch.messages))
@@ -166,7 +167,7 @@ def subscribed(folder: Path) -> bool:
 
 
 def spooled(folder: Path) -> int:
-    with closing(sqlite3.connect(f"file:{folder / 'spool' / FILE}?mode=ro", uri=True)) as file:
+    with closing(sqlite3.connect(f"file:{folder / 'spool' / FILE_NAME}?mode=ro", uri=True)) as file:
         (count,) = file.execute("SELECT COALESCE(SUM(messages), 0) FROM parcels").fetchone()
     return int(count)
 
@@ -178,7 +179,7 @@ def wait_until(done: Callable[[], bool]) -> None:
 
 @contextmanager
 def bridge(*, durable: bool) -> Iterator[list[str]]:
-    """The command of a load, while a relay runs that it can use."""
+    """Run a relay; yield the command of its load."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         source, target = free_port(), free_port()
@@ -193,13 +194,13 @@ def bridge(*, durable: bool) -> Iterator[list[str]]:
 def gateway(
     folder: Path, source: int, target: int, *, durable: bool
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A relay; its log goes to a file of the folder."""
+    """Run a relay; its log is a file of the folder."""
     config = folder / "bench.yaml"
     text = CONFIG.format(source=source, target=target, quick=QUICK)
     config.write_text(text + (DURABLE.format(folder=folder) if durable else ""))
     command = [sys.executable, "-m", "gateway", "run", str(config), "--log-format", "json"]
     with (folder / "log").open("w") as log:
-        process = subprocess.Popen(command, stderr=log)  # noqa: S603  # our own command
+        process = subprocess.Popen(command, stderr=log)  # noqa: S603  # a fixed command
         try:
             yield process
         finally:

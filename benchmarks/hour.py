@@ -1,10 +1,10 @@
-"""An hour at a share of the top rate: is memory flat, and does latency stay what it was?
+"""Runs for an hour at a share of the highest rate: shows whether memory and latency stay constant.
 
     python -m benchmarks.hour [--minutes 60] [--share 0.6 | --rate N] [--qos 1]
 
-MQTT to MQTT over two mosquittos, archive on. The top rate comes first, then a line a minute, each
-with its own percentiles, then the last quarter beside the first. The first minutes are left out of
-both: what is remembered of the past fills up then.
+The gateway carries MQTT between two mosquitto brokers, with its archive. The benchmark measures the
+highest rate, then prints a line with percentiles per minute, and at the end compares the last
+quarter with the first. Both exclude the first minutes, in which the caches of recent messages fill.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from benchmarks.relay import HERE, Shape, broker, relay_command, run_load, runni
 from gateway.demo.broker import free_port
 
 MINUTE = 60  # seconds
-FILLING = 5  # minutes
-SAMPLE = 100_000  # messages that show the top rate
+WARMUP_MINUTES = 5
+SAMPLE = 100_000  # messages to measure the highest rate
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=int, default=60)
-    parser.add_argument("--rate", type=int, help="messages a second, instead of a share")
-    parser.add_argument("--share", type=float, default=0.6, help="of the top rate")
+    parser.add_argument("--rate", type=int, help="messages per second, instead of a share")
+    parser.add_argument("--share", type=float, default=0.6, help="share of the highest rate")
     parser.add_argument("--qos", type=int, default=1, choices=(0, 1))
     args = parser.parse_args()
     shape = Shape(args.qos)
@@ -67,14 +67,14 @@ def main() -> None:
 
 
 def compared(minutes: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Medians of the first and the last quarter, and the sums of all faults."""
-    steady = minutes[FILLING:] or minutes
+    """Return the medians of the first and the last quarter, and the sums of all faults."""
+    steady = minutes[WARMUP_MINUTES:] or minutes
     quarter = max(1, len(steady) // 4)
-    told = {name: sum(each[name] for each in minutes) for name in ("lost", "duplicates")}
+    summary = {name: sum(each[name] for each in minutes) for name in ("lost", "duplicates")}
     for name in ("p50_ms", "p99_ms", "rss_mb", "files"):
-        told[f"{name} first"] = median(each[name] for each in steady[:quarter])
-        told[f"{name} last"] = median(each[name] for each in steady[-quarter:])
-    return told
+        summary[f"{name} first"] = median(each[name] for each in steady[:quarter])
+        summary[f"{name} last"] = median(each[name] for each in steady[-quarter:])
+    return summary
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The JMS endpoint against ActiveMQ on this machine, beside a JPype loop with one call a message.
+"""Measures the JMS endpoint with ActiveMQ, and a JPype loop with one call per message.
 
     python -m benchmarks.jms [messages]
 
-Both run in this process, one after the other, against one broker, when both Java machines have
-compiled what they run. "busy" means that another Python thread computes all the time, as the rest
-of a gateway would. Then `jms_relay` compares whole bridges.
+Both run in this process, in sequence, with one broker, after a warm-up of both Java virtual
+machines. "busy" means that another Python thread computes all the time, as the rest of a gateway
+would. Then `jms_relay` compares whole bridges.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from gateway.model.outcome import ACCEPTED
 
 BODY = b"x" * 100
 BATCH = 500
-PATIENCE = 60.0
+RECEIVE_TIMEOUT = 60.0
 NP = Headers(mode=DeliveryMode.AT_MOST_ONCE)
 PERSISTENT = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-GOALS = {  # messages a second
+GOALS = {  # messages per second
     "receive np, busy": 30_000,
     "receive persistent": 15_000,
     "send np": 40_000,
@@ -61,7 +61,7 @@ def busy(wanted: bool) -> Iterator[None]:
 def send(
     settings: JmsSettings, address: str, headers: Headers, count: int, *, spin: bool = False
 ) -> float:
-    """Messages a second, all of them answered."""
+    """Return the messages per second, all of them acknowledged."""
     sink = open_sink(settings)
     sink.open()
     answered = threading.Semaphore(0)
@@ -71,21 +71,21 @@ def send(
         for _ in range(count // BATCH):
             sink.send(batch, lambda _settlements: answered.release())
         for _ in range(count // BATCH):
-            assert answered.acquire(timeout=PATIENCE)
+            assert answered.acquire(timeout=RECEIVE_TIMEOUT)
         took = time.perf_counter() - begin
     sink.close()
     return count / took
 
 
 def receive(settings: JmsSettings, address: str, count: int, *, spin: bool) -> float:
-    """Messages a second, each batch settled as it comes."""
+    """Return the messages per second; each batch is settled on receipt."""
     source = open_source(settings, [Subscription(address)])
     source.open()
     left = count
     with busy(spin):
         begin = time.perf_counter()
         while left > 0:
-            batch = source.receive(PATIENCE)
+            batch = source.receive(RECEIVE_TIMEOUT)
             assert batch is not None
             left -= len(batch.messages)
             batch.settle([ACCEPTED] * len(batch.messages))
@@ -95,11 +95,11 @@ def receive(settings: JmsSettings, address: str, count: int, *, spin: bool) -> f
 
 
 def plain_receive(settings: JmsSettings, address: str, count: int, *, spin: bool) -> float:
-    """The usual loop: a listener in Python is called for each message and reads its headers."""
-    import jpype  # noqa: PLC0415  # started by now
+    """Receive with a listener in Python that is called for each message and reads its headers."""
+    import jpype  # noqa: PLC0415  # the JVM is running
 
     references = jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance()
-    references.start()  # our endpoint has stopped it, and a listener in Python needs it
+    references.start()  # the endpoint has stopped it, and a listener in Python needs it
     connection = plain_connection(settings)
     session = connection.createSession(False, 2)
     done = threading.Event()
@@ -122,7 +122,7 @@ def plain_receive(settings: JmsSettings, address: str, count: int, *, spin: bool
         begin = time.perf_counter()
         consumer.setMessageListener(Listener())
         connection.start()
-        assert done.wait(PATIENCE * 3)
+        assert done.wait(RECEIVE_TIMEOUT * 3)
         took = time.perf_counter() - begin
     connection.close()
     references.stop()
@@ -130,8 +130,8 @@ def plain_receive(settings: JmsSettings, address: str, count: int, *, spin: bool
 
 
 def plain_connection(settings: JmsSettings) -> jvm.Java:
-    """As most programs do it: all jars on the one class path of the process."""
-    import jpype  # noqa: PLC0415  # started by now
+    """Connect with all jars on the class path of the process, as most programs do."""
+    import jpype  # noqa: PLC0415  # the JVM is running
 
     for jar in settings.classpath:
         jpype.addClassPath(jar)
@@ -139,7 +139,7 @@ def plain_connection(settings: JmsSettings) -> jvm.Java:
 
 
 def read_all(message: jvm.Java) -> tuple[object, ...]:
-    import jpype  # noqa: PLC0415  # started by now
+    import jpype  # noqa: PLC0415  # the JVM is running
 
     data = jpype.JArray(jpype.JByte)(int(message.getBodyLength()))
     message.readBytes(data)
@@ -159,8 +159,8 @@ def read_all(message: jvm.Java) -> tuple[object, ...]:
 
 
 def plain_send(settings: JmsSettings, address: str, mode: int, count: int) -> float:
-    """The usual loop: a call of Java or three for each message."""
-    import jpype  # noqa: PLC0415  # started by now
+    """Send with three calls of Java per message."""
+    import jpype  # noqa: PLC0415  # the JVM is running
 
     connection = plain_connection(settings)
     session = connection.createSession(False, 1)
@@ -196,7 +196,7 @@ def run(broker: ActiveMq, count: int) -> None:
         )
         drain(broker, "queue:a", count)
         slow = measure(
-            f"send {label}, a call a message",
+            f"send {label}, one call per message",
             lambda m=mode, p=part: plain_send(settings, "queue:b", m, p),  # type: ignore[misc]  # as above
         )
         ratio(fast, slow)
@@ -213,16 +213,16 @@ def run(broker: ActiveMq, count: int) -> None:
                 if acknowledge == "client":
                     send(settings, queue, headers, part)
                     slow = measure(
-                        f"{kind}, a call a message",
+                        f"{kind}, one call per message",
                         lambda c=changed, q=queue, s=spin, p=part: plain_receive(c, q, p, spin=s),  # type: ignore[misc]  # as above
                     )
                     ratio(fast, slow)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{'resident memory, at most':42} {peak:10.0f} MB   goal < 220 MB")
+    print(f"{'peak resident memory':42} {peak:10.0f} MB   goal < 220 MB")
 
 
 def drain(broker: ActiveMq, address: str, count: int) -> None:
-    """Empty a queue, for a full broker makes senders wait."""
+    """Empty a queue, because a full broker blocks senders."""
     receive(broker.settings(acknowledge="client"), address, count, spin=False)
 
 

@@ -1,4 +1,4 @@
-"""The yardstick a user writes by hand: MQTT -> JMS -> MQTT, a call of Java or three a message.
+"""A yardstick: MQTT -> JMS -> MQTT with callbacks, three calls of Java per message.
 
 paho's callback sends each message with JPype, and a Java listener in Python publishes it again.
 """
@@ -10,7 +10,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 jms_url, factory, mqtt_port, *jars = sys.argv[1:]
-jpype.startJVM("-Xrs", classpath=jars, interrupt=False)  # else it may crash at SIGTERM
+jpype.startJVM("-Xrs", classpath=jars, interrupt=False)  # otherwise it may crash at SIGTERM
 connection = jpype.JClass(factory)(jms_url).createConnection()
 connection.setClientID("callbacks")
 sending = connection.createSession(False, 1)
@@ -20,10 +20,10 @@ mqtt.max_inflight_messages_set(60_000)
 
 
 def to_jms(_client: object, _data: object, message: paho.MQTTMessage) -> None:
-    made = sending.createBytesMessage()
-    made.writeBytes(jpype.JArray(jpype.JByte)(message.payload))
+    sent = sending.createBytesMessage()
+    sent.writeBytes(jpype.JArray(jpype.JByte)(message.payload))
     topic = sending.createTopic("B." + message.topic.removeprefix("src/").replace("/", "."))
-    producer.send(topic, made, 2, 4, 0)  # persistent
+    producer.send(topic, sent, 2, 4, 0)  # persistent
 
 
 @jpype.JImplements("javax.jms.MessageListener")

@@ -1,12 +1,12 @@
-"""MQTT QoS 1 -> JMS persistent -> MQTT QoS 1, three ways in one run: rate, losses, memory.
+"""Measures MQTT QoS 1 -> JMS persistent -> MQTT QoS 1 with three bridges: rate, losses, memory.
 
     python -m benchmarks.jms_relay [--messages N] [--topics N ...]
 
-The gateway with its archive on, and the callback loop of `jms_callbacks`, each between mosquitto
-and a durable subscription of ActiveMQ; and ActiveMQ's own translation, whose MQTT port takes and
-gives the messages and which writes nothing to disk on the way. Each is warmed up first. Processor
-time a message tells more than the rate where brokers, load and relay share few cores. Memory is
-that of one process, at the end and at most; the archive's converter is another, see `memory`.
+The bridges are the gateway with its archive and the callback loop of `jms_callbacks`, each between
+mosquitto and a durable subscription of ActiveMQ; and ActiveMQ's own translation, which receives and
+sends messages at its MQTT port and writes nothing to disk. Each is warmed up first. When brokers,
+load and bridge share few cores, compare the processor time per message instead of the rate. Memory
+is the final and the peak value of one process; the archive's converter is separate, see `memory`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars, missing, ru
 from gateway.demo.broker import free_port
 
 HERE = Path(__file__).parent
-RELAYS = {"activemq": 1.0, "callbacks": 0.1, "gateway": 1.0}  # and the share of messages it gets
+RELAYS = {"activemq": 1.0, "callbacks": 0.1, "gateway": 1.0}  # and their shares of the messages
 CONFIG = """\
 gateway: {{name: bench}}
 endpoints:
@@ -59,9 +59,9 @@ def main(arguments: list[str] | None = None) -> None:
         for relay in args.relays:
             figures = measure(relay, round(args.messages * RELAYS[relay]), topics)
             rate = figures["messages_per_s"]
-            against = {f"x {other}": round(rate / earlier, 2) for other, earlier in rates.items()}
+            ratios = {f"x {other}": round(rate / earlier, 2) for other, earlier in rates.items()}
             rates[relay] = rate
-            print(json.dumps({"relay": relay, "topics": topics, **figures, **against}), flush=True)
+            print(json.dumps({"relay": relay, "topics": topics, **figures, **ratios}), flush=True)
 
 
 def measure(relay: str, messages: int, topics: int) -> dict[str, float]:
@@ -82,19 +82,19 @@ def measure(relay: str, messages: int, topics: int) -> dict[str, float]:
         load += ["--from-port", str(port), "--to-port", str(port), "--start-timeout", "60"]
         load += ["--expect", "src/#" if relay == "activemq" else "dst/#"]
         load += ["--messages", str(messages)]
-        run_load(load)  # until Java has compiled itself
+        run_load(load)  # warms up Java
         before = {name: seconds(pid) for name, pid in pids.items()}
-        got = run_load(load)
+        figures = run_load(load)
         spent = {name: seconds(pid) - before[name] for name, pid in pids.items()}
-        held = {f"{name}_mb": resident(pid) for name, pid in pids.items()}
-        most = {f"{name}_most_mb": round(memory(pid)["VmHWM"]) for name, pid in pids.items()}
+        resident_mb = {f"{name}_mb": resident(pid) for name, pid in pids.items()}
+        peak_mb = {f"{name}_peak_mb": round(memory(pid)["VmHWM"]) for name, pid in pids.items()}
     return {
-        "messages_per_s": round(float(str(got["messages_per_s"]))),
-        "lost": int(str(got["lost"])),
-        "duplicates": int(str(got["duplicates"])),
+        "messages_per_s": round(float(str(figures["messages_per_s"]))),
+        "lost": int(str(figures["lost"])),
+        "duplicates": int(str(figures["duplicates"])),
         **{f"{name}_us": round(1e6 * each / messages) for name, each in spent.items()},
-        **held,
-        **most,
+        **resident_mb,
+        **peak_mb,
     }
 
 

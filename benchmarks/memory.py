@@ -1,7 +1,7 @@
-"""What the sidecar needs without Java: time to be ready, memory idle and at work, disk a message.
+"""Measures the sidecar without Java: time until ready, idle and busy memory, disk per message.
 
-MQTT to MQTT over two mosquittos, archive and spool on, page served. The archive's converter is a
-process of its own that lives for seconds; its memory is counted apart.
+The gateway carries MQTT between two mosquitto brokers, with archive, spool and web server. The
+archive's converter is a separate process that runs for seconds; its memory is measured separately.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from benchmarks.relay import HERE, Shape, broker, configuration, run_load, running
-from benchmarks.tree import Most, tree
+from benchmarks.tree import PeakMemory, tree
 from gateway.archive.layout import DIGESTS, PAIRS
 from gateway.demo.broker import free_port
 
-MORE = "spool: {{path: {spool}}}\nweb: {{port: {web}}}\n"
-IDLE = 5.0  # seconds from being ready to the look at its memory
+SECTIONS = "spool: {{path: {spool}}}\nweb: {{port: {web}}}\n"
+IDLE_TIME = 5.0  # seconds from readiness to the measurement of idle memory
 
 
 def main() -> None:
@@ -42,15 +42,15 @@ def measure(qos: int, rate: int, messages: int) -> dict[str, object]:
         stack.enter_context(broker(folder, target))
         config = folder / "bench.yaml"
         text = configuration(Shape(qos), source, target, folder / "archive")
-        config.write_text(text + MORE.format(spool=folder / "spool", web=web))
-        began = time.perf_counter()
+        config.write_text(text + SECTIONS.format(spool=folder / "spool", web=web))
+        started = time.perf_counter()
         gateway = stack.enter_context(
             running([sys.executable, "-m", "gateway", "run", str(config)])
         )
-        ready = wait_until_ready(web, began)
-        threading.Event().wait(IDLE)
+        ready = wait_until_ready(web, started)
+        threading.Event().wait(IDLE_TIME)
         idle = memory(gateway.pid)["VmRSS"]
-        most = stack.enter_context(Most(lambda: converter(gateway.pid)))
+        peak = stack.enter_context(PeakMemory(lambda: converter(gateway.pid)))
         load = [sys.executable, str(HERE / "relay_load.py"), "--from-port", str(source)]
         load += ["--to-port", str(target), "--qos", str(qos), "--rate", str(rate)]
         figures = run_load([*load, "--messages", str(messages), "--warmup", "500"])
@@ -68,19 +68,19 @@ def measure(qos: int, rate: int, messages: int) -> dict[str, object]:
         "idle_mb": round(idle),
         "busy_mb": round(busy["VmRSS"]),
         "most_mb": round(busy["VmHWM"]),
-        "converter_mb": round(most.megabytes),
+        "converter_mb": round(peak.megabytes),
         "archive_bytes_a_message": round(disk / messages, 1),
     }
 
 
 def converter(gateway: int) -> float:
-    """The most MB that a child of the gateway has had, of those there are."""
+    """Return the highest peak memory of the gateway's running child processes, in MB."""
     below = (pid for pid in tree(gateway) if pid != gateway)
     return max((memory(pid).get("VmHWM", 0.0) for pid in below), default=0.0)
 
 
 def memory(pid: int) -> dict[str, float]:
-    """The figures of /proc in MB; none when the process has ended."""
+    """Return the memory figures of /proc in MB; none when the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -89,19 +89,19 @@ def memory(pid: int) -> dict[str, float]:
     return {name: int(value.split()[0]) / 1024 for name, value in pairs}
 
 
-def wait_until_ready(port: int, began: float) -> float:
-    """Seconds since `began` until /readyz says yes."""
+def wait_until_ready(port: int, started: float) -> float:
+    """Return the seconds from `started` until /readyz answers 200."""
     while not ready(port):
-        assert time.perf_counter() - began < 30  # noqa: PLR2004  # seconds
+        assert time.perf_counter() - started < 30  # noqa: PLR2004  # seconds
         time.sleep(0.01)
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
 def ready(port: int) -> bool:
     connection = HTTPConnection("127.0.0.1", port, timeout=1)
     try:
         connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200  # noqa: PLR2004  # HTTP's own
+        return connection.getresponse().status == 200  # noqa: PLR2004  # OK
     except OSError:
         return False
     finally:
@@ -109,7 +109,7 @@ def ready(port: int) -> bool:
 
 
 def size(archive: Path) -> int:
-    """Bytes of segments, digests, name pairs, and journals not yet converted."""
+    """Return the bytes of segments, digests, name pairs, and journals not yet converted."""
     folders = [*archive.glob("date=*"), archive / DIGESTS, archive / PAIRS, archive / ".journal"]
     files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
     return sum(path.stat().st_size for path in files)

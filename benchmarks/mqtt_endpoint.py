@@ -1,10 +1,10 @@
-"""How fast the MQTT endpoint receives and publishes, beside paho used the plain way.
+"""Measures how fast the MQTT endpoint receives and publishes, and a plain paho client.
 
     python -m benchmarks.mqtt_endpoint [--messages 20000] [--qos 1] [--version 5]
 
-One mosquitto on a free loopback port; each figure is the rate of one side alone, in this process.
-For the receivers another process publishes as fast as the endpoint can. Only ratios of one run
-count.
+The broker is mosquitto on a free loopback port. Each figure is the rate of one side, in this
+process. For the receivers, another process publishes as fast as the endpoint can. Compare only
+ratios within one run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gateway.model.outcome import ACCEPTED
 BATCH = 500
 PAYLOAD = b"x" * 100
 TOPICS = 1_000
-PATIENCE = 60.0
+ANSWER_TIMEOUT = 60.0
 
 
 @contextmanager
@@ -60,12 +60,12 @@ def mosquitto() -> Iterator[int]:
 
 
 def wait_for_port(port: int) -> None:
-    until = time.monotonic() + 10
+    deadline = time.monotonic() + 10
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
         else:
@@ -82,7 +82,7 @@ def endpoint_publishes(settings: MqttSettings, total: int) -> float:
     for _ in range(total // BATCH):
         sink.send(messages, lambda _settlements: answered.release())
     for _ in range(total // BATCH):
-        assert answered.acquire(timeout=PATIENCE)
+        assert answered.acquire(timeout=ANSWER_TIMEOUT)
     seconds = time.perf_counter() - started
     sink.close()
     return total // BATCH * BATCH / seconds
@@ -95,7 +95,7 @@ def endpoint_receives(settings: MqttSettings, total: int, load: Callable[[], Non
     count = 0
     started = 0.0
     while count < total:
-        batch = source.receive(PATIENCE)
+        batch = source.receive(ANSWER_TIMEOUT)
         assert batch is not None
         started = started or time.perf_counter()
         count += len(batch.messages)
@@ -129,7 +129,7 @@ def paho_publishes(settings: MqttSettings, total: int) -> float:
     started = time.perf_counter()
     for i in range(total):
         client.publish(f"t/{i % TOPICS}", PAYLOAD, settings.qos)
-    assert done.wait(PATIENCE)
+    assert done.wait(ANSWER_TIMEOUT)
     seconds = time.perf_counter() - started
     client.disconnect()
     client.loop_stop()
@@ -151,9 +151,9 @@ def paho_receives(settings: MqttSettings, total: int, load: Callable[[], None]) 
     client.connect(settings.host, settings.port)
     client.subscribe("t/#", settings.qos)
     client.loop_start()
-    assert ready.wait(PATIENCE)
+    assert ready.wait(ANSWER_TIMEOUT)
     load()
-    assert done.wait(PATIENCE)
+    assert done.wait(ANSWER_TIMEOUT)
     client.disconnect()
     client.loop_stop()
     return total / (times[-1] - times[0])
@@ -191,8 +191,10 @@ def main() -> None:
             ),
         )
     print(f"MQTT {a.version}, QoS {a.qos}, {total:,} messages of {len(PAYLOAD)} bytes")
-    for name, plain, ours in rows:
-        print(f"{name}: paho {plain:9,.0f}/s   endpoint {ours:9,.0f}/s   x {ours / plain:.1f}")
+    for name, plain, endpoint in rows:
+        print(
+            f"{name}: paho {plain:9,.0f}/s   endpoint {endpoint:9,.0f}/s   x {endpoint / plain:.1f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What names cost: seen before, first sight, matching; beside a dict look-up and paho's matcher.
+"""Measures translation and matching of names, compared with a dict look-up and paho's matcher.
 
     python -m benchmarks.names [--names N]
 
-Times are of this process alone; the ratios count, the figures depend on the machine.
+Times are processor times of this process. Compare the ratios; the rates depend on the machine.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ SAMPLES = {
 ROUNDS = 3
 
 
-def rate(ask: Callable[[str], object], names: Sequence[str]) -> float:
-    """Calls a second, the best of some rounds."""
+def rate(call: Callable[[str], object], names: Sequence[str]) -> float:
+    """Return the calls per second, the best of ROUNDS rounds."""
     best = 0.0
     for _ in range(ROUNDS):
         start = process_time()
         for name in names:
-            ask(name)
+            call(name)
         best = max(best, len(names) / (process_time() - start))
     return best
 
 
-def first_sight(source: Dialect, target: Dialect, names: Sequence[str]) -> float:
+def rate_of_new_names(source: Dialect, target: Dialect, names: Sequence[str]) -> float:
     best = 0.0
     for _ in range(ROUNDS):
         translate = Translator(source, target).name
@@ -53,14 +53,14 @@ def first_sight(source: Dialect, target: Dialect, names: Sequence[str]) -> float
 
 
 def translation(count: int) -> None:
-    print(f"{'translation':20}{'first sight/s':>15}{'seen before/s':>15}{'of a dict look-up':>20}")
+    print(f"{'translation':20}{'new name/s':>15}{'known name/s':>15}{'of a dict look-up':>20}")
     for label, (source, target, shape) in SAMPLES.items():
         names = [shape.format(number) for number in range(count)]
         translator = Translator(DIALECTS[source], DIALECTS[target])
         for name in names:
             translator.name(name)
         known = {name: name for name in names}
-        first = first_sight(DIALECTS[source], DIALECTS[target], names)
+        first = rate_of_new_names(DIALECTS[source], DIALECTS[target], names)
         seen, bare = rate(translator.name, names), rate(known.__getitem__, names)
         print(f"{label:20}{first:15,.0f}{seen:15,.0f}{seen / bare:20.0%}")
 
@@ -69,12 +69,12 @@ def matching(count: int) -> None:
     mqtt = DIALECTS["mqtt"]
     names = [f"plant/line{number}/press/temperature/value" for number in range(count)]
     levels = {name: parse_subject(name, mqtt).levels for name in names}
-    print(f"{'matching':20}{'ours/s':>15}{'paho/s':>15}{'ratio':>20}")
+    print(f"{'matching':20}{'gateway/s':>15}{'paho/s':>15}{'ratio':>20}")
     for text in ("plant/+/press/#", "plant/+/+/+/value", "other/#"):
         (pattern,) = parse_pattern(text, mqtt)
-        ours = rate(partial(_matches, pattern, levels), names)
+        gateway_rate = rate(partial(_matches, pattern, levels), names)
         paho = rate(partial(topic_matches_sub, text), names)
-        print(f"{text:20}{ours:15,.0f}{paho:15,.0f}{ours / paho:20.1f}")
+        print(f"{text:20}{gateway_rate:15,.0f}{paho:15,.0f}{gateway_rate / paho:20.1f}")
 
 
 def _matches(pattern: Pattern, levels: dict[str, tuple[str, ...]], name: str) -> bool:

@@ -1,7 +1,7 @@
 """Node-RED as a relay: mqtt in, a function that changes the topic, mqtt out.
 
-It is measured where the program is: on the path, or where the variable NODE_RED says; for example
-after `npm install --prefix DIR node-red` it is `DIR/node_modules/.bin/node-red`.
+The program is taken from the variable NODE_RED or from PATH. After `npm install --prefix DIR
+node-red` it is `DIR/node_modules/.bin/node-red`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ module.exports = {
 
 
 def program() -> str | None:
-    """Where Node-RED is, if it is anywhere."""
+    """Return the path of Node-RED; None when it is not installed."""
     return os.environ.get("NODE_RED") or shutil.which("node-red")
 
 
 def command(folder: Path, source: int, target: int, qos: int) -> list[str]:
-    """What starts it between two brokers on loopback.
+    """Return the command that starts Node-RED between two brokers on loopback.
 
     Raises:
-        FileNotFoundError: there is no Node-RED here.
+        FileNotFoundError: Node-RED is not installed.
     """
     found = program()
     if found is None:
-        raise FileNotFoundError("node-red: not on the path; set NODE_RED to the program")
+        raise FileNotFoundError("node-red: not found in PATH; set NODE_RED to the program")
     (folder / "settings.js").write_text(SETTINGS % free_port())
     (folder / "flow.json").write_text(json.dumps(flow(source, target, qos)))
     return [found, "--userDir", str(folder), "--settings", str(folder / "settings.js")]

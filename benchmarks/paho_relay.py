@@ -1,4 +1,4 @@
-"""The yardstick a user writes in ten lines: paho's `on_message` publishes to the other broker."""
+"""A yardstick in ten lines: paho's `on_message` publishes to the other broker."""
 
 import sys
 

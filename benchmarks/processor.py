@@ -1,9 +1,9 @@
-"""Processor time: what a process has taken, and a core of its own for each where there are few.
+"""Processor time: measures the use of a process, and limits each process to a share of a core.
 
-On two cores that a load, two brokers and a gateway share, a rate is that of their sum: each that
-takes longer slows all others. With a core each the slowest bounds the path, as it does between
-hosts. `apart` gives every process so large a part of a core that the parts fit the machine, by
-Linux's bandwidth control (cgroups 1: `cpu.cfs_quota_us`, 2: `cpu.max`, which has not been tried).
+When a load, two brokers and a gateway share two cores, the rate depends on the sum of their costs.
+With a core for each, the slowest process limits the path, as between hosts. `separate_cores` gives
+every process a share of a core such that all shares fit the machine. It uses Linux's bandwidth
+control (cgroups 1: `cpu.cfs_quota_us`, tested; cgroups 2: `cpu.max`, not tested).
 """
 
 from __future__ import annotations
@@ -15,63 +15,63 @@ from pathlib import Path
 from typing import Protocol
 
 ROOT = Path("/sys/fs/cgroup")
-PERIOD = 5_000  # microseconds; who has used up his part of one waits for the next
-LOAD = 1.75  # cores for a load that only sends and counts: it must not be what is measured
-FULL = 3 + LOAD + 0.25  # cores for a path: two brokers, a gateway, a load, and the machine itself
+PERIOD = 5_000  # microseconds; a process that has used its share waits for the next period
+LOAD_CORES = 1.75  # for a load that only sends and counts, so that it is not the limit
+PATH_CORES = 3 + LOAD_CORES + 0.25  # two brokers, a gateway, a load, and the system
 
 
-class Place(Protocol):
-    """Gives a process that has just started its place."""
+class Limiter(Protocol):
+    """Limits the processor time of a process."""
 
     def __call__(self, pid: int, cores: float = 1) -> None:
-        """At most so many cores for the process `pid` and all its threads."""
+        """Limit process `pid`, with all its threads, to a number of cores."""
 
 
-def together(pid: int, cores: float = 1) -> None:
-    """All cores are for all."""
+def no_limit(pid: int, cores: float = 1) -> None:
+    """Let all processes share all cores."""
     del pid, cores
 
 
 @contextmanager
-def apart(root: Path = ROOT, machine: int | None = None) -> Iterator[Place]:
-    """Places that do not take from one another; a core is `machine`/FULL of one where that is less.
+def separate_cores(root: Path = ROOT, machine: int | None = None) -> Iterator[Limiter]:
+    """Yield a limiter; a core is `machine`/PATH_CORES of a core on smaller machines.
 
     Raises:
-        SystemExit: this user has no say in it here.
+        SystemExit: this user may not control processor time.
     """
-    unit = min(1.0, (machine or os.cpu_count() or 1) / FULL)
+    unit = min(1.0, (machine or os.cpu_count() or 1) / PATH_CORES)
     groups: list[Path] = []
     parent = root / "cpu" if (root / "cpu").exists() else root
 
-    def place(pid: int, cores: float = 1) -> None:
+    def limit(pid: int, cores: float = 1) -> None:
         group = parent / f"bench-{os.getpid()}-{len(groups)}"
-        with _told():
+        with _explain():
             group.mkdir()
             groups.append(group)
-            _limit(group, round(PERIOD * unit * cores), first=parent != root)
+            _set_quota(group, round(PERIOD * unit * cores), first=parent != root)
             (group / "cgroup.procs").write_text(str(pid))
 
     if parent == root:
-        with _told():
+        with _explain():
             (root / "cgroup.subtree_control").write_text("+cpu")
     try:
-        yield place
+        yield limit
     finally:
         for group in groups:
             _remove(group, parent)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _explain() -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise SystemExit(
-            f"no say over processor time: {error}; try as root, with cgroups"
+            f"cannot limit processor time: {error}; run as root, with cgroups"
         ) from error
 
 
-def _limit(group: Path, microseconds: int, *, first: bool) -> None:
+def _set_quota(group: Path, microseconds: int, *, first: bool) -> None:
     if first:
         (group / "cpu.cfs_period_us").write_text(str(PERIOD))
         (group / "cpu.cfs_quota_us").write_text(str(microseconds))
@@ -80,7 +80,7 @@ def _limit(group: Path, microseconds: int, *, first: bool) -> None:
 
 
 def _remove(group: Path, parent: Path) -> None:
-    """Let those that are left, this process perhaps, have all again."""
+    """Remove a group; its remaining processes, such as this one, get all cores again."""
     for pid in (group / "cgroup.procs").read_text().split():
         with suppress(ProcessLookupError):
             (parent / "cgroup.procs").write_text(pid)
@@ -88,12 +88,12 @@ def _remove(group: Path, parent: Path) -> None:
 
 
 def seconds(pid: int) -> float:
-    """Processor seconds of all threads of a process so far (`utime` and `stime` of proc(5))."""
+    """Return the processor seconds of a process so far (`utime` and `stime` of proc(5))."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def each_message(before: Sequence[float], after: Sequence[float], messages: int) -> str:
-    """Microseconds a message of every process, from its seconds before and after them."""
+def per_message(before: Sequence[float], after: Sequence[float], messages: int) -> str:
+    """Return the microseconds per message of each process, from its seconds before and after."""
     spent = (end - start for start, end in zip(before, after, strict=True))
     return " + ".join(f"{1e6 * each / messages:.1f}" for each in spent)

@@ -1,6 +1,6 @@
-"""Sets of routes for the proofs: an ordinary file, and those that are hard in one way each.
+"""Sets of routes for the proofs: an ordinary set, and sets that are each hard in one respect.
 
-Every set is made of a number of routes and is the same in every run.
+A set has a given number of routes and is the same in every run.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import cache
 from types import MappingProxyType
 
 from gateway.dialects.registry import DIALECTS
-from gateway.routing.captures import SourcePattern, parse_source
 from gateway.routing.route import Route, Target
+from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.routing.template import parse_template
 from gateway.translate.names import Renderer
 
@@ -35,20 +35,20 @@ USUAL = ("ems1", "ems2", "mqtt1", "mqtt2", "mqtt3", "smf1", "smf2", "ibm1", "rv1
 SHAPES: tuple[tuple[list[str], list[str]], ...] = (
     (["{x}", "{rest...}"], ["{x}", "{rest...}"]),
     (["{x}", "{y}"], ["{y}", "fixed", "{x}"]),
-    (["{rest...}"], []),  # the name is kept
+    (["{rest...}"], []),  # keeps the name
     (["{x}", "{y}"], ["{x}-{y}"]),
     (["{x}"], ["{x}"]),
     (["{x}", "{y}"], ["{x}"]),
 )
 WEIGHTS = (40, 30, 20, 3, 4, 3)
-EXCLUDING = 0.1  # routes with an exclude
+EXCLUDE_SHARE = 0.1  # of the routes
 REST = {"mqtt": "#", "ems": ">", "smf": ">", "rv": ">", "ibm": "#", "yami4": "*"}
-MANY = 30  # excludes of one route
+EXCLUDES = 30  # of one route
 
 Routes = list[Route]
 
 
-def made(  # noqa: PLR0913  # what a route has
+def made(  # noqa: PLR0913  # the parts of a route
     name: str,
     source: str,
     pattern: Sequence[str],
@@ -58,20 +58,20 @@ def made(  # noqa: PLR0913  # what a route has
     exclude: Sequence[Sequence[str]] = (),
     inverse: str = "",
 ) -> Route:
-    """A route of levels; without a template the name is kept."""
-    taken = _source(source, pattern)
+    """Return a route from levels; without a template it keeps the name."""
+    source_pattern = _source(source, pattern)
     there = DIALECTS[SYSTEMS[target]]
     text = there.leading + there.separator.join(template)
-    read = parse_template(text, there, taken) if template else None
-    sink = Target(target, target, Renderer(there), read, _allowed(target))
+    parsed = parse_template(text, there, source_pattern) if template else None
+    sink = Target(target, target, Renderer(there), parsed, _allowed(target))
     excludes = tuple(_source(source, levels) for levels in exclude)
     dialect = DIALECTS[SYSTEMS[source]]
-    return Route(name, source, dialect, taken, (sink,), excludes, inverse=inverse)
+    return Route(name, source, dialect, source_pattern, (sink,), excludes, inverse=inverse)
 
 
 @cache
 def _allowed(endpoint: str) -> tuple[SourcePattern, ...]:
-    """Usual endpoints with a 1 in their name allow some names only."""
+    """Return the `allow` patterns of an endpoint: those of a usual one with a 1 in its name."""
     if endpoint not in USUAL or "1" not in endpoint:
         return ()
     rest = REST[SYSTEMS[endpoint]]
@@ -84,9 +84,9 @@ def _source(endpoint: str, levels: Sequence[str]) -> SourcePattern:
 
 
 def usual(count: int, *, tangled: bool = False) -> Routes:
-    """Shapes that mapping files are full of; one in ten loses something.
+    """Return routes of the shapes that are common in mapping files; one in ten loses information.
 
-    Tangled ones share their prefixes, so that many meet, some twice and some in a round.
+    Tangled routes share their prefixes, so that many overlap and some form cycles.
     """
     rng = random.Random(7)  # noqa: S311  # the same routes in every run
     routes: Routes = []
@@ -95,7 +95,7 @@ def usual(count: int, *, tangled: bool = False) -> Routes:
         before = [rng.choice(WORDS), rng.choice(SITES)] + ([] if tangled else [f"u{number}"])
         after, ending = rng.choices(SHAPES, WEIGHTS)[0]
         start = before if tangled else ["from", source, *before]
-        exclude = [[*before, "private", *after[1:]]] if rng.random() < EXCLUDING else []
+        exclude = [[*before, "private", *after[1:]]] if rng.random() < EXCLUDE_SHARE else []
         template = [*start, *ending] if ending else []
         routes.append(
             made(f"r{number}", source, [*before, *after], target, template, exclude=exclude)
@@ -108,13 +108,13 @@ def tangled(count: int) -> Routes:
 
 
 def identical(count: int) -> Routes:
-    """One route, copied and never changed."""
+    """Return copies of one route."""
     shape = ("mqtt1", ["orders", "{x}", "{rest...}"], "ems1", ["orders", "{x}", "{rest...}"])
     return [made(f"r{number}", *shape) for number in range(count)]
 
 
 def everything(count: int) -> Routes:
-    """Bridges that take all there is, between all brokers."""
+    """Return bridges for all names, between all brokers."""
     rng = random.Random(7)  # noqa: S311  # the same routes in every run
     pairs = [rng.sample(USUAL, 2) for _ in range(count)]
     return [
@@ -124,7 +124,7 @@ def everything(count: int) -> Routes:
 
 
 def deep(count: int) -> Routes:
-    """Prefixes of fourteen levels that differ only in the last ones."""
+    """Return routes with prefixes of fourteen levels that differ in the last levels."""
     return [
         made(
             f"r{number}",
@@ -138,7 +138,7 @@ def deep(count: int) -> Routes:
 
 
 def many_rests(count: int) -> Routes:
-    """IBM MQ patterns with four wildcards for many levels each."""
+    """Return routes with IBM MQ patterns that each have four multi-level wildcards."""
     return [
         made(f"r{number}", "ibm1", ["#", f"a{number % 50}", "#", f"b{number % 7}", "#", "c", "#"],
              "ibm2")
@@ -147,7 +147,7 @@ def many_rests(count: int) -> Routes:
 
 
 def most_rests(count: int) -> Routes:
-    """The same with eight of them."""
+    """Return routes with patterns that each have eight multi-level wildcards."""
     routes: Routes = []
     for number in range(count):
         levels = [part for letter in "abcdefg" for part in ("#", f"{letter}{number % 9}")]
@@ -156,7 +156,7 @@ def most_rests(count: int) -> Routes:
 
 
 def guarded_rests(count: int) -> Routes:
-    """Two of them, and twenty excludes with three."""
+    """Return routes with two multi-level wildcards, and twenty excludes with three."""
     return [
         made(f"r{number}", "ibm1", ["#", f"a{number}", "#"], "ibm2",
              exclude=[["#", f"x{other}", "#", f"y{other}", "#"] for other in range(20)])
@@ -165,7 +165,7 @@ def guarded_rests(count: int) -> Routes:
 
 
 def middle_rests(count: int) -> Routes:
-    """One wildcard for many levels before the only level that differs."""
+    """Return routes with a multi-level wildcard before the only level that differs."""
     return [
         made(f"r{number}", "ibm1", ["#", f"device{number}", "{x}"], "ibm2", ["to", f"d{number}",
              "{x}"])
@@ -174,7 +174,7 @@ def middle_rests(count: int) -> Routes:
 
 
 def globs(count: int) -> Routes:
-    """Levels with stars inside, two to a pattern."""
+    """Return routes with two partial wildcards per pattern."""
     return [
         made(f"r{number}", "smart1", [f"a{number % 30}*", f"*{number % 9}z", "..."], "smart2")
         for number in range(count)
@@ -182,7 +182,7 @@ def globs(count: int) -> Routes:
 
 
 def single_wildcards(count: int) -> Routes:
-    """A fixed level among wildcards for one level, each time in another place."""
+    """Return routes with one fixed level among single-level wildcards, at different positions."""
     routes: Routes = []
     for number in range(count):
         levels = ["+"] * 8
@@ -192,7 +192,7 @@ def single_wildcards(count: int) -> Routes:
 
 
 def crossed(count: int) -> Routes:
-    """The same, half of them from the second broker to the first."""
+    """Return such routes, half of them in the opposite direction."""
     routes: Routes = []
     for number in range(count):
         levels = ["+"] * 8
@@ -203,7 +203,7 @@ def crossed(count: int) -> Routes:
 
 
 def functions(count: int) -> Routes:
-    """Templates that lose something by functions, and may meet."""
+    """Return routes whose template functions lose information, and may overlap."""
     return [
         made(f"r{number}", f"mqtt{number % 3 + 1}", [f"a{number}", "{x}", "{y}", "{r...}"], "ems2",
              ["a", f"{{x|upper}}-{{y|split:-:{number % 20}}}", "{r...|lower}", "z{x}"])
@@ -212,16 +212,16 @@ def functions(count: int) -> Routes:
 
 
 def excluding(count: int) -> Routes:
-    """Thirty excludes for every route."""
+    """Return routes with thirty excludes each."""
     return [
         made(f"r{number}", "mqtt1", [f"p{number}", "#"], "smf2",
-             exclude=[[f"p{number}", f"x{other}", "#"] for other in range(MANY)])
+             exclude=[[f"p{number}", f"x{other}", "#"] for other in range(EXCLUDES)])
         for number in range(count)
     ]  # fmt: skip
 
 
 def both_ways(count: int) -> Routes:
-    """Half of them the ways back of the others."""
+    """Return routes of which half are the reverse of the others."""
     routes: Routes = []
     for number in range(count // 2):
         ends = (USUAL[number % 10], USUAL[(number + 1 + number // 10 % 9) % 10])
@@ -233,7 +233,7 @@ def both_ways(count: int) -> Routes:
 
 
 def chained(count: int) -> Routes:
-    """Ten brokers in a ring, each passing on to the next under prefixes that hardly ever close."""
+    """Return routes around a ring of ten brokers, with prefixes that rarely form a cycle."""
     routes: Routes = []
     for number in range(count):
         at, lane = number % CHAIN, number // CHAIN
@@ -247,7 +247,7 @@ def chained(count: int) -> Routes:
 
 
 def meshed(count: int) -> Routes:
-    """Every broker of ten to every other, with names kept: more rounds than anyone can follow."""
+    """Return routes from each of ten brokers to every other with the same names: many cycles."""
     routes: Routes = []
     for number in range(count):
         at = number % CHAIN

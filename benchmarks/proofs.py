@@ -1,6 +1,6 @@
-"""All proofs over a thousand routes: seconds, and memory at its highest, for every set of routes.
+"""Measures all proofs of a thousand routes: seconds and peak memory, for every set of routes.
 
-Run as `python -m benchmarks.proofs [routes [set ...]]`. The first line is about reading the
+Run as `python -m benchmarks.proofs [routes [set ...]]`. The first line is the time to load the
 ordinary set from a file.
 """
 
@@ -21,7 +21,7 @@ GOAL_SECONDS, GOAL_LOAD, GOAL_MIB = 5, 1, 500
 
 
 def bench(name: str, routes: Routes) -> None:
-    brokers = {name: name for name in SYSTEMS}  # a broker each
+    brokers = {name: name for name in SYSTEMS}  # one broker per endpoint
     start = time.process_time()
     found = prove(routes, brokers)
     spent = time.process_time() - start
@@ -30,13 +30,13 @@ def bench(name: str, routes: Routes) -> None:
     memory = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     rules = Counter(finding.rule for finding in found)
-    told = ", ".join(f"{rule} {count:,}" for rule, count in sorted(rules.items()))
-    late = "  TOO LATE" if spent > GOAL_SECONDS else ""
-    print(f"{name:<18}{spent:>8.2f} s {memory:>8.1f} MiB  {told}{late}", flush=True)
+    counts = ", ".join(f"{rule} {count:,}" for rule, count in sorted(rules.items()))
+    over = "  OVER THE GOAL" if spent > GOAL_SECONDS else ""
+    print(f"{name:<18}{spent:>8.2f} s {memory:>8.1f} MiB  {counts}{over}", flush=True)
 
 
 def bench_load(routes: Routes) -> None:
-    """Read the ordinary routes from a file, proofs not included."""
+    """Load the ordinary routes from a file, without proofs."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "gateway.yaml"
         file.write_text(as_yaml(routes))
@@ -54,10 +54,10 @@ def as_yaml(routes: Routes) -> str:
         (target,) = route.targets
         template = f', template: "{target.template.text}"' if target.template else ""
         exclude = ", ".join(f'"{each.text}"' for each in route.excludes)
-        taken = f'pattern: "{route.source.text}", exclude: [{exclude}]'
+        source = f'pattern: "{route.source.text}", exclude: [{exclude}]'
         lines += [
             f"  {route.name}:",
-            f"    from: {{endpoint: {route.endpoint}, {taken}}}",
+            f"    from: {{endpoint: {route.endpoint}, {source}}}",
             f"    to: {{endpoint: {target.endpoint}{template}}}",
         ]
     return "\n".join(lines)

@@ -1,10 +1,10 @@
-"""The nightly job against itself and against DuckDB: seconds, memory, and every fault found.
+"""Measures the reconciliation in both modes, and a DuckDB query: seconds, memory, faults found.
 
     python -m benchmarks.reconcile [--messages N ...] [--folder DIR] [--chart FILE]
 
-Each size is an archive with 50 faults in 20 minutes and 90 % of its traffic on one route; the
-smallest is made once more with even routes. What was measured is kept in DIR/figures.json, so that
-a run that was stopped goes on from there; without a folder nothing is kept.
+Each size is an archive with 50 faults in 20 minutes and 90 % of its traffic on one route. The
+smallest size is measured with equal routes too. DIR/figures.json stores the figures, so that an
+interrupted run resumes; without --folder nothing is stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from benchmarks.picture import Line, picture
-from benchmarks.tree import Most, together
+from benchmarks.tree import PeakMemory, tree_megabytes
 from gateway.synthetic.generator import MANIFEST
 
 DAY = "2026-03-14"
@@ -34,17 +34,17 @@ ROUTES = 4
 SKEWED, EVEN = 0.9, 1 / ROUTES
 CORES = 2
 SIZES = (100_000, 1_000_000)
-WAYS = ("digest-first", "full", "DuckDB")
+METHODS = ("digest-first", "full", "DuckDB")
 MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One run of one way: seconds of its own, seconds of Spark's start, most MB resident."""
+    """One run of one method: its seconds, the seconds of Spark's start, its peak memory in MB."""
 
     messages: int
     skew: float
-    way: str
+    method: str
     seconds: float
     start: float
     megabytes: float
@@ -53,8 +53,8 @@ class Figure:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--folder", type=Path, help="for archives and figures (temporary)")
-    parser.add_argument("--chart", type=Path, help="draw seconds against messages there, as SVG")
+    parser.add_argument("--folder", type=Path, help="folder for archives and figures (temporary)")
+    parser.add_argument("--chart", type=Path, help="write a chart of seconds by messages, as SVG")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary)
@@ -71,19 +71,19 @@ def main() -> None:
 
 
 def measured(folder: Path, messages: int, skew: float) -> list[Figure]:
-    """The figures of one archive: those that are kept, and those that are missing, measured."""
+    """Return the figures of one archive; those not stored yet are measured."""
     kept = folder / "figures.json"
     known = [Figure(**each) for each in json.loads(kept.read_text())] if kept.exists() else []
-    own = {each.way: each for each in known if (each.messages, each.skew) == (messages, skew)}
-    missing = [way for way in WAYS if way not in own]
+    own = {each.method: each for each in known if (each.messages, each.skew) == (messages, skew)}
+    missing = [method for method in METHODS if method not in own]
     archive = folder / f"archive-{messages}-{skew}"
     if missing and not (archive / MANIFEST).exists():
         generate(archive, messages, skew)
-    for way in missing:
-        own[way] = run(archive, messages, skew, way)
-        known.append(own[way])
+    for method in missing:
+        own[method] = run(archive, messages, skew, method)
+        known.append(own[method])
         kept.write_text(json.dumps([asdict(each) for each in known], indent=1) + "\n")
-    return [own[way] for way in WAYS]
+    return [own[method] for method in METHODS]
 
 
 def generate(archive: Path, messages: int, skew: float) -> None:
@@ -91,57 +91,61 @@ def generate(archive: Path, messages: int, skew: float) -> None:
     command = ["gateway", "archive", "generate", str(archive), "--messages", str(messages)]
     command += ["--faults", FAULTS, "--fault-minutes", str(MINUTES), "--skew", str(skew)]
     command += ["--date", DAY, "--routes", str(ROUTES)]
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", *command], check=True, stdout=subprocess.DEVNULL)  # noqa: S603  # our own
-    print(f"generated {messages:,} messages in {time.perf_counter() - began:.0f} s", flush=True)
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", *command], check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+    print(f"generated {messages:,} messages in {time.perf_counter() - started:.0f} s", flush=True)
 
 
-def run(archive: Path, messages: int, skew: float, way: str) -> Figure:
-    """One way, in a process of its own.
+def run(archive: Path, messages: int, skew: float, method: str) -> Figure:
+    """Run one method in a separate process.
 
     Raises:
-        AssertionError: it found something else than the faults.
+        AssertionError: it did not find exactly the faults.
     """
-    with tempfile.TemporaryDirectory() as output:
+    with tempfile.TemporaryDirectory() as results:
         command = [sys.executable, "-m", "benchmarks.join", str(archive)]
-        if way != "DuckDB":
+        if method != "DuckDB":
             command = [sys.executable, "-m", "gateway", "reconcile", str(archive), "--date", DAY]
-            command += ["--master", f"local[{CORES}]", "--output", output]
-            command += ["--full"] if way == "full" else []
+            command += ["--master", f"local[{CORES}]", "--output", results]
+            command += ["--full"] if method == "full" else []
         with (
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,  # noqa: S603  # our own
-            Most(lambda: together(process.pid)) as most,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,  # noqa: S603
+            PeakMemory(lambda: tree_megabytes(process.pid)) as peak,
         ):
-            said, errors = process.communicate()
-        night = Path(output, f"date={DAY}")
-        if way == "DuckDB":
+            output, errors = process.communicate()
+        date_folder = Path(results, f"date={DAY}")
+        if method == "DuckDB":
             assert process.returncode == 0, errors.decode()
-            seconds, start = counted(archive, json.loads(said)), 0.0
+            seconds, start = counted(archive, json.loads(output)), 0.0
         else:
-            assert process.returncode == 1, errors.decode()  # the faults break the night
-            seconds, start = found(archive, night)
-    figure = Figure(messages, skew, way, seconds, start, most.megabytes)
-    print(f"{messages:,} {way}: {seconds:.1f} s", flush=True)
+            assert process.returncode == 1, errors.decode()  # the faults are violations
+            seconds, start = found(archive, date_folder)
+    figure = Figure(messages, skew, method, seconds, start, peak.megabytes)
+    print(f"{messages:,} {method}: {seconds:.1f} s", flush=True)
     return figure
 
 
-def found(archive: Path, night: Path) -> tuple[float, float]:
-    """Seconds of the job, and of Spark's start, once the faults are what the job found."""
-    listed = pq.read_table(night / "exceptions", partitioning=None).to_pylist()
-    told = sorted((row["class"], row["id"], row["target"]) for row in listed)
-    assert told == sorted((each["class"], each["id"], each["target"]) for each in faults(archive))
-    seconds = json.loads((night / "summary.json").read_text())["seconds"]
+def found(archive: Path, date_folder: Path) -> tuple[float, float]:
+    """Return the seconds of the job and of Spark's start, after a check of the found faults."""
+    listed = pq.read_table(date_folder / "exceptions", partitioning=None).to_pylist()
+    reported = sorted((row["class"], row["id"], row["target"]) for row in listed)
+    assert reported == sorted(
+        (each["class"], each["id"], each["target"]) for each in faults(archive)
+    )
+    seconds = json.loads((date_folder / "summary.json").read_text())["seconds"]
     return seconds["files"] + seconds["job"], seconds["spark"]
 
 
-def counted(archive: Path, said: dict[str, Any]) -> float:
-    """Seconds of the query, once it counts the faults; it does not look at the order."""
-    wanted: dict[str, int] = {}
+def counted(archive: Path, result: dict[str, Any]) -> float:
+    """Return the seconds of the query, after a check of its counts; it does not check the order."""
+    expected: dict[str, int] = {}
     for each in faults(archive):
         if each["class"] != "out of order":
-            wanted[each["class"]] = wanted.get(each["class"], 0) + 1
-    assert {name: count for name, count in said["classes"].items() if name != "delivered"} == wanted
-    return float(said["seconds"])
+            expected[each["class"]] = expected.get(each["class"], 0) + 1
+    assert {
+        name: count for name, count in result["classes"].items() if name != "delivered"
+    } == expected
+    return float(result["seconds"])
 
 
 def faults(archive: Path) -> list[dict[str, str]]:
@@ -150,14 +154,14 @@ def faults(archive: Path) -> list[dict[str, str]]:
 
 
 def show(figures: Sequence[Figure]) -> None:
-    """A line for each archive, as a table of Markdown."""
-    heads = ["messages", "one route", *(f"{way}, s" for way in WAYS), "Spark's start, s"]
+    """Print a Markdown table with a row per archive."""
+    heads = ["messages", "one route", *(f"{method}, s" for method in METHODS), "Spark's start, s"]
     heads += ["full / digest-first", "full / DuckDB", "digest-first / DuckDB"]
-    heads += [f"{way}, MB" for way in WAYS]
+    heads += [f"{method}, MB" for method in METHODS]
     print("|", " | ".join(heads), "|")
     print("|" + " --- |" * len(heads))
-    for place in range(0, len(figures), len(WAYS)):
-        digest, full, duck = own = figures[place : place + len(WAYS)]
+    for first in range(0, len(figures), len(METHODS)):
+        digest, full, duck = own = figures[first : first + len(METHODS)]
         cells = [f"{digest.messages:,}", f"{digest.skew:.0%}", *(f"{x.seconds:.1f}" for x in own)]
         cells += [f"{digest.start:.1f}, {full.start:.1f}", f"{full.seconds / digest.seconds:.1f}"]
         cells += [f"{each.seconds / duck.seconds:.2f}" for each in (full, digest)]
@@ -168,8 +172,8 @@ def show(figures: Sequence[Figure]) -> None:
 def chart(figures: Sequence[Figure]) -> str:
     skewed = [each for each in figures if each.skew == SKEWED]
     lines = [
-        Line(way, [(x.messages / MILLION, x.seconds) for x in skewed if x.way == way])
-        for way in WAYS
+        Line(method, [(x.messages / MILLION, x.seconds) for x in skewed if x.method == method])
+        for method in METHODS
     ]
     return picture("Seconds to reconcile a day", "million messages", "seconds", lines)
 

@@ -1,11 +1,11 @@
-"""mosquitto -> relay -> mosquitto for every relay in one run: rate, latency, memory, correctness.
+"""Measures mosquitto -> relay -> mosquitto for every relay: rate, latency, memory, correctness.
 
     python -m benchmarks.relay [--shapes NAME ...] [--relays NAME ...] [--messages N]
 
-The relays: mosquitto's own bridge (C), Node-RED where it is installed, ten lines of paho-mqtt, and
-the gateway with translation and archive on. Only the ratios of one run count: machines are noisy.
-`stolen_cores` is what other machines of the same host took meanwhile, in cores: where it is more
-than a few hundredths the latencies are theirs.
+The relays are mosquitto's bridge (C), Node-RED where it is installed, a paho-mqtt relay in ten
+lines, and the gateway with translation and archive. Compare only ratios within one run.
+`stolen_cores` is the processor time taken by other machines of the same host, in cores; above a few
+hundredths it determines the latencies.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import Any
 
 from benchmarks import node_red
 from benchmarks.columns import table
-from benchmarks.processor import LOAD, Place, each_message, seconds, together
+from benchmarks.processor import LOAD_CORES, Limiter, no_limit, per_message, seconds
 from gateway.demo.broker import free_port, wait_until_it_listens
 
 HERE = Path(__file__).parent
-PLAIN = """\
+BROKER_CONFIG = """\
 listener {port} 127.0.0.1
 allow_anonymous true
 max_queued_messages 0
@@ -46,55 +46,55 @@ endpoints:
 archive: {{path: {archive}, sync: {sync}}}
 routes:
 """
-ONE = """\
+SINGLE_ROUTE = """\
   relay:
     from: {endpoint: from, pattern: "src/{rest...}"}
     to: {endpoint: to, template: "dst/{rest...}"}
 """
-EACH = """\
+TOPIC_ROUTE = """\
   r{n}: {{from: {{endpoint: from, pattern: src/{n}}}, to: {{endpoint: to, template: dst/{n}}}}}
 """
-IDLE = """\
+IDLE_ROUTE = """\
   i{n}:
     from: {{endpoint: from, pattern: other/{n}/+}}
     to: {{endpoint: to, template: "idle/{n}/{{1}}"}}
 """
-WINDOW = 4_000  # messages outstanding
-WARMUP = 500  # messages before those that count
-OUTSTANDING = 64 << 20  # bytes outstanding
-VOLUME = 1 << 30  # bytes of one measurement at most
+MAX_OUTSTANDING = 4_000  # messages
+WARMUP = 500  # messages before the measurement
+MAX_OUTSTANDING_BYTES = 64 << 20
+MAX_VOLUME = 1 << 30  # bytes of one measurement
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is relayed: payload bytes, and how the gateway is set up for it."""
+    """A measurement: the payload size and the gateway's configuration."""
 
     qos: int = 1
     size: int = 100
-    routes: int = 1  # more than one: a route and a subscription for each topic
+    routes: int = 1  # more than one: a route and a subscription per topic
     topics: int = 1_000
-    subscriptions: int = 1  # of all routes; more than there are routes: some get no message
+    subscriptions: int = 1  # more than `routes`: the others receive no message
     sync: str = "batch"  # of the archive
     version: str = "3.1.1"  # of MQTT
-    inflight: int = 0  # messages that the brokers let wait for their acknowledgement; 0: any number
+    inflight: int = 0  # unacknowledged messages that the brokers allow; 0: no limit
 
-    def messages(self, wanted: int) -> int:
-        return min(wanted, VOLUME // self.size)
+    def messages(self, requested: int) -> int:
+        return min(requested, MAX_VOLUME // self.size)
 
     @property
     def load(self) -> list[str]:
-        """Arguments of the load."""
-        window = max(16, min(WINDOW, OUTSTANDING // self.size))
-        given = {"qos": self.qos, "size": self.size, "topics": self.topics, "window": window}
-        given["start-timeout"] = 90
-        return [part for name, value in given.items() for part in (f"--{name}", str(value))]
+        """Return the arguments of the load."""
+        window = max(16, min(MAX_OUTSTANDING, MAX_OUTSTANDING_BYTES // self.size))
+        options = {"qos": self.qos, "size": self.size, "topics": self.topics, "window": window}
+        options["start-timeout"] = 90
+        return [part for name, value in options.items() for part in (f"--{name}", str(value))]
 
 
 SHAPES = {
     "qos 1": Shape(1),
     "qos 0": Shape(0),
     "relaxed": Shape(1, sync="interval"),
-    "MQTT 5, 20 in flight": Shape(1, version="5", inflight=20),  # what mosquitto is installed with
+    "MQTT 5, 20 in flight": Shape(1, version="5", inflight=20),  # the default of mosquitto
     "1 KB": Shape(size=1 << 10),
     "64 KB": Shape(size=1 << 16),
     "1 MB": Shape(size=1 << 20),
@@ -102,7 +102,7 @@ SHAPES = {
     "10 routes": Shape(routes=10, topics=10),
     "10,000 subscriptions": Shape(routes=10, topics=10, subscriptions=10_000),
 }
-PLAINEST = ("qos 1", "qos 0")  # what the slow relays are measured with, too
+BASIC_SHAPES = ("qos 1", "qos 0")  # the only ones of the slow relays
 
 
 def main() -> None:
@@ -116,7 +116,7 @@ def main() -> None:
     for name in args.shapes:
         yardstick: dict[str, float] = {}
         for relay in args.relays:
-            if relay in slow and name not in PLAINEST:
+            if relay in slow and name not in BASIC_SHAPES:
                 continue
             figures = measure(relay, SHAPES[name], args.messages)
             yardstick[relay] = figures["messages_per_s"] or 0
@@ -130,10 +130,10 @@ def main() -> None:
     print(table(rows))
 
 
-def measure(relay: str, shape: Shape, messages: int, place: Place = together) -> dict[str, Any]:
-    """Throughput, then latency at 1,000 messages/s, then the relay's resident memory.
+def measure(relay: str, shape: Shape, messages: int, limit: Limiter = no_limit) -> dict[str, Any]:
+    """Measure throughput, latency at 1,000 messages/s, and the relay's resident memory.
 
-    `us` is processor time a message of that throughput: both brokers, the relay, the load.
+    `us` is the processor time per message of the throughput: both brokers, the relay, the load.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -146,21 +146,21 @@ def measure(relay: str, shape: Shape, messages: int, place: Place = together) ->
             if relay == "mosquitto"
             else stack.enter_context(running(relay_command(relay, folder, source, target, shape)))
         )
-        every = dict.fromkeys((start.pid, to.pid, process.pid))  # a bridge is its broker
+        every = dict.fromkeys((start.pid, to.pid, process.pid))  # a bridge is part of its broker
         for pid in every:
-            place(pid)
+            limit(pid)
         load = [sys.executable, str(HERE / "relay_load.py"), "--from-port", str(source)]
         load += ["--to-port", str(target), *shape.load, "--warmup", str(WARMUP)]
-        run_load([*load, "--messages", "1000"], place)  # until all are up
+        run_load([*load, "--messages", "1000"], limit)  # until all processes are connected
         before, since = stolen(), time.monotonic()
         number = shape.messages(messages)
         spent = _spent(every)
-        rate = run_load([*load, "--messages", str(number)], place)
-        used = each_message(spent, _spent(every), number + WARMUP)
+        rate = run_load([*load, "--messages", str(number)], limit)
+        used = per_message(spent, _spent(every), number + WARMUP)
         memory = resident(process.pid)
-        rhythm = ["--rate", str(min(1_000, OUTSTANDING // shape.size))]
-        paced = run_load([*load, *rhythm, "--messages", str(shape.messages(5_000))], place)
-        taken = (stolen() - before) / (time.monotonic() - since)
+        pace = ["--rate", str(min(1_000, MAX_OUTSTANDING_BYTES // shape.size))]
+        paced = run_load([*load, *pace, "--messages", str(shape.messages(5_000))], limit)
+        stolen_cores = (stolen() - before) / (time.monotonic() - since)
     return {
         "messages_per_s": rate["messages_per_s"],
         "lost": rate["lost"] + paced["lost"],
@@ -170,12 +170,12 @@ def measure(relay: str, shape: Shape, messages: int, place: Place = together) ->
         "p99_ms": paced["latency_ms"]["p99"],
         "rss_mb": memory,
         "us": used,
-        "stolen_cores": round(taken, 2),
+        "stolen_cores": round(stolen_cores, 2),
     }
 
 
 def _spent(pids: Iterable[int]) -> list[float]:
-    """Processor seconds so far of each process, and of all loads that have ended."""
+    """Return the processor seconds so far of each process, and of all finished loads."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return [*map(seconds, pids), children.ru_utime + children.ru_stime]
 
@@ -192,7 +192,7 @@ def relay_command(relay: str, folder: Path, source: int, target: int, shape: Sha
 
 
 def configuration(shape: Shape, source: int, target: int, archive: Path) -> str:
-    """The gateway's YAML, to which more sections may be added."""
+    """Return the gateway's configuration; the caller may append sections."""
     head = CONFIG.format(
         source=source,
         target=target,
@@ -201,8 +201,12 @@ def configuration(shape: Shape, source: int, target: int, archive: Path) -> str:
         archive=archive,
         sync=shape.sync,
     )
-    routes = [ONE] if shape.routes == 1 else [EACH.format(n=n) for n in range(shape.routes)]
-    idle = [IDLE.format(n=n) for n in range(shape.subscriptions - shape.routes)]
+    routes = (
+        [SINGLE_ROUTE]
+        if shape.routes == 1
+        else [TOPIC_ROUTE.format(n=n) for n in range(shape.routes)]
+    )
+    idle = [IDLE_ROUTE.format(n=n) for n in range(shape.subscriptions - shape.routes)]
     return head + "".join([*routes, *idle])
 
 
@@ -211,7 +215,7 @@ def broker(
     folder: Path, port: int, extra: str = "", inflight: int = 0
 ) -> Iterator[subprocess.Popen[bytes]]:
     config = folder / f"{port}.conf"
-    config.write_text(PLAIN.format(port=port, inflight=inflight) + extra)
+    config.write_text(BROKER_CONFIG.format(port=port, inflight=inflight) + extra)
     with running(["/usr/sbin/mosquitto", "-c", str(config)]) as process:
         wait_until_it_listens("mosquitto", port, process)
         yield process
@@ -219,7 +223,7 @@ def broker(
 
 @contextmanager
 def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603  # our own
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603
     try:
         yield process
     finally:
@@ -230,24 +234,21 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def run_load(command: list[str], place: Place = together) -> dict[str, Any]:
+def run_load(command: list[str], limit: Limiter = no_limit) -> dict[str, Any]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load:  # noqa: S603
         try:
-            place(load.pid, LOAD)
-            said, _ = load.communicate(timeout=300)
+            limit(load.pid, LOAD_CORES)
+            output, _ = load.communicate(timeout=300)
         finally:
             load.kill()
     if load.returncode:
         raise subprocess.CalledProcessError(load.returncode, command)
-    figures: dict[str, Any] = json.loads(said.splitlines()[-1])
+    figures: dict[str, Any] = json.loads(output.splitlines()[-1])
     return figures
 
 
 def stolen() -> float:
-    """Seconds of processor time that other machines of the same host have taken from this one.
-
-    Linux counts them (`steal` in proc(5)); where nothing is shared there are none.
-    """
+    """Return the processor seconds taken by other machines of the host (`steal` of proc(5))."""
     ticks = Path("/proc/stat").read_text().split(maxsplit=9)[8]
     return int(ticks) / os.sysconf("SC_CLK_TCK")
 

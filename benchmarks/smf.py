@@ -1,7 +1,7 @@
-"""The SMF broker under raw sockets, and the Solace endpoint beside bare loops of the library.
+"""Measures the SMF broker with raw sockets, and the Solace endpoint and bare loops of the library.
 
 Run with `python -m benchmarks.smf [broker|receive|publish|guaranteed]`. Broker, feeder and client
-are processes of their own; bare loop and endpoint take turns, and the best of each counts.
+are separate processes. Bare loop and endpoint alternate, and the best of each counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from gateway.model.outcome import ACCEPTED
 from gateway.wire.smf.frames import FrameDecoder, Protocol, encode_frame
 from gateway.wire.smf.parameters import TOPIC, encode_parameter
 from gateway.wire.smf.sdt import encode_value
-from gateway.wire.smf.subscriptions import Change, SubscriptionRequest, encode_subscription
+from gateway.wire.smf.subscriptions import (
+    SubscriptionChange,
+    SubscriptionRequest,
+    encode_subscription,
+)
 
 ROUNDS = 3
 MESSAGES = 60_000
@@ -34,7 +38,7 @@ OPTIONS = BrokerOptions(queues=(QueueOptions("bench", ("none/>",)),))
 
 
 def message_frame() -> bytes:
-    """A message as the library sends it with time stamp and sender id."""
+    """Return a message as the library sends it, with time stamp and sender id."""
     header = {"ts": 1_763_600_000_000, "si": "bench"}
     stream = encode_value([b"\x80\0", {"h": header}])
     metadata = b"\1" + len(stream).to_bytes(4, "big") + stream
@@ -91,16 +95,16 @@ def bench_broker() -> None:
 def relay_rate(port: int, number: int) -> float:
     frame = message_frame()
     receiver, sender = log_in(port, f"rx{number}"), log_in(port, f"tx{number}")
-    request = SubscriptionRequest(Change.ADD, b"bench/>", answered=True, tag=b"\0\0\1")
+    request = SubscriptionRequest(SubscriptionChange.ADD, b"bench/>", answered=True, tag=b"\0\0\1")
     receiver.sendall(encode_subscription(request))
     receiver.recv(65_536)
     block = frame * 1_000
     total = RELAYED * len(frame)
-    room = threading.Semaphore(64)  # blocks on their way, so that nothing has to be dropped
+    slots = threading.Semaphore(64)  # blocks in flight, so that the broker drops none
 
     def send() -> None:
         for _ in range(RELAYED // 1_000):
-            room.acquire()
+            slots.acquire()
             sender.sendall(block)
 
     thread = threading.Thread(target=send)
@@ -112,7 +116,7 @@ def relay_rate(port: int, number: int) -> float:
         got += receiver.recv_into(buffer)
         while (blocks + 1) * len(block) <= got:
             blocks += 1
-            room.release()
+            slots.release()
     spent = time.perf_counter() - start
     thread.join()
     sender.close()
@@ -148,7 +152,7 @@ def service(port: int) -> Any:  # noqa: ANN401  # the driver has no types
 
 
 def receive_bare(pipe: Connection, port: int) -> None:
-    """The library's fastest way to receive: a handler that reads payload and topic."""
+    """Receive with a handler that reads payload and topic, the fastest interface of the library."""
     from solace.messaging.receiver.message_receiver import MessageHandler  # noqa: PLC0415
     from solace.messaging.resources.topic_subscription import TopicSubscription  # noqa: PLC0415
 
@@ -218,13 +222,13 @@ def bench_receive() -> None:
     compare("direct receive", rates)
 
 
-def compare(what: str, rates: dict[str, list[tuple[float, float]]]) -> None:
+def compare(name: str, rates: dict[str, list[tuple[float, float]]]) -> None:
     (bare, bare_cpu), (ours, our_cpu) = (
-        (max(rate for rate, _ in rates[name]), min(cpu for _, cpu in rates[name]) / MESSAGES * 1e6)
-        for name in ("bare", "endpoint")
+        (max(rate for rate, _ in rates[loop]), min(cpu for _, cpu in rates[loop]) / MESSAGES * 1e6)
+        for loop in ("bare", "endpoint")
     )
     print(
-        f"{what:<24}  bare {bare:>8,.0f} /s {bare_cpu:>5.1f} us CPU,"
+        f"{name:<24}  bare {bare:>8,.0f} /s {bare_cpu:>5.1f} us CPU,"
         f" endpoint {ours:>8,.0f} /s {our_cpu:>5.1f} us CPU:"
         f" {ours / bare:.0%} of the rate, {bare_cpu / our_cpu:.0%} by CPU (goal 80 %)"
     )
@@ -282,7 +286,7 @@ def publish_endpoint(pipe: Connection, port: int, guaranteed: bool) -> None:
     sink.open()
     mode = DeliveryMode.AT_LEAST_ONCE if guaranteed else DeliveryMode.AT_MOST_ONCE
     headers = Headers(mode=mode)
-    batches = [  # made before: what a message costs to make belongs to its source
+    batches = [  # created before: this cost belongs to the source
         [
             Message(TOPIC_NAME, PAYLOAD[:-8] + b"%08d" % (n * BATCH + i), headers)
             for i in range(BATCH)

@@ -1,8 +1,8 @@
-"""Messages a second through the whole gateway, archive on: MQTT to another system and back.
+"""Measures messages/s through the gateway with its archive: MQTT to another system and back.
 
-The ends are driven with the gateway's own endpoints in this process; the gateway is a process of
-its own, as users run it. Everything that was sent must arrive. Both ends are driven bare first, by
-the same process through their brokers alone: the slower one is what a gateway can reach at most.
+This process is the load and uses the gateway's endpoints; the gateway is a separate process. Every
+message must arrive. Before that, both sides are measured bare: the same process with one broker
+and no gateway. The slower side is the highest rate that a gateway can reach.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.columns import table
-from benchmarks.processor import Place, each_message, seconds, together
+from benchmarks.processor import Limiter, no_limit, per_message, seconds
 from benchmarks.relay import broker, resident
 from gateway.brokers import activemq
 from gateway.demo.broker import free_port
@@ -34,11 +34,11 @@ from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
 
-End = TypeVar("End", Sink, Source)
+Endpoint = TypeVar("Endpoint", Sink, Source)
 TOPICS = 1000
 BATCH = 500
-WINDOW = 8  # batches under way
-WARMING = 3  # rounds before the one that counts: Java takes a while
+MAX_IN_FLIGHT = 8  # batches
+WARMUP_ROUNDS = 3  # before the measurement, for Java
 CONFIRMED = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 CONFIG = """\
 gateway: {{name: bench}}
@@ -66,20 +66,20 @@ def main() -> None:
     print(table(rows))
 
 
-def measure(system: str, direction: str, number: int, place: Place = together) -> dict[str, Any]:
-    """One path and its bare ends, this process being the load.
+def measure(system: str, direction: str, number: int, limit: Limiter = no_limit) -> dict[str, Any]:
+    """Measure one path and its bare sides.
 
-    `us` is processor time a message in the round that counts: mosquitto, the other broker, the
+    `us` is the processor time per message in the last round: mosquitto, the other broker, the
     gateway, the load.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         port = free_port()
         mosquitto = stack.enter_context(broker(folder, port))
-        place(mosquitto.pid)
+        limit(mosquitto.pid)
         near = MqttSettings(name="near", host="127.0.0.1", port=port, version="3.1.1")
         far, yaml, separator, rest, pid = stack.enter_context(other(system, folder))
-        place(pid)
+        limit(pid)
         here = ("src/{rest...}", "/", "/#")
         there = (f"dst{separator}{{rest...}}", separator, f"{separator}{rest}")
         ends: tuple[tuple[EndpointSettings, str, str], tuple[EndpointSettings, str, str]]
@@ -106,12 +106,12 @@ def measure(system: str, direction: str, number: int, place: Place = together) -
         listen = [Subscription(f"{last[2][:-1]}{end[2]}")]
         source = stack.enter_context(opened(make_source(last[0], listen, instance="bench")))
         log = stack.enter_context((folder / "log").open("w"))
-        gateway = subprocess.Popen(  # noqa: S603  # our own command
+        gateway = subprocess.Popen(  # noqa: S603  # a fixed command
             [sys.executable, "-m", "gateway", "run", str(config)], stderr=log
         )
         stack.callback(gateway.wait, 20)
         stack.callback(gateway.terminate)
-        place(gateway.pid)
+        limit(gateway.pid)
         wait_until_connected(folder / "log")
         sink = stack.enter_context(opened(make_sink(first[0], instance="bench")))
         pids = [mosquitto.pid, pid, gateway.pid, os.getpid()]
@@ -130,33 +130,33 @@ def measure(system: str, direction: str, number: int, place: Place = together) -
 
 
 def bare(settings: EndpointSettings, prefix: str, rest: str, number: int) -> float:
-    """Messages a second through the broker of one end alone."""
+    """Return the messages per second through the broker of one side, without a gateway."""
     listen = [Subscription(f"{prefix[:-1]}{rest}")]
     with (
         opened(make_source(settings, listen, instance="bare")) as source,
         opened(make_sink(settings, instance="bare")) as sink,
     ):
         rate, lost, _ = drive(sink, source, prefix, number)
-    assert not lost, f"{settings.name}: {lost} did not arrive"
+    assert not lost, f"{settings.name}: {lost} messages lost"
     return rate
 
 
 def drive(
     sink: Sink, source: Source, prefix: str, number: int, pids: Sequence[int] = ()
 ) -> tuple[float, int, str]:
-    """Messages a second when all is warm, how many were lost in all, processor time of `pids`.
+    """Return the rate and the processor time per message of `pids`, both of the last round.
 
-    That, a message, and the rate are of the last round.
+    The second value is the number of lost messages of all rounds.
     """
-    warm = [send_and_collect(sink, source, prefix, number) for _ in range(WARMING)]
+    warm = [send_and_collect(sink, source, prefix, number) for _ in range(WARMUP_ROUNDS)]
     before = [*map(seconds, pids)]
     rate, missing = send_and_collect(sink, source, prefix, number)
-    used = each_message(before, [*map(seconds, pids)], number)
+    used = per_message(before, [*map(seconds, pids)], number)
     return rate, missing + sum(each for _, each in warm), used
 
 
 def send_and_collect(sink: Sink, source: Source, prefix: str, number: int) -> tuple[float, int]:
-    """Messages a second from the first that is sent to the last that arrives, and the lost ones."""
+    """Return the messages per second from the first sent to the last received, and the losses."""
     started = time.perf_counter()
     feeder = threading.Thread(target=feed, args=(sink, prefix, number), daemon=True)
     feeder.start()
@@ -166,7 +166,7 @@ def send_and_collect(sink: Sink, source: Source, prefix: str, number: int) -> tu
 
 @contextmanager
 def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, str, str, int]]:
-    """Settings, YAML, separator, rest wildcard of the other end, and the broker it runs for it."""
+    """Run the other broker; yield its settings, YAML, separator, rest wildcard and process id."""
     if system == "yami4":
         with broker_process("yami4", "--max-client-queue", "1000000") as (url, pid):
             yield Yami4Settings(name="far", url=url), f"{{kind: yami4, url: {url}}}", ".", "*", pid
@@ -189,7 +189,7 @@ def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, st
 
 @contextmanager
 def broker_process(system: str, *options: str) -> Iterator[tuple[str, int]]:
-    """URL and process id of a `gateway broker` that is a process of its own, as the gateway is."""
+    """Run `gateway broker` as a process; yield its URL and process id."""
     command = [sys.executable, "-m", "gateway", "broker", system, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
@@ -200,24 +200,24 @@ def broker_process(system: str, *options: str) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def opened(end: End) -> Iterator[End]:
-    end.open()
+def opened(endpoint: Endpoint) -> Iterator[Endpoint]:
+    endpoint.open()
     try:
-        yield end
+        yield endpoint
     finally:
-        end.close()
+        endpoint.close()
 
 
 def feed(sink: Sink, prefix: str, number: int) -> None:
-    room = threading.Semaphore(WINDOW)
+    slots = threading.Semaphore(MAX_IN_FLIGHT)
 
     def settled(_: Sequence[Settlement]) -> None:
-        room.release()
+        slots.release()
 
     payload = bytes(100)
     names = [f"{prefix}{topic}" for topic in range(TOPICS)]
     for start in range(0, number, BATCH):
-        room.acquire()
+        slots.acquire()
         batch = [
             Message(names[i % TOPICS], payload, CONFIRMED)
             for i in range(start, min(start + BATCH, number))
@@ -240,9 +240,9 @@ def collect(source: Source, number: int) -> list[str]:
 
 
 def wait_until_connected(log: Path) -> None:
-    until = time.monotonic() + 30
-    while log.read_text().count('"connected"') < 2:  # noqa: PLR2004  # its source and its sink
-        assert time.monotonic() < until, log.read_text()
+    deadline = time.monotonic() + 30
+    while log.read_text().count('"connected"') < 2:  # noqa: PLR2004  # source and sink
+        assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.05)
 
 

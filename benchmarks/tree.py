@@ -1,4 +1,4 @@
-"""The most memory that processes had at one time, from /proc."""
+"""Measures the peak memory of processes, from /proc."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-PAUSE = 0.05  # seconds between two looks
-PAGE = os.sysconf("SC_PAGE_SIZE")
+INTERVAL = 0.05  # seconds between two measurements
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class Most:
-    """The most that `look` tells while it is entered, in MB; mutable, a thread looks."""
+class PeakMemory:
+    """The highest value of `measure` within the block, in MB.
 
-    def __init__(self, look: Callable[[], float]) -> None:
+    Mutable: `megabytes` is owned by the measuring thread.
+    """
+
+    def __init__(self, measure: Callable[[], float]) -> None:
         self.megabytes = 0.0
-        self._tell = look
+        self._measure = measure
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+        self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -29,33 +32,33 @@ class Most:
         self._end.set()
         self._thread.join()
 
-    def _look(self) -> None:
-        while not self._end.wait(PAUSE):
-            self.megabytes = max(self.megabytes, self._tell())
+    def _run(self) -> None:
+        while not self._end.wait(INTERVAL):
+            self.megabytes = max(self.megabytes, self._measure())
 
 
-def together(pid: int) -> float:
-    """MB of a process and all below it."""
+def tree_megabytes(pid: int) -> float:
+    """Return the memory of a process and its descendants, in MB."""
     return sum(map(resident, tree(pid))) / 2**20
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all below it, as far as they still run."""
+    """Return the ids of a process and its running descendants."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            below = task.read_text().split()
-        except OSError:  # it has ended
+            children = task.read_text().split()
+        except OSError:  # the process has ended
             continue
-        for child in below:
+        for child in children:
             found += tree(int(child))
     return found
 
 
 def resident(pid: int) -> int:
-    """Bytes in memory that no file backs and nobody shares twice; 0 when it has ended."""
+    """Return the resident bytes without shared pages; 0 when the process has ended."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_text().split()
     except OSError:
         return 0
-    return (int(fields[1]) - int(fields[2])) * PAGE
+    return (int(fields[1]) - int(fields[2])) * PAGE_BYTES

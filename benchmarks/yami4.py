@@ -1,9 +1,9 @@
-"""Messages a second through our YAMI4 broker: broker, publisher and subscriber, a process each.
+"""Measures the project's YAMI4 broker with broker, publisher and subscriber in three processes.
 
     python benchmarks/yami4.py [--messages N] [--rate R] [--max-client-queue N] [--broker URL]
 
-The window paces the publisher to the broker, not to the subscriber: with a short
-`--max-client-queue` messages are lost, and of the confirmed ones as many are to be sent again.
+The publisher is paced by the broker and not by the subscriber. With a short `--max-client-queue`
+messages are lost, and the same number of confirmed messages is reported for resending.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from contextlib import closing
 from multiprocessing.connection import Connection
 from threading import Event
 
-from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
+from gateway.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
-from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
+from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 
 BATCH = 256
 TAGS = 100
-PATIENCE = 5.0  # seconds without a message after which the rest counts as lost
+RECEIVE_TIMEOUT = 5.0  # seconds; later messages count as lost
 
 
 def serve(ready: Connection, queue: int) -> None:
-    broker = Yami4Broker(options=BrokerOptions(max_client_queue=queue))
+    broker = Yami4Broker(options=Yami4BrokerOptions(max_client_queue=queue))
     ready.send(broker.url)
     broker.run()
 
 
 def publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) -> float:
-    """Send `count` messages and return how long it took until the last was settled."""
-    headers = PLAIN if mode is DeliveryMode.AT_MOST_ONCE else Headers(mode=mode)
+    """Send `count` messages and return the seconds until the last one is settled."""
+    headers = NO_HEADERS if mode is DeliveryMode.AT_MOST_ONCE else Headers(mode=mode)
     payload = bytes(size)
     batches = [
         [Message(f"bench.t{n % TAGS}", payload, headers) for n in range(start, start + BATCH)]
@@ -60,21 +60,21 @@ def publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) ->
             sink.send(batches[number % len(batches)], settled)
         assert done.wait(60)
         if retried:
-            print(f"to be sent again: {retried}")
+            print(f"retry: {retried}")
         return time.perf_counter() - start
 
 
 def measure_publish(
     url: str, count: int, size: int, rate: float, mode: DeliveryMode
 ) -> tuple[float, int]:
-    """Return messages a second at the subscriber, decoded, and how many never came."""
+    """Return the messages per second decoded by the subscriber, and the number of lost ones."""
     source = Yami4Source(Yami4Settings(url=url), [Subscription("bench.*")])
     with closing(source):
         source.open()
         sender = mp.get_context("fork").Process(target=publish, args=(url, count, size, rate, mode))
         sender.start()
         received, first, last = 0, 0.0, 0.0
-        while received < count and (batch := source.receive(PATIENCE)) is not None:
+        while received < count and (batch := source.receive(RECEIVE_TIMEOUT)) is not None:
             last = time.perf_counter()
             first = first or last
             received += len(batch.messages)
@@ -88,7 +88,12 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=256_000)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--rate", type=float, default=0.0)
-    parser.add_argument("--max-client-queue", type=int, default=1_000_000, help="of our broker")
+    parser.add_argument(
+        "--max-client-queue",
+        type=int,
+        default=1_000_000,
+        help="queue of the project's broker, in messages",
+    )
     parser.add_argument("--broker", help="URL of another broker")
     args = parser.parse_args()
     count = args.messages // BATCH * BATCH

@@ -1,7 +1,7 @@
-"""Lists the licences of all that the gateway installs, and refuses those nobody has allowed.
+"""Lists the licences of the gateway's dependencies, and refuses licences that are not allowed.
 
 python -m deploy.licences            write docs/licences.md
-python -m deploy.licences --check    exit status 1 when it is out of date, or one is not allowed
+python -m deploy.licences --check    exit status 1 if it is outdated or a licence is not allowed
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ ALLOWED = frozenset(
         "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "EPL-2.0", "ISC", "MIT",
         "PSF-2.0", "Python-2.0", "Zlib",
     }
-)  # fmt: skip  # by their SPDX names; of a choice one is enough, of several all must be
-SPOKEN = {
+)  # fmt: skip  # SPDX identifiers
+SPDX_NAMES = {
     "Apache 2.0": "Apache-2.0",
     "Apache License 2.0": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0",
@@ -36,11 +36,11 @@ SPOKEN = {
 HEAD = """\
 # Licences
 
-What an installation with all extras has, beside the gateway itself (Apache-2.0). Written by
-`make licences`; `make check` fails when a package is missing here, or has a licence that
-`deploy/licences.py` does not allow. Versions are in `deploy/lock/`.
+The packages of an installation with all extras; the gateway itself is under Apache-2.0.
+`make licences` writes this file. `make check` fails when a package is missing here, or has a
+licence that `deploy/licences.py` does not allow. Versions are in `deploy/lock/`.
 
-| package | licence | what it is |
+| package | licence | description |
 |---|---|---|
 """
 
@@ -55,24 +55,24 @@ def main() -> int:
     if "--check" not in sys.argv:
         DOCUMENT.write_text(text, encoding="utf-8")
     elif DOCUMENT.read_text(encoding="utf-8") != text:
-        print(f"{DOCUMENT.name} is out of date; run `make licences`", file=sys.stderr)
+        print(f"{DOCUMENT.name} is outdated; run `make licences`", file=sys.stderr)
         return 1
     return int(bool(refused))
 
 
 def closure(extras: Collection[str]) -> set[str]:
-    """The names of what `gateway[extras]` installs here, itself left out.
+    """Return the names of all packages that `gateway[extras]` needs, without the gateway.
 
     Raises:
-        PackageNotFoundError: one of them is not installed.
+        PackageNotFoundError: a package is not installed.
     """
     found: set[tuple[str, str]] = set()
-    waiting = [("gateway", extra) for extra in ("", *extras)]
-    while waiting:
-        each = waiting.pop()
+    pending = [("gateway", extra) for extra in ("", *extras)]
+    while pending:
+        each = pending.pop()
         if each not in found:
             found.add(each)
-            waiting += _needed(*each)
+            pending += _needed(*each)
     return {name for name, _ in found} - {"gateway"}
 
 
@@ -87,20 +87,25 @@ def _needed(name: str, extra: str) -> list[tuple[str, str]]:
 
 
 def licence(package: Distribution) -> str:
-    """Its SPDX expression, as far as the package says one."""
-    if expression := _fact(package, "License-Expression"):
+    """Return the licence of a package, as an SPDX expression where possible."""
+    if expression := _metadata_field(package, "License-Expression"):
         return expression
-    said = _fact(package, "License").partition("\n")[0]
+    declared = _metadata_field(package, "License").partition("\n")[0]
     classifiers = map(str, package.metadata.get_all("Classifier") or ())
-    named = [each.rpartition(" :: ")[2] for each in classifiers if each.startswith("License :: ")]
-    for text in (said, *named):
-        if text in SPOKEN or text in ALLOWED:
-            return SPOKEN.get(text, text)
-    return said or ", ".join(named)
+    classified = [
+        each.rpartition(" :: ")[2] for each in classifiers if each.startswith("License :: ")
+    ]
+    for text in (declared, *classified):
+        if text in SPDX_NAMES or text in ALLOWED:
+            return SPDX_NAMES.get(text, text)
+    return declared or ", ".join(classified)
 
 
 def allowed(expression: str) -> bool:
-    """Whether an SPDX expression asks for nothing outside of ALLOWED."""
+    """Return whether an SPDX expression needs no licence outside ALLOWED.
+
+    One alternative of an OR is enough; every part of an AND must be allowed.
+    """
     plain = expression.replace("(", " ").replace(")", " ")
     return all(
         any(name.strip() in ALLOWED for name in re.split(r"\s+OR\s+", part))
@@ -108,13 +113,13 @@ def allowed(expression: str) -> bool:
     )
 
 
-def _fact(package: Distribution, name: str) -> str:
-    """A line of its metadata, empty when it has none."""
+def _metadata_field(package: Distribution, name: str) -> str:
+    """Return a field of the package's metadata; an empty text when it is missing."""
     return str((package.metadata.get_all(name) or ("",))[0]).strip()
 
 
 def _row(package: Distribution) -> str:
-    summary = _fact(package, "Summary").replace("|", "/")
+    summary = _metadata_field(package, "Summary").replace("|", "/")
     return f"| {canonicalize_name(package.name)} | {licence(package)} | {summary} |"
 
 

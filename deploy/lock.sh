@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Pin what the images install, with hashes: `make lock`, after a change of pyproject.toml or
-# constraints.txt. Versions are those of constraints.txt, which the tests ran with.
+# Pin the packages of the images with hashes: `make lock`, after a change of pyproject.toml or
+# constraints.txt. The versions are those of constraints.txt, which the tests use.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ compile slim solace otel
 compile jvm solace otel jms
 compile spark solace otel jms reconcile
 {
-  echo "# what builds the wheel of the gateway, and PySpark's; pinned by \`make lock\`; do not edit"
+  echo "# build tools for the wheels of the gateway and of PySpark; pinned by \`make lock\`; do not edit"
   uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 \
     --python-platform linux - <<<$'hatchling>=1.25\nsetuptools>=77'
 } >deploy/lock/build.txt

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Put Debian's prometheus and promtool into a folder, for the tests of alerts and scrapes.
-# They are not installed, since the package would start a service; without them tests are skipped.
+# Extract Debian's prometheus and promtool into a folder, for the tests of alerts and scrapes.
+# Installing the package would start a service. Without the programs these tests are skipped.
 set -euo pipefail
 
 folder=$(realpath "$1")
@@ -14,5 +14,5 @@ if apt-get download -qq prometheus 2>/dev/null; then
   dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x -C "$folder" --strip-components=3 \
     ./usr/bin/prometheus ./usr/bin/promtool
 else
-  echo "not here: prometheus and promtool; the tests of alerts are skipped" >&2
+  echo "prometheus and promtool are not available; the tests of alerts are skipped" >&2
 fi

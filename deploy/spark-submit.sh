@@ -1,18 +1,18 @@
 #!/bin/sh
-# Run the nightly jobs with spark-submit: on a cluster of your own, with its settings.
+# Run the reconciliation and the archive's maintenance with spark-submit, on your cluster.
 #
 #   MASTER=spark://host:7077 deploy/spark-submit.sh reconcile ARCHIVE --date 2026-03-14
 #   MASTER=yarn deploy/spark-submit.sh --conf spark.executor.memory=4g -- archive compact ARCHIVE
 #
-# What stands before `--` is for spark-submit, the rest is a command of the gateway: reconcile,
-# archive compact, archive names, archive forget. The exit status is that of the command.
+# Options before `--` are for spark-submit. The rest is a command of the gateway: reconcile,
+# archive compact, or archive names. The exit status is that of the command.
 #
-#   MASTER       where the executors are (local[*])
-#   PYTHON       the Python of the driver, which has the gateway's packages (python3)
-#   PYSPARK_PYTHON   that of the executors, which has PyArrow and NumPy (the driver's)
-#   SPARK_HOME   a Spark distribution (that of PySpark, else spark-submit on PATH)
+#   MASTER           the master URL (local[*])
+#   PYTHON           the Python of the driver, with the gateway's packages (python3)
+#   PYSPARK_PYTHON   the Python of the executors, with PyArrow and NumPy (PYTHON)
+#   SPARK_HOME       a Spark distribution (that of PySpark, else spark-submit on PATH)
 #
-# The driver is this machine (client mode). The gateway's code travels as a zip file.
+# The driver runs on this machine (client mode). The gateway's code is sent as a zip file.
 set -eu
 
 if [ "$#" -eq 0 ]; then
@@ -20,7 +20,7 @@ if [ "$#" -eq 0 ]; then
   exit 2
 fi
 here=$(cd "$(dirname "$0")" && pwd)
-if [ -d "$here/../gateway" ]; then # beside its source, which then is what runs
+if [ -d "$here/../gateway" ]; then # use the source beside this script
   PYTHONPATH=$here/..${PYTHONPATH:+:$PYTHONPATH}
   export PYTHONPATH
 fi
@@ -33,7 +33,7 @@ else
   submit=spark-submit
 fi
 command -v "$submit" >/dev/null || {
-  echo "$0: no $submit; set SPARK_HOME, or pip install 'gateway[reconcile]' for $python" >&2
+  echo "$0: $submit not found; set SPARK_HOME, or pip install 'gateway[reconcile]' for $python" >&2
   exit 2
 }
 
@@ -42,8 +42,8 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 "$python" -c 'import pathlib, sys
-from gateway.reconcile.zip_package import packed
-packed(pathlib.Path(sys.argv[1]))' "$work"
+from gateway.reconcile.zip_package import zip_package
+zip_package(pathlib.Path(sys.argv[1]))' "$work"
 cat >"$work/main.py" <<'END'
 import sys
 
@@ -52,17 +52,17 @@ from gateway.cli.archive.submitted import main
 sys.exit(main(sys.argv[1:]))
 END
 
-# The program goes where the first `--` stands, or before everything.
-apart=
+# Replace the first `--` with the program, or insert the program before all words.
+separated=
 for word in "$@"; do
   shift
-  if [ -z "$apart" ] && [ "$word" = -- ]; then
+  if [ -z "$separated" ] && [ "$word" = -- ]; then
     word=$work/main.py
-    apart=yes
+    separated=yes
   fi
   set -- "$@" "$word"
 done
-[ -n "$apart" ] || set -- "$work/main.py" "$@"
+[ -n "$separated" ] || set -- "$work/main.py" "$@"
 
 export PYSPARK_PYTHON="${PYSPARK_PYTHON:-$python}"
 export PYSPARK_DRIVER_PYTHON="${PYSPARK_DRIVER_PYTHON:-$python}"

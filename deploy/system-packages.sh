@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Install what the tests and the demo use beside Python: mosquitto, openssl, Java, ActiveMQ,
-# Chromium with its driver.
-# As root on Debian or Ubuntu it installs what is missing; elsewhere it says what is missing.
+# Install the programs that the tests and the demo use beside Python: mosquitto, openssl, Java,
+# ActiveMQ, and Chromium with its driver.
+# Missing packages are installed by root on Debian or Ubuntu, and only listed elsewhere.
 set -euo pipefail
 
 missing=()
 [ -x /usr/sbin/mosquitto ] || command -v mosquitto >/dev/null || missing+=(mosquitto)
+command -v mosquitto_pub >/dev/null || missing+=(mosquitto-clients)
 command -v openssl >/dev/null || missing+=(openssl)
 command -v java >/dev/null || missing+=(default-jre-headless)
 [ -e /usr/share/java/activemq-broker.jar ] || missing+=(activemq libmqtt-client-java)
@@ -17,6 +18,6 @@ if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 else
-  echo "not installed: ${missing[*]}; without them some tests are skipped and the demo runs shorter" >&2
-  echo "to have them: sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+  echo "not installed: ${missing[*]}; without them some tests are skipped, and the demo includes fewer systems" >&2
+  echo "to install them: sudo apt-get install --no-install-recommends ${missing[*]}" >&2
 fi

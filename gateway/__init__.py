@@ -1,3 +1,3 @@
-"""Carries messages between brokers, translating their names exactly."""
+"""A message gateway between brokers, with exact translation of names."""
 
 __version__ = "0.1.0"

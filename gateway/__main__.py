@@ -1,4 +1,4 @@
-"""`python -m gateway` is the `gateway` command."""
+"""Runs the `gateway` command as `python -m gateway`."""
 
 import sys
 

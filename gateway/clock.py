@@ -1,4 +1,4 @@
-"""The wall clock of the gateway: the one module that reads the current time."""
+"""The wall clock: every other module takes the current time from here."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime
 
 
 def now() -> int:
-    """Microseconds since 1970-01-01 UTC."""
+    """Return the current time in microseconds since 1970-01-01 UTC."""
     return time.time_ns() // 1000
 
 
 def today() -> date:
-    """The current date in UTC."""
+    """Return the current date in UTC."""
     return datetime.now(UTC).date()

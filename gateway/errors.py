@@ -1,51 +1,56 @@
-"""Every exception class of the gateway; imports nothing from the package.
+"""The exception classes of the gateway.
 
-A class builds its text from facts, callers pass the facts. Code decides by class and attribute,
-never by the text. Texts read `where: what is wrong; what to do`.
+A class builds its text from the facts that the caller passes. Code decides by class and
+attribute, never by the text. A text reads `where: what is wrong; what to do`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-SHOWN = 120  # characters of the user's text that an error repeats
+MAX_QUOTED = 120  # characters of the user's text in an error message
 
 
-def shown(text: str) -> str:
-    """`text` quoted for an error message, cut when it is long."""
-    if len(text) <= SHOWN:
+def quoted(text: str) -> str:
+    """Quote `text` for an error message; a text longer than `MAX_QUOTED` is cut."""
+    if len(text) <= MAX_QUOTED:
         return repr(text)
-    return f"{text[:SHOWN]!r}... ({len(text)} characters)"
+    return f"{text[:MAX_QUOTED]!r}... ({len(text)} characters)"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of the text of `error`; the name of its class when the text is empty."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 class GatewayError(Exception):
-    """The root; `retryable` says whether the same call may succeed later."""
+    """Base class of all errors; `retryable` says whether the same call may succeed later."""
 
     retryable = False
 
 
 class SubjectError(GatewayError):
-    """Text is not a legal subject, pattern or tag list of its dialect.
+    """A text is not a legal subject, pattern or tag list of its dialect.
 
-    `offset` counts characters from 0; `rule` is the short name scripts decide by.
+    `offset` counts characters from 0; `rule` is the short name for scripts.
     """
 
     def __init__(self, dialect: str, text: str, offset: int, rule: str, reason: str) -> None:
-        super().__init__(f"{dialect}: {shown(text)} at {offset}: {reason}")
+        super().__init__(f"{dialect}: {quoted(text)} at {offset}: {reason}")
         self.dialect, self.text, self.offset = dialect, text, offset
         self.rule, self.reason = rule, reason
 
 
 class TranslationError(GatewayError):
-    """Legal at the source, not sayable at the target; `rule` is the target's rule it breaks."""
+    """A value is legal at the source and has no form at the target; `rule` is the broken rule."""
 
     def __init__(self, target: str, text: str, rule: str, reason: str) -> None:
-        super().__init__(f"{target}: {shown(text)}: {reason}")
+        super().__init__(f"{target}: {quoted(text)}: {reason}")
         self.target, self.text, self.rule, self.reason = target, text, rule, reason
 
 
 class LimitError(TranslationError):
-    """Rendered, but past a limit of the target; `actual` and `maximum` count in `unit`."""
+    """A rendered value exceeds a limit of the target; `unit` is the unit of both figures."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the facts of one refusal
         self, target: str, text: str, rule: str, unit: str, actual: int, maximum: int
@@ -54,8 +59,19 @@ class LimitError(TranslationError):
         self.unit, self.actual, self.maximum = unit, actual, maximum
 
 
+class SearchBudgetExceeded(GatewayError):  # noqa: N818  # no fault of the input: a bound
+    """A search stopped at its limit without an answer; `unit` is the unit of both figures."""
+
+    def __init__(  # the facts of one search
+        self, search: str, question: str, unit: str, actual: int, maximum: int
+    ) -> None:
+        super().__init__(f"{search}: {quoted(question)}: is {actual} {unit}, limit {maximum}")
+        self.search, self.question = search, question
+        self.unit, self.actual, self.maximum = unit, actual, maximum
+
+
 class WireError(GatewayError):
-    """The peer broke its protocol."""
+    """The peer violated its protocol."""
 
 
 class ArchiveError(GatewayError):
@@ -63,24 +79,24 @@ class ArchiveError(GatewayError):
 
 
 class SpoolError(GatewayError):
-    """The folder of spool and dead letters cannot be used; the text names it."""
+    """The directory of the spool and the dead letters cannot be used; the text names it."""
 
 
 class WebError(GatewayError):
-    """The page cannot be served, or not be asked; the text names the address."""
+    """The web page cannot be served or fetched; the text names the address."""
 
 
 class TracingError(GatewayError):
-    """Traces cannot be made as asked; the text names the file."""
+    """Tracing cannot be set up as configured; the text names the file."""
 
 
 class ReconcileError(GatewayError):
-    """The reconciliation cannot run as asked."""
+    """The reconciliation cannot run with these arguments or this archive."""
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """A name that shows what a finding says, as the system of the endpoint spells it."""
+class FindingExample:
+    """A name that illustrates a finding, in the spelling of the endpoint's system."""
 
     name: str
     endpoint: str
@@ -88,7 +104,7 @@ class Example:
 
 
 class ConfigError(GatewayError):
-    """A configuration file is wrong at a known place; `line` and `column` count from 1."""
+    """A finding at a place in a configuration file; `line` and `column` count from 1."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the parts of one finding
         self,
@@ -99,7 +115,7 @@ class ConfigError(GatewayError):
         reason: str,
         hint: str = "",
         severity: str = "error",
-        examples: tuple[Example, ...] = (),
+        examples: tuple[FindingExample, ...] = (),
     ) -> None:
         tail = f"; {hint}" if hint else ""
         mark = "" if severity == "error" else f"{severity}: "
@@ -110,7 +126,7 @@ class ConfigError(GatewayError):
         self.examples = examples
 
 
-class ConfigErrors(GatewayError):  # noqa: N818  # many, where the other is one
+class ConfigErrors(GatewayError):  # noqa: N818  # one error with many findings
     """All findings of a configuration, in file order."""
 
     def __init__(self, findings: list[ConfigError]) -> None:
@@ -119,17 +135,22 @@ class ConfigErrors(GatewayError):  # noqa: N818  # many, where the other is one
 
 
 class EndpointError(GatewayError):
-    """A messaging system refused, or its driver failed for good."""
+    """A messaging system refused a request, or its driver failed permanently."""
 
 
 class NotConnectedError(EndpointError):
-    """The broker is away; open again and repeat."""
+    """The connection to the broker is lost; reconnect and repeat the call."""
 
     retryable = True
 
 
+def unexpected_error(endpoint: str, error: Exception) -> NotConnectedError:
+    """The lost connection of `endpoint` after an unexpected error, such as a driver's fault."""
+    return NotConnectedError(f"{endpoint}: {type(error).__name__}: {error}")
+
+
 class SendRejectedError(EndpointError):
-    """The broker refused a message for itself; it becomes a dead letter."""
+    """The broker rejected this one message, which becomes a dead letter."""
 
 
 class DriverMissingError(EndpointError):

@@ -1,10 +1,10 @@
-"""Hypothesis strategies: names and subscriptions that look for trouble."""
+"""Hypothesis strategies for names and subscriptions with difficult content."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.dialects.rules import SEPARATOR, legal_name, legal_pattern
+from tests.systems import SYSTEMS, legal_name, legal_pattern
 
 PIECES = [
     *"ab%$_#+*>.,/~- \0é漢",
@@ -36,73 +36,60 @@ PIECES = [
     "red",
     "orders",
 ]
-WILD = ["*", ">", "+", "#", "...", "a*", "*a", "b*z", "%*", "%2*", "*E", "**", "a**"]
-FITS = 127  # no limit is near
+WILDCARDS = ["*", ">", "+", "#", "...", "a*", "*a", "b*z", "%*", "%2*", "*E", "**", "a**"]
+MAX_PATTERN_BYTES = 127  # below every limit
 LONG = st.integers(1, 270).map(lambda size: "n" * size)
 
 
-def _without(chars: str) -> list[str]:
-    return [piece for piece in PIECES if not set(piece) & set(chars)]
-
-
-FORBIDDEN = {
-    "ems": "*>.",
-    "rv": "*>.",
-    "mqtt": "+#/\0",
-    "ibm": "/",
-    "smf": "/\0",
-    "yami4": ".,\0",
-    "smartsockets": "*/",
-}
-
-
 def levels(system: str) -> st.SearchStrategy[str]:
-    """One part of a name, mostly legal."""
-    pieces = st.sampled_from(_without(FORBIDDEN[system]))
+    """One level of a name, usually legal."""
+    row = SYSTEMS[system]
+    unusable = {*row.forbidden, row.separator}
+    pieces = st.sampled_from([piece for piece in PIECES if not set(piece) & unusable])
     text = st.lists(pieces, max_size=4).map("".join)
-    least = 0 if system in {"mqtt", "ibm", "smf", "yami4"} else 1
-    return st.one_of(text, text, text, text, LONG).filter(lambda level: len(level) >= least)
+    return st.one_of(text, text, text, text, LONG).filter(
+        lambda level: bool(level) or row.empty_levels
+    )
 
 
 def names(system: str) -> st.SearchStrategy[str]:
-    """Names that a client of `system` may publish to; of YAMI4 those of one tag."""
+    """Names to which a client of `system` may publish, never a list of tags."""
+    row = SYSTEMS[system]
     few = st.lists(levels(system), min_size=1, max_size=4)
     deep = st.integers(60, 130).map(lambda size: ["d"] * size)
     lists = st.one_of(few, few, few, few, few, few, deep)
-    lead = "/" if system == "smartsockets" else ""
-    return lists.map(lambda found: lead + SEPARATOR[system].join(found)).filter(
-        lambda name: legal_name(system, name)
-    )
+    return lists.map(lambda found: row.spell(*found)).filter(lambda name: legal_name(system, name))
 
 
 def patterns(system: str) -> st.SearchStrategy[str]:
     """Subscriptions of `system`."""
-    parts = st.one_of(st.sampled_from(WILD), st.sampled_from(WILD), levels(system))
-    lead = "/" if system == "smartsockets" else ""
+    row = SYSTEMS[system]
+    wildcards = st.sampled_from(WILDCARDS)
+    parts = st.one_of(wildcards, wildcards, levels(system))
     return (
         st.lists(parts, min_size=1, max_size=4)
-        .map(lambda found: lead + SEPARATOR[system].join(found))
-        .filter(lambda text: legal_pattern(system, text) and len(text.encode()) < FITS)
+        .map(lambda found: row.spell(*found))
+        .filter(lambda text: legal_pattern(system, text) and len(text.encode()) < MAX_PATTERN_BYTES)
     )
 
 
 @st.composite
 def pairs(draw: st.DrawFn, system: str) -> tuple[str, str]:
     """A subscription and a name that it often, but not always, receives."""
+    row = SYSTEMS[system]
     pattern = draw(patterns(system))
     if draw(st.booleans()) and draw(st.booleans()):
         return pattern, draw(names(system))
-    lead = "/" if system == "smartsockets" else ""
-    text = pattern.split(",")[0] if system == "yami4" else pattern
+    text = pattern.split(",")[0] if row.tag_lists else pattern
     made: list[str] = []
-    for part in text.removeprefix(lead).split(SEPARATOR[system]):
+    for part in text.removeprefix(row.leading).split(row.separator):
         if part in {">", "#", "..."}:
             made += draw(st.lists(levels(system), max_size=3))
         elif part in {"*", "+"}:
             made.append(draw(levels(system)))
         else:
             made.append(part.replace("*", draw(levels(system))))
-    name = lead + SEPARATOR[system].join(made)
-    if not legal_name(system, name) or (system == "yami4" and "," in name):
+    name = row.spell(*made)
+    if not legal_name(system, name) or (row.tag_lists and "," in name):
         name = draw(names(system))
     return pattern, name

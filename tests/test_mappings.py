@@ -1,4 +1,4 @@
-"""The files people start from are true: they check, pass their own tests, and editors know them."""
+"""Sample mappings: they pass `gateway check` and their own tests, and match the JSON Schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAPPINGS = sorted((ROOT / "mappings").rglob("*.yaml"))
 DEPLOYED = sorted(
     file
     for file in (ROOT / "deploy").glob("*.yaml")
-    if "\nroutes:" in file.read_text(encoding="utf-8")  # and not for other programs
+    if "\nroutes:" in file.read_text(encoding="utf-8")  # other files are for other programs
 )
 SYSTEMS = ("mqtt", "ems", "smf", "yami4", "ibm")
 STORIES = ("plant-telemetry", "market-data", "control-tags", "request-reply", "migration")
@@ -31,7 +31,7 @@ def _name(file: Path) -> str:
 
 @pytest.fixture
 def config(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file with all that it refers to: each variable a value of its own, a host or a password."""
+    """A file with its references: each variable has a unique value, for a host or a password."""
     file: Path = request.param
     text = file.read_text(encoding="utf-8")
     for variable in re.findall(r"\$\{env:(\w+)\}", text):
@@ -56,16 +56,14 @@ def test_a_file_has_no_error_and_no_warning(
 
 
 @pytest.mark.parametrize("config", MAPPINGS, ids=_name, indirect=True)
-def test_a_mapping_does_what_its_tests_say(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mapping_passes_its_tests(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["test", str(config)])
 
     assert status == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("file", MAPPINGS + DEPLOYED, ids=_name)
-def test_an_editor_finds_nothing_wrong(file: Path) -> None:
+def test_a_file_matches_the_schema(file: Path) -> None:
     content = yaml.safe_load(file.read_text(encoding="utf-8"))
 
     errors = jsonschema.Draft202012Validator(json_schema()).iter_errors(content)
@@ -74,7 +72,7 @@ def test_an_editor_finds_nothing_wrong(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", MAPPINGS, ids=_name)
-def test_a_mapping_stands_in_the_index_and_needs_no_files(file: Path) -> None:
+def test_a_mapping_is_in_the_index_and_refers_to_no_files(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
 
     assert f"({file.relative_to(ROOT / 'mappings')})" in INDEX

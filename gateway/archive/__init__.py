@@ -1,1 +1,1 @@
-"""The record of what was bridged: durable before a source is settled."""
+"""The durable record of all bridged messages, written before a source is settled."""

@@ -1,7 +1,7 @@
-"""What an archive's address means: a folder here, or a URL elsewhere; it opens nothing.
+"""The address of an archive: a local folder, or a URL with a local folder as its buffer.
 
-An archive elsewhere has a folder here too, its buffer: journals and the names behind shortened
-ones are always local, for what is durable must not wait for a network.
+Journals and the names behind shortened ones are always local, because a row must be durable
+without waiting for a network.
 """
 
 from __future__ import annotations
@@ -13,37 +13,40 @@ from urllib.parse import urlsplit
 
 from gateway.errors import ArchiveError
 
-REMOTE: Final = ("s3", "hdfs", "viewfs")
-BUFFER: Final = "gateway-buffer"  # beside the process, when the configuration names no folder
+REMOTE_SCHEMES: Final = ("s3", "hdfs", "viewfs")
+DEFAULT_BUFFER: Final = "gateway-buffer"  # relative to the working directory of the process
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where journals are (`local`), and where segments go when that is elsewhere (`url`)."""
+class ArchiveLocation:
+    """The folder of the journals (`local`), and the URL of the segments if they lie elsewhere."""
 
     local: Path
     url: str = ""
 
+    def __str__(self) -> str:
+        return self.url or str(self.local)
 
-def parse_place(path: str, buffer: str | None = None) -> Place:
-    """The place of `path`; `buffer` is the local folder of one elsewhere.
+
+def parse_location(path: str, buffer: str | None = None) -> ArchiveLocation:
+    """Parse a folder or URL; `buffer` is the local folder of a remote archive.
 
     Raises:
-        ArchiveError: a URL of an unknown kind, without a bucket, or with a secret in it.
+        ArchiveError: the URL has an unknown scheme, no bucket or host, or a secret in it.
     """
     if "://" not in path:
-        return Place(Path(path))
+        return ArchiveLocation(Path(path))
     parts = urlsplit(path)
     if parts.scheme == "file":
-        return Place(Path(parts.path))
-    if parts.scheme not in REMOTE:
-        known = ", ".join(f"{scheme}://" for scheme in ("file", *REMOTE))
-        raise ArchiveError(f"archive: {parts.scheme}:// is no place to archive to; use {known}")
+        return ArchiveLocation(Path(parts.path))
+    if parts.scheme not in REMOTE_SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in ("file", *REMOTE_SCHEMES))
+        raise ArchiveError(f"archive: {parts.scheme}:// is no archive location; use {known}")
     if parts.password is not None:
         raise ArchiveError(
-            f"archive: {parts.scheme}://{parts.hostname}: a secret stands in the path;"
-            " leave it to the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
+            f"archive: {parts.scheme}://{parts.hostname}: the URL contains a secret;"
+            " set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
         )
     if not parts.hostname:
-        raise ArchiveError(f"archive: {path!r} names no bucket or host; write it after ://")
-    return Place(Path(buffer or BUFFER), path)
+        raise ArchiveError(f"archive: {path!r} has no bucket or host; write it after ://")
+    return ArchiveLocation(Path(buffer or DEFAULT_BUFFER), path)

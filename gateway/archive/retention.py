@@ -1,30 +1,43 @@
-"""Old days leave the archive, with all that belongs to them; never the current one."""
+"""Removal of old days from an archive, with their digests and name pairs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.layout import DIGESTS, PAIRS, oldest_kept, parse_day
-from gateway.archive.storage import Store
+from gateway.archive.layout import DIGESTS, PAIRS, parse_day
+from gateway.archive.storage import Storage, StoredFile
 
-# Digests first: rows without their digest are still read, a digest without its rows is an alarm.
-_PLACES: Final = (Path(DIGESTS), Path(PAIRS), Path())
+# Digests first: rows without their digest are still read; a digest without its rows is an error.
+_FOLDERS: Final = (Path(DIGESTS), Path(PAIRS), Path())
 
 
-def forget(store: Store, keep_days: int, today: date) -> list[date]:
-    """Remove the days before the last `keep_days` whole ones; which had segments.
+@dataclass(frozen=True, slots=True)
+class RemovedDays:
+    """The removed days that had rows; files and bytes include digests and name pairs."""
+
+    days: tuple[date, ...] = ()
+    files: int = 0
+    size: int = 0
+
+
+def remove_days(storage: Storage, oldest: date) -> RemovedDays:
+    """Remove every day before `oldest`, the oldest day first.
+
+    Journals, shortened names and reports stay. A second call finds nothing. Another process may
+    remove the same days at the same time.
 
     Raises:
-        OSError: the archive cannot be reached; what is left is removed the next time.
+        OSError: the archive cannot be reached; the next call removes the rest.
     """
-    oldest = oldest_kept(keep_days, today)
-    gone: list[date] = []
-    for place in _PLACES:
-        for name in store.names(place):
+    days: list[date] = []
+    files: list[StoredFile] = []
+    for folder in _FOLDERS:
+        for name in storage.names(folder):
             day = parse_day(name)
             if day is not None and day < oldest:
-                store.remove(place / name)
-                gone += [] if place.parts else [day]
-    return gone
+                files += storage.remove(folder / name)
+                days += [] if folder.parts else [day]
+    return RemovedDays(tuple(days), len(files), sum(file.size for file in files))

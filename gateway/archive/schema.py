@@ -1,4 +1,4 @@
-"""What an archive row holds, stated once for the writer, the reader and the Spark job."""
+"""The columns of the archive's tables, shared by writer, readers and Spark jobs."""
 
 from __future__ import annotations
 
@@ -9,67 +9,67 @@ from typing import Final
 
 
 class Leg(Enum):
-    """Which step of a message's way a row records."""
+    """The event that a row records: values of the column `leg`."""
 
-    RECEIVED = "received"  # the gateway has it from its source; one row a route that took it
-    DELIVERED = "delivered"  # a target has taken responsibility; one row a target
-    SPOOLED = "spooled"  # its target is away, the gateway keeps it; an end will follow
-    DEAD = "dead"  # set aside with a rule; one row a target, or one for the whole message
-    OBSERVED = "observed"  # a tap at the target saw it arrive
+    RECEIVED = "received"  # the source delivered the message; one row for each matching route
+    DELIVERED = "delivered"  # a target took responsibility; one row for each target
+    SPOOLED = "spooled"  # the target is not connected, the copy is on disk; an outcome follows
+    DEAD = "dead"  # dead-lettered by a rule; one row for each target, or one for the message
+    OBSERVED = "observed"  # a tap at the target saw the message arrive
 
 
-class Step(Enum):
-    """How the step ended: what the column `outcome` holds."""
+class RowOutcome(Enum):
+    """The result of the event: values of the column `outcome`."""
 
     RECEIVED = "received"
-    ACCEPTED = "accepted"  # the target has the payload as it was received
-    CONVERTED = "converted"  # the target has it in another form, as the route says; hashes differ
-    REJECTED = "rejected"  # never for this target; the row is a dead letter
-    SPOOLED = "spooled"  # on the gateway's disk
+    ACCEPTED = "accepted"  # the target has the payload as received
+    CONVERTED = "converted"  # the route converted the payload, so the hashes differ
+    REJECTED = "rejected"  # the copy is a dead letter
+    SPOOLED = "spooled"  # the copy is on the gateway's disk
 
 
-# Column -> type, in the order of the Parquet files. Types are named as Arrow and Spark both know
-# them: `timestamp` is microseconds UTC, `binary` raw bytes, `list` of strings, `map` string to
-# string.
+# Column -> type, in the order of the Parquet files. Type names are those common to Arrow and Spark:
+# `timestamp` is microseconds UTC, `binary` raw bytes, `list` a list of strings, `map` a map from
+# string to string.
 #
-# A message of a route with k targets owes k ends, each a delivered or a dead row. Which k, only the
-# moment of receipt knows (the mapping may be another one in the morning), so the received row names
-# them in `targets` and every end names its own in `target`. A target's label is its endpoint's
-# name, made different where a route has two targets at one endpoint.
+# A message of a route with k targets must get k outcomes, each a delivered or a dead row. The
+# mapping may change later, so the received row lists its targets in `targets`, and every outcome
+# names its own in `target`. A target's label is the name of its endpoint, with a suffix where a
+# route has two targets at one endpoint.
 COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "gateway": "string",  # name of the gateway, from its configuration
-        "route": "string",  # name of the route; empty when no route took the message
+        "route": "string",  # name of the route; empty when no route matched the message
         "leg": "string",  # a value of Leg
-        "endpoint": "string",  # where the name of this row was seen: the source, or the target
+        "endpoint": "string",  # the endpoint at which the message has `name`
         "system": "string",  # dialect of that endpoint
-        "target": "string",  # whose end it is; empty on received, and on dead for all `targets`
-        "targets": "list",  # the targets that owe an end; on received, and on dead for all of them
-        "name": "string",  # the name (or tag list) as that system saw it
-        "source_name": "string",  # on delivered and dead: the name as the source had it
+        "target": "string",  # the target; empty on received, and on dead for all `targets`
+        "targets": "list",  # the expected targets; on received, and on dead for all of them
+        "name": "string",  # the name (or tag list) at that endpoint
+        "source_name": "string",  # on delivered and dead: the name at the source
         "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
-        "origin_id": "string",  # the identity the source system gave the message, where it has one
-        "attempt": "int32",  # 1 for the first try of this leg
-        "source_time": "timestamp",  # when its publisher says it was sent, where it says so
-        "time": "timestamp",  # when the gateway recorded this step; received: when it arrived
-        "received": "timestamp",  # when the gateway had the message; the same on all its rows
+        "origin_id": "string",  # the message id of the source system, where it has one
+        "attempt": "int32",  # 1 for the first attempt of this leg
+        "source_time": "timestamp",  # time of sending, where the publisher provides it
+        "time": "timestamp",  # when the gateway recorded this event; on received: the arrival
+        "received": "timestamp",  # arrival of the message; the same on all its rows
         "mode": "int32",  # delivery mode: 0 at most, 1 at least, 2 exactly once
-        "redelivered": "boolean",  # the source marked it as perhaps seen before
+        "redelivered": "boolean",  # the source marked it as a redelivery
         "size": "int64",  # payload bytes
         "hash": "binary",  # XXH3 of the payload, 16 bytes
-        "outcome": "string",  # a value of Step
+        "outcome": "string",  # a value of RowOutcome
         "rule": "string",  # the rule that made it a dead letter
-        "reason": "string",  # the text a person reads
-        "payload": "binary",  # only where the route asks for it
-        "headers": "map",  # only where the route asks for it
+        "reason": "string",  # the explanation of `rule`
+        "payload": "binary",  # only with `archive_payload`
+        "headers": "map",  # only with `archive_payload`
     }
 )
 
 REQUIRED: Final = ("gateway", "route", "leg", "endpoint", "system", "name", "id", "time")
 
-# What a segment's rows add up to, by gateway, route, target, leg and minute. Everything but
-# `slowest`, which is a maximum, is a sum, and adds up over files, gateways and restarts. `counts`
-# is a list of numbers, which add up one by one.
+# Sums over the rows of a segment, by gateway, route, target, leg and minute. All columns but
+# `slowest`, which is a maximum, add up over files, gateways and restarts. `counts` is a list of
+# numbers that add up element by element.
 DIGESTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "gateway": "string",
@@ -78,17 +78,17 @@ DIGESTS: Final[Mapping[str, str]] = MappingProxyType(
         "leg": "string",
         "minute": "timestamp",  # start of the minute of `received`; of `time` where that is null
         "count": "int64",  # rows; a row counts once for every target it names
-        "converted": "int64",  # of those, in another form than received: their hashes differ
-        "redelivered": "int64",  # of those, marked by the source as perhaps seen before
-        "retried": "int64",  # of those, not at the first attempt
+        "converted": "int64",  # rows with a converted payload: their hashes differ
+        "redelivered": "int64",  # rows marked by the source as a redelivery
+        "retried": "int64",  # rows of a later attempt than the first
         "slowest": "int64",  # the longest time since receipt, microseconds
-        "disordered": "int64",  # ends recorded before an end of an earlier message of that name
-        "latency": "counts",  # of delivered: rows by half octaves of microseconds since receipt
+        "disordered": "int64",  # outcomes recorded before one of an earlier message of that name
+        "latency": "counts",  # on delivered: rows by half octaves of microseconds since receipt
         **{f"{of}_{word}": "int64" for of in ("id", "content") for word in range(4)},
     }
 )
 
-# The distinct names that a segment's deliveries were received and sent under.
+# The distinct pairs of source name and target name of a segment's deliveries.
 PAIRS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "gateway": "string",
@@ -101,25 +101,25 @@ PAIRS: Final[Mapping[str, str]] = MappingProxyType(
         "count": "int64",
         "first_id": "binary",  # smallest and largest
         "last_id": "binary",
-        "first_time": "timestamp",  # of the ends, earliest and latest
+        "first_time": "timestamp",  # of the deliveries, earliest and latest
         "last_time": "timestamp",
     }
 )
 
-# What shortened names stand for: a row for each target and shortened name that was sent there, and
-# one without a target for each that no kept day has sent anywhere.
+# Shortened names with their whole names: a row for each target and shortened name sent there, and
+# a row without a target for each shortened name that no kept day has sent.
 DICTIONARY: Final[Mapping[str, str]] = MappingProxyType(
     {
         "target": "string",
         "system": "string",  # dialect of `name` and `whole`; null without a target
         "name": "string",  # as it was sent; the digest alone without a target
         "digest": "string",  # its last level
-        "levels": "list",  # of the whole name in the middle; null when nobody remembers it
-        "whole": "string",  # the whole name as that system would spell it, had it room
-        "sources": "list",  # names it came under, ten at most
-        "gateways": "list",  # that sent it; without a target, that wrote it down
-        "first_time": "timestamp",  # of its ends in the days that are there
+        "levels": "list",  # of the whole name in canonical form; null when unknown
+        "whole": "string",  # the whole name in that system's spelling, without its length limit
+        "sources": "list",  # names at the source, ten at most
+        "gateways": "list",  # gateways that sent it; without a target, that recorded it
+        "first_time": "timestamp",  # of its deliveries in the kept days
         "last_time": "timestamp",
-        "count": "int64",  # of those ends
+        "count": "int64",  # of those deliveries
     }
 )

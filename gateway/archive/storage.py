@@ -1,62 +1,79 @@
-"""Where segments are kept: a local folder, an S3 bucket, HDFS; used by the converter alone.
+"""The files of an archive in a local folder, an S3 bucket or HDFS.
 
-A file appears under its name whole or not at all. Paths are relative to the archive, as
-`gateway.archive.layout` makes them of an empty root.
+A file appears under its name complete or not at all. Paths are relative to the archive:
+`gateway.archive.layout` makes them from an empty root. Rows are written and read through Arrow;
+Spark opens the same files by `gateway.reconcile.input.spark_paths`.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Final, Protocol
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
-from gateway.archive.journal.file import sync_folder
-from gateway.archive.location import Place
+from gateway.archive.durable import replacing, sync_folder
+from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.parquet import write_table
-from gateway.errors import ArchiveError
+from gateway.errors import ArchiveError, first_line
 
-_CONNECT: Final = 5.0  # seconds
-_TRIES: Final = 3  # of one request; past them the journal waits for the next converter
+_CONNECT_TIMEOUT: Final = 5.0  # seconds
+_MAX_ATTEMPTS: Final = 3  # of one request; after them the journal waits for the next converter
 _S3_OPTIONS: Final = ("region", "scheme", "endpoint_override")
 
 
-class Store(Protocol):
-    """An archive's files; OSError from any of its functions when it cannot be reached."""
+class StoredFile(NamedTuple):
+    """A file by its path in the archive, with its size in bytes."""
+
+    path: Path
+    size: int
+
+
+class Storage(Protocol):
+    """The files of one archive; every method raises OSError when it cannot be reached."""
 
     def write(self, path: Path, table: pa.Table) -> int:
-        """Keep `table` as Parquet, replacing what was there; how many bytes it takes."""
+        """Write `table` as Parquet, replacing the file at `path`; return its size in bytes."""
 
-    def copy(self, path: Path, source: Path) -> None:
-        """Keep the local file `source`, unless a file of that size is there already."""
+    def upload(self, path: Path, source: Path) -> None:
+        """Copy the local file `source`, unless the archive has a file of that size at `path`."""
 
     def names(self, folder: Path) -> list[str]:
-        """What lies in `folder`, in order; nothing when it is absent."""
+        """Return the names in `folder`, sorted; an absent folder has none."""
+
+    def files(self, folder: Path) -> list[StoredFile]:
+        """Return the files below `folder` at any depth, sorted; an absent folder has none."""
 
     def open(self, path: Path) -> pa.NativeFile:
-        """The file at `path`, to be closed by the caller."""
+        """Open the file at `path` for reading; the caller closes it."""
 
-    def remove(self, folder: Path) -> None:
-        """Remove `folder` with all in it; nothing happens when it is absent."""
+    def read(self, path: Path) -> bytes | None:
+        """Return the content of the file at `path`; None when it is absent."""
+
+    def remove(self, folder: Path) -> list[StoredFile]:
+        """Remove `folder` with its content; return the removed files."""
+
+    def replace(self, folder: Path, new: Path) -> None:
+        """Remove `folder`, and give the folder `new` its name."""
 
 
-def open_store(place: Place) -> Store:
-    """The store of `place`; nothing is connected yet.
+def open_storage(location: ArchiveLocation) -> Storage:
+    """Return the storage of `location`; a remote one connects at its first use.
 
     Raises:
-        ArchiveError: the URL says what this kind of place does not know.
+        ArchiveError: the URL is malformed, or has an unknown option.
+        OSError: the file system of the URL has no client on this machine.
     """
-    return Elsewhere(place.url) if place.url else Here(place.local)
+    return RemoteStorage(location.url) if location.url else LocalStorage(location.local)
 
 
-class Here:
-    """A local folder: hidden until it is durable, then renamed."""
+class LocalStorage:
+    """A local folder; a written file is durable before it gets its name."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -64,102 +81,138 @@ class Here:
     def write(self, path: Path, table: pa.Table) -> int:
         final = self._root / path
         final.parent.mkdir(parents=True, exist_ok=True)
-        hidden = final.with_name(f".tmp-{final.name}")
-        with hidden.open("wb") as file:
+        with replacing(final) as file:
             write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
             size = file.tell()
-        hidden.replace(final)
-        for folder in list(final.parents)[: len(path.parents)]:
+        for folder in list(final.parents)[1 : len(path.parents)]:
             sync_folder(folder)
         return size
 
-    def copy(self, path: Path, source: Path) -> None:
-        """Nothing to do: what would be copied lies in the archive already."""
+    def upload(self, path: Path, source: Path) -> None:
+        """Return at once: the local files of an archive lie in this folder already."""
 
     def names(self, folder: Path) -> list[str]:
         with suppress(FileNotFoundError, NotADirectoryError):
             return sorted(path.name for path in (self._root / folder).iterdir())
         return []
 
+    def files(self, folder: Path) -> list[StoredFile]:
+        found: list[StoredFile] = []
+        for parent, _, names in os.walk(self._root / folder):
+            for name in names:
+                path = Path(parent, name)
+                with suppress(FileNotFoundError):  # removed since it was listed
+                    found.append(StoredFile(path.relative_to(self._root), path.stat().st_size))
+        return sorted(found)
+
     def open(self, path: Path) -> pa.NativeFile:
         return pa.OSFile(str(self._root / path))
 
-    def remove(self, folder: Path) -> None:
+    def read(self, path: Path) -> bytes | None:
         with suppress(FileNotFoundError):
-            shutil.rmtree(self._root / folder)
+            return (self._root / path).read_bytes()
+        return None
+
+    def remove(self, folder: Path) -> list[StoredFile]:
+        removed = self.files(folder)
+        while (self._root / folder).exists():
+            with suppress(FileNotFoundError):  # another process removes it at the same time
+                shutil.rmtree(self._root / folder)
+        return removed
+
+    def replace(self, folder: Path, new: Path) -> None:
+        self.remove(folder)
+        (self._root / new).rename(self._root / folder)
+        sync_folder((self._root / folder).parent)
 
 
-class Elsewhere:
-    """A bucket or a distributed file system, through PyArrow."""
+class RemoteStorage:
+    """A bucket or a distributed file system, through Arrow's file systems."""
 
     def __init__(self, url: str) -> None:
-        self._system, self._root = _system(url)
+        self._filesystem, self._root = _filesystem_of(url)
+        self._is_s3 = self._filesystem.type_name == "s3"
 
     def write(self, path: Path, table: pa.Table) -> int:
-        content = (
-            pa.BufferOutputStream()
-        )  # whole first: a failing stream must not close half a file
+        content = pa.BufferOutputStream()  # complete first: an error must not close half a file
         write_table(table, content)
         data = content.getvalue()
         self._put(self._at(path), data)
         return int(data.size)
 
-    def copy(self, path: Path, source: Path) -> None:
+    def upload(self, path: Path, source: Path) -> None:
         final = self._at(path)
-        found = self._system.get_file_info(final)
+        found = self._filesystem.get_file_info(final)
         if found.type is not fs.FileType.File or found.size != source.stat().st_size:
             self._put(final, pa.py_buffer(source.read_bytes()))
 
     def names(self, folder: Path) -> list[str]:
         selector = fs.FileSelector(self._at(folder), allow_not_found=True)
-        return sorted(found.base_name for found in self._system.get_file_info(selector))
+        return sorted(found.base_name for found in self._filesystem.get_file_info(selector))
+
+    def files(self, folder: Path) -> list[StoredFile]:
+        selector = fs.FileSelector(self._at(folder), allow_not_found=True, recursive=True)
+        return sorted(
+            StoredFile(Path(PurePosixPath(found.path).relative_to(self._root)), found.size)
+            for found in self._filesystem.get_file_info(selector)
+            if found.type is fs.FileType.File
+        )
 
     def open(self, path: Path) -> pa.NativeFile:
-        return self._system.open_input_file(self._at(path))
+        return self._filesystem.open_input_file(self._at(path))
 
-    def remove(self, folder: Path) -> None:
+    def read(self, path: Path) -> bytes | None:
+        try:
+            with self.open(path) as file:
+                return bytes(file.read())
+        except FileNotFoundError:
+            return None
+
+    def remove(self, folder: Path) -> list[StoredFile]:
+        removed = self.files(folder)
         with suppress(FileNotFoundError):
-            self._system.delete_dir(self._at(folder))
+            self._filesystem.delete_dir(self._at(folder))
+        return removed
+
+    def replace(self, folder: Path, new: Path) -> None:
+        self.remove(folder)
+        if not self._is_s3:
+            self._filesystem.move(self._at(new), self._at(folder))
+            return
+        for path, _ in self.files(new):  # S3 has no folders to rename
+            self._filesystem.move(self._at(path), self._at(folder / path.relative_to(new)))
+        self.remove(new)
 
     def _at(self, path: Path) -> str:
         return f"{self._root}/{path.as_posix()}" if path.parts else self._root
 
     def _put(self, final: str, data: pa.Buffer) -> None:
-        """An object of S3 appears when its stream closes; elsewhere it is renamed into place."""
-        renamed = self._system.type_name != "s3"
+        """Write a file; one in S3 appears when its stream closes, any other when it is renamed."""
         folder, _, name = final.rpartition("/")
-        hidden = f"{folder}/.tmp-{name}" if renamed else final
-        if renamed:
-            self._system.create_dir(folder, recursive=True)
-        with self._system.open_output_stream(hidden) as stream:
+        written = final if self._is_s3 else f"{folder}/.tmp-{name}"
+        if not self._is_s3:
+            self._filesystem.create_dir(folder, recursive=True)
+        with self._filesystem.open_output_stream(written) as stream:
             stream.write(data)
-        if renamed:
+        if not self._is_s3:
             with suppress(FileNotFoundError):
-                self._system.delete_file(final)  # a rename there does not replace
-            self._system.move(hidden, final)
+                self._filesystem.delete_file(final)  # a rename there does not replace
+            self._filesystem.move(written, final)
 
 
-def _system(url: str) -> tuple[fs.FileSystem, str]:
-    """PyArrow's file system of `url`, and the path in it, without a slash at its end."""
+def _filesystem_of(url: str) -> tuple[fs.FileSystem, str]:
+    """Return Arrow's file system of `url` and the path in it, without a slash at its end."""
     parts = urlsplit(url)
     if parts.scheme != "s3":
-        system, path = fs.FileSystem.from_uri(url)
+        try:
+            system, path = fs.FileSystem.from_uri(url)
+        except pa.ArrowInvalid as error:
+            raise ArchiveError(f"archive {url}: {first_line(error)}") from error
         return system, path.rstrip("/")
     options = dict(parse_qsl(parts.query))
     if unknown := options.keys() - set(_S3_OPTIONS):
         known = ", ".join(_S3_OPTIONS)
         raise ArchiveError(f"archive {url}: unknown option {min(unknown)!r}; use {known}")
-    retry = fs.AwsStandardS3RetryStrategy(max_attempts=_TRIES)
-    system = fs.S3FileSystem(**options, connect_timeout=_CONNECT, retry_strategy=retry)
+    retry = fs.AwsStandardS3RetryStrategy(max_attempts=_MAX_ATTEMPTS)
+    system = fs.S3FileSystem(**options, connect_timeout=_CONNECT_TIMEOUT, retry_strategy=retry)
     return system, f"{parts.hostname}{parts.path}".rstrip("/")
-
-
-def segment_files(store: Store, day: str, hours: range = range(24)) -> Iterator[Path]:
-    """The segments of the folder `day`, by hour and name."""
-    for hour in hours:
-        folder = Path(day) / f"hour={hour:02}"
-        for name in store.names(folder):
-            if not name.startswith((".", "_")):
-                yield folder / name

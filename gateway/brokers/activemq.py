@@ -1,7 +1,8 @@
-"""Debian's ActiveMQ as a plain Java process: free loopback ports, its own folder, no daemon."""
+"""Debian's ActiveMQ as a Java process on free loopback ports, with its own folder."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -18,27 +19,27 @@ from gateway.errors import NotConnectedError
 
 JARS = Path("/usr/share/java")
 FACTORY = "org.apache.activemq.ActiveMQConnectionFactory"
-USUAL_PORT = 61616
-PATIENCE = 30.0  # seconds for a broker to answer
-_CLIENT = (
+DEFAULT_PORT = 61616
+START_TIMEOUT = 30.0  # seconds; also for a stop
+_CLIENT_JARS = (
     "activemq-client", "geronimo-jms_1.1_spec", "geronimo-j2ee-management-1.1-spec", "slf4j-api",
     "slf4j-nop", "hawtbuf",
 )  # fmt: skip
-_BROKER = (
+_BROKER_JARS = (
     "activemq-console", "activemq-broker", "activemq-kahadb-store", "activemq-openwire-legacy",
     "activemq-protobuf", "activemq-mqtt", "activemq-stomp", "mqtt-client",
 )  # fmt: skip
 
 
 def client_jars() -> tuple[str, ...]:
-    return tuple(str(JARS / f"{name}.jar") for name in _CLIENT)
+    return tuple(str(JARS / f"{name}.jar") for name in _CLIENT_JARS)
 
 
 def missing() -> str:
-    """Why no broker can be started here, or nothing."""
+    """Return the reason why no broker can be started, or an empty text."""
     if shutil.which("java") is None:
         return "no java"
-    absent = [name for name in _CLIENT + _BROKER if not (JARS / f"{name}.jar").exists()]
+    absent = [name for name in _CLIENT_JARS + _BROKER_JARS if not (JARS / f"{name}.jar").exists()]
     if absent:
         return f"no {', '.join(absent)}: apt-get install activemq libmqtt-client-java"
     return ""
@@ -52,7 +53,10 @@ def free_ports(number: int) -> list[int]:
 
 
 class ActiveMq:
-    """One broker; mutable: it runs or not. What it has stored survives a restart."""
+    """One broker; its stored messages survive a restart.
+
+    Mutable: owned by the thread that starts and stops it.
+    """
 
     def __init__(self, folder: Path, options: str = "") -> None:
         self.folder = folder
@@ -66,60 +70,62 @@ class ActiveMq:
 
     @property
     def pid(self) -> int:
-        """The process that runs.
+        """Return the id of the process.
 
         Raises:
-            NotConnectedError: it does not.
+            NotConnectedError: the broker does not run.
         """
         if self._process is None:
-            raise NotConnectedError("activemq does not run")
+            raise NotConnectedError("activemq is not running")
         return self._process.pid
 
     def settings(self, **changes: object) -> JmsSettings:
-        facts: dict[str, object] = {
+        values: dict[str, object] = {
             "name": "amq",
             "classpath": client_jars(),
             "factory": FACTORY,
             "urls": (self.url,),
             "connect_timeout": 5.0,
         }
-        return JmsSettings(**(facts | changes))  # type: ignore[arg-type]  # of any setting's type
+        return JmsSettings(**(values | changes))  # type: ignore[arg-type]  # of any setting's type
 
     def start(self) -> None:
-        place = str(self.folder)
-        homes = [f"-Dactivemq.{name}={place}" for name in ("home", "base", "conf", "data")]
+        folder = str(self.folder)
+        homes = [f"-Dactivemq.{name}={folder}" for name in ("home", "base", "conf", "data")]
         uri = (
             f"broker:({self.url},mqtt://127.0.0.1:{self.mqtt_port})?brokerName=gw"
-            f"&persistent=true&dataDirectory={place}&useJmx=false{self._options}"
+            f"&persistent=true&dataDirectory={folder}&useJmx=false{self._options}"
         )
-        path = ":".join([*client_jars(), *(str(JARS / f"{name}.jar") for name in _BROKER)])
+        path = ":".join([*client_jars(), *(str(JARS / f"{name}.jar") for name in _BROKER_JARS)])
         command = ["java", "-Xmx512m", *homes, "-cp", path]
         command += ["org.apache.activemq.console.Main", "start", uri]
         with (self.folder / "broker.log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603  # a program the machine has
-                command, stdout=log, stderr=log, cwd=place
+            self._process = subprocess.Popen(  # noqa: S603  # an installed program
+                command, stdout=log, stderr=log, cwd=folder
             )
         self._await_ports()
 
     def _await_ports(self) -> None:
         process = self._process
-        until = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + START_TIMEOUT
         waiting = [self.port, self.mqtt_port]
         while waiting:
-            if process is None or process.poll() is not None or time.monotonic() > until:
+            if process is None or process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                said = (self.folder / "broker.log").read_text()[-2000:]
-                raise NotConnectedError(f"activemq did not start: {said}")
+                output = (self.folder / "broker.log").read_text()[-2000:]
+                raise NotConnectedError(f"activemq did not start: {output}")
             try:
                 socket.create_connection(("127.0.0.1", waiting[0]), timeout=1).close()
             except OSError:
-                time.sleep(0.02)  # the one place where a condition has no event to wait for
+                time.sleep(0.02)  # no event signals an open port
             else:
                 waiting.pop(0)
 
     def freeze(self) -> None:
-        """It keeps its connections and says nothing any more."""
+        """Suspend the process; its connections stay open without answers."""
         self._signal(signal.SIGSTOP)
+        if self._process is not None:  # its threads may run on until the stop is reported
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
@@ -129,7 +135,7 @@ class ActiveMq:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the process."""
         self._end(kill=True)
 
     def stop(self) -> None:
@@ -141,7 +147,7 @@ class ActiveMq:
             return
         process.kill() if kill else process.terminate()
         try:
-            process.wait(timeout=PATIENCE)
+            process.wait(timeout=START_TIMEOUT)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -158,13 +164,13 @@ def running(folder: Path, options: str = "") -> Iterator[ActiveMq]:
 
 
 def main() -> None:
-    """`python -m gateway.brokers.activemq [PORT]`: a broker to try things with, until Ctrl-C."""
-    if why := missing():
-        raise SystemExit(why)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as Ctrl-C does
+    """Run a broker for trials until Ctrl-C: `python -m gateway.brokers.activemq [PORT]`."""
+    if reason := missing():
+        raise SystemExit(reason)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C
     with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder:
         broker = ActiveMq(Path(folder))
-        broker.port = int(sys.argv[1]) if len(sys.argv) > 1 else USUAL_PORT
+        broker.port = int(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_PORT
         try:
             broker.start()
             jars = "".join(f"  - {jar}\n" for jar in client_jars())

@@ -1,1 +1,1 @@
-"""The checks of `gateway check` beyond the proofs; no connection is opened."""
+"""The findings of `gateway check` about a configuration: the proofs and further checks."""

@@ -1,26 +1,29 @@
-"""What the proofs say of a configuration, each finding at its place; it opens nothing."""
+"""Collect every finding about a configuration, each at its place in the file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.check.encryption import exposures
-from gateway.check.header_typos import nearly_fields
-from gateway.check.one_way import one_way
-from gateway.config.build import BACK, At
+from gateway.check.encryption import open_connections
+from gateway.check.header_typos import header_typos
+from gateway.check.key_location import key_location
+from gateway.check.memory_targets import memory_targets
+from gateway.check.one_way import forward_only_rules
 from gateway.config.load import Configuration, load
-from gateway.config.nodes import Place
-from gateway.errors import ConfigError, ConfigErrors, Example
-from gateway.model.message import DeliveryMode
+from gateway.config.nodes import KeyPath
+from gateway.errors import ConfigError, ConfigErrors, FindingExample
 from gateway.proofs import Finding, prove
-from gateway.routing.route import Route, Target
+from gateway.proofs.reverse_route import REVERSE_SUFFIX
+from gateway.routing.route import Route
 
-APART = "write two routes, each with an `exclude` of its own, in place of `direction: both`"
+WRITE_TWO_ROUTES = (
+    "write two routes, each with an `exclude` of its own, in place of `direction: both`"
+)
 
 
 def load_proven(path: Path) -> Configuration:
-    """A configuration that has no error and whose proofs have none.
+    """Load a configuration without errors in the file or in the proofs.
 
     Raises:
         ConfigErrors: every error, of the file or of a proof.
@@ -32,86 +35,76 @@ def load_proven(path: Path) -> Configuration:
 
 
 def examine(configuration: Configuration) -> list[ConfigError]:
-    """Every finding of the proofs, in file order; errors, warnings and notes."""
+    """Return every finding in file order: errors, warnings and notes."""
     brokers = {
         name: endpoint.settings.broker_key for name, endpoint in configuration.endpoints.items()
     }
-    found = [_placed(each, configuration) for each in prove(configuration.routes, brokers)]
+    found = [_as_config_error(each, configuration) for each in prove(configuration.routes, brokers)]
     for route in configuration.routes:
-        if route.inverse and not route.name.endswith(BACK):
-            found += _uncut_loops(route, configuration)
-    found += [*nearly_fields(configuration), *one_way(configuration)]
-    found += [
-        _place(each.at, configuration).error(each.rule, each.reason, each.hint, each.severity)
-        for each in exposures(configuration.endpoints)
-    ]
+        if route.inverse and not route.name.endswith(REVERSE_SUFFIX):
+            found += _echo_notes(route, configuration)
+    found += [*header_typos(configuration), *forward_only_rules(configuration)]
+    found += [*open_connections(configuration), *memory_targets(configuration)]
     return sorted(found, key=lambda each: (each.path, each.line, each.column))
 
 
-def effective_mode(route: Route, target: Target, configuration: Configuration) -> DeliveryMode:
-    """What the way from the source to `target` promises: as much as the weaker of its ends."""
-    ends = (route.endpoint, target.endpoint)
-    return min(configuration.endpoints[name].settings.mode for name in ends)
+def startup_warnings(configuration: Configuration) -> list[ConfigError]:
+    """Return the warnings that `gateway run` logs at its start."""
+    found = [*open_connections(configuration), *memory_targets(configuration)]
+    return [each for each in found if each.severity == "warning"]
 
 
-def lost_fields(route: Route, target: Target, configuration: Configuration) -> list[str]:
-    """Headers that the source's system carries and the target's does not."""
-    source, end = (
-        configuration.endpoints[name].settings.carries for name in (route.endpoint, target.endpoint)
-    )
-    return sorted(source - end - {"redelivered"})
-
-
-def _placed(finding: Finding, configuration: Configuration) -> ConfigError:
-    at: At = ("routes", finding.route.removesuffix(BACK))
-    if finding.route.endswith(BACK):
-        at = (*at, "direction")
-    elif finding.target is not None:
-        at = (*at, "to", finding.target)
-    elif finding.source is not None:
-        at = (*at, "from", finding.source)
-    place = _place(at, configuration)
-    reason = f"route {finding.route!r}: {finding.text}"
+def _as_config_error(finding: Finding, configuration: Configuration) -> ConfigError:
+    at = _key_path(finding)
     severity: str = finding.severity
-    if finding.rule == "past-limit" and severity == "warning" and _length_meant(at, configuration):
+    if severity == "warning" and finding.rule == "past-limit" and _sets_too_long(at, configuration):
         severity = "note"
     hint = finding.hint
-    if finding.rule == "not-inverse" and finding.route.endswith(BACK):
-        hint = APART  # a route that is derived has no line of its own to mend
+    if finding.rule == "not-inverse" and finding.route.endswith(REVERSE_SUFFIX):
+        hint = WRITE_TWO_ROUTES  # a derived route has no line of its own to change
     examples = tuple(
-        Example(name, end, configuration.endpoints[end].dialect.name)
-        for name, end in zip(finding.example, finding.ends, strict=True)
+        FindingExample(name, endpoint, configuration.endpoints[endpoint].dialect.name)
+        for name, endpoint in zip(finding.example, finding.endpoints, strict=True)
     )
-    return place.error(finding.rule, reason, hint, severity, examples)
+    reason = f"route {finding.route!r}: {finding.text}"
+    location = key_location(at, configuration)
+    return location.error(finding.rule, reason, hint, severity, examples)
 
 
-def _length_meant(at: At, configuration: Configuration) -> bool:
-    """Whether `length` is written out for this target: then refusing names is what is wanted."""
-    back = at[2:] == ("direction",)  # derived from the one target that is written
-    name, number = (f"{at[1]}{BACK}", 0) if back else (at[1], at[3] if len(at) > 3 else None)  # noqa: PLR2004
-    if (*at[:2], "to", number, "length") in configuration.places:
+def _key_path(finding: Finding) -> KeyPath:
+    """Return the key that a finding is about; of a derived route it is `direction`."""
+    at: KeyPath = ("routes", finding.route.removesuffix(REVERSE_SUFFIX))
+    if finding.route.endswith(REVERSE_SUFFIX):
+        return (*at, "direction")
+    if finding.target is not None:
+        return (*at, "to", finding.target)
+    return (*at, "from", finding.source)
+
+
+def _sets_too_long(at: KeyPath, configuration: Configuration) -> bool:
+    """Return whether the file sets `on_too_long` for a target; then refusals are intended."""
+    if at[2:] == ("direction",):  # the reverse route has the settings of the one target
+        name, index = f"{at[1]}{REVERSE_SUFFIX}", 0
+    elif isinstance(at[-1], int):
+        name, index = str(at[1]), at[-1]
+    else:
+        return False
+    if ("routes", at[1], "to", index, "on_too_long") in configuration.locations:
         return True
-    for route in configuration.routes:
-        if route.name == name and isinstance(number, int):
-            endpoint = route.targets[number].endpoint
-            return ("endpoints", endpoint, "length") in configuration.places
-    return False
+    endpoints = (
+        route.targets[index].endpoint for route in configuration.routes if route.name == name
+    )
+    return ("endpoints", next(endpoints, ""), "on_too_long") in configuration.locations
 
 
-def _uncut_loops(route: Route, configuration: Configuration) -> Iterator[ConfigError]:
+def _echo_notes(route: Route, configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a note for each endpoint of a route in both directions without an origin path."""
     for name in (route.endpoint, route.targets[0].endpoint):
         if "origin" not in configuration.endpoints[name].settings.carries:
-            place = _place(("routes", route.name, "direction"), configuration)
+            location = key_location(("routes", route.name, "direction"), configuration)
             reason = (
-                f"route {route.name!r}: messages at {name!r} have no room for an origin path, so"
-                " what comes back is told by its name and payload, within 30 s and by this"
-                " gateway alone"
+                f"route {route.name!r}: messages at {name!r} carry no origin path, so echoes are"
+                " recognised by name and payload, within 30 s and by this gateway alone"
             )
             hint = "use MQTT 5 there when other bridges join the same brokers"
-            yield place.error("echo", reason, hint, "note")
-
-
-def _place(at: At, configuration: Configuration) -> Place:
-    while at and at not in configuration.places:
-        at = at[:-1]
-    return configuration.places.get(at, Place("", 1, 1))
+            yield location.error("echo", reason, hint, "note")

@@ -1,6 +1,6 @@
-"""Header rules that name a property which is nearly a field of the message; nothing else is judged.
+"""Warn of header rules for a property whose name resembles a field of the message.
 
-`content-type` is as good a property as any, and most often somebody meant `content_type`.
+`content-type` is a legal property, but the field `content_type` is probably meant.
 """
 
 from __future__ import annotations
@@ -9,70 +9,76 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from gateway.config.build import BACK, At
 from gateway.config.load import Configuration
-from gateway.config.nodes import Place
+from gateway.config.nodes import KeyPath, SourceLocation
 from gateway.errors import ConfigError
-from gateway.routing.header_draft import HEADERS, PROPERTY, Slot
-from gateway.routing.headers import HeaderRules
+from gateway.proofs.reverse_route import REVERSE_SUFFIX
+from gateway.routing.header_draft import FIELD_NAMES, PROPERTY_PREFIX, HeaderName
+from gateway.routing.header_rules import HeaderRules
 
-CLOSE = 0.85  # how much of a word has to be right
-SHORTEST = 6  # characters of a word that may hold a slip
-WORDS = MappingProxyType(  # what the systems call the fields, without case and signs
-    {
-        **{name.replace("_", ""): name for name in HEADERS},
-        **dict.fromkeys(("jmspriority", "messagepriority"), "priority"),
-        **dict.fromkeys(("expiration", "jmsexpiration", "expires"), "expiry"),
-        **dict.fromkeys(("timetolive", "jmstimetolive", "messageexpiryinterval"), "ttl"),
-        **dict.fromkeys(("deliverymode", "jmsdeliverymode", "qos"), "mode"),
-        **dict.fromkeys(("correlationdata", "jmscorrelationid"), "correlation_id"),
-        **dict.fromkeys(("responsetopic", "jmsreplyto"), "reply_to"),
-    }
+MIN_SIMILARITY = 0.85  # of a name to a field, from 0 to 1
+MIN_TYPO_LENGTH = 6  # characters; shorter names must be equal
+FIELD_SYNONYMS = (
+    MappingProxyType(  # the systems' names of the fields, in lower case and without signs
+        {
+            **{name.replace("_", ""): name for name in FIELD_NAMES},
+            **dict.fromkeys(("jmspriority", "messagepriority"), "priority"),
+            **dict.fromkeys(("expiration", "jmsexpiration", "expires"), "expiry"),
+            **dict.fromkeys(("timetolive", "jmstimetolive", "messageexpiryinterval"), "ttl"),
+            **dict.fromkeys(("deliverymode", "jmsdeliverymode", "qos"), "mode"),
+            **dict.fromkeys(("correlationdata", "jmscorrelationid"), "correlation_id"),
+            **dict.fromkeys(("responsetopic", "jmsreplyto"), "reply_to"),
+        }
+    )
 )
 
 
 def field_meant(name: str) -> str:
-    """The field of a message that a property's name looks like; empty when it looks like none."""
+    """Return the field that a property's name resembles; empty when there is none."""
     word = "".join(char for char in name.lower() if char.isalnum())
-    if word in WORDS:
-        return WORDS[word]
-    likely = [each for each in WORDS if len(each) >= SHORTEST and not word.startswith(each)]
-    close = get_close_matches(word, likely, n=1, cutoff=CLOSE)
-    return WORDS[close[0]] if close and close[0][0] == word[0] else ""
+    if word in FIELD_SYNONYMS:
+        return FIELD_SYNONYMS[word]
+    likely = [
+        each
+        for each in FIELD_SYNONYMS
+        if len(each) >= MIN_TYPO_LENGTH and not word.startswith(each)
+    ]
+    close = get_close_matches(word, likely, n=1, cutoff=MIN_SIMILARITY)
+    return FIELD_SYNONYMS[close[0]] if close and close[0][0] == word[0] else ""
 
 
-def nearly_fields(configuration: Configuration) -> list[ConfigError]:
-    """A warning for every rule whose name misses a field by a little, once for each place."""
-    found: dict[Place, ConfigError] = {}
+def header_typos(configuration: Configuration) -> list[ConfigError]:
+    """Return a warning for each rule whose name resembles a field, once for each place."""
+    found: dict[SourceLocation, ConfigError] = {}
     for route in configuration.routes:
-        if route.name.endswith(BACK):
+        if route.name.endswith(REVERSE_SUFFIX):
             continue
         for number, target in enumerate(route.targets):
-            at: At = ("routes", route.name, "to", number, "headers")
-            for slot, rest in _slots(target.rules):
-                place = configuration.places.get((*at, *rest))
-                meant = "" if slot.header or slot.stated else field_meant(slot.name)
-                if meant and place is not None:
-                    found.setdefault(place, _warning(place, rest[0], slot.name, meant))
+            at: KeyPath = ("routes", route.name, "to", number, "headers")
+            for name, rest in _rule_names(target.rules):
+                location = configuration.locations.get((*at, *rest))
+                meant = "" if name.is_field or name.prefixed else field_meant(name.text)
+                if meant and location is not None:
+                    found.setdefault(location, _warning(location, rest[0], name.text, meant))
     return list(found.values())
 
 
-def _slots(rules: HeaderRules) -> Iterator[tuple[Slot, At]]:
-    """What the rules name, and where that stands below `headers`."""
-    for slot, _ in rules.maps:
-        yield slot, ("map", slot.name)
+def _rule_names(rules: HeaderRules) -> Iterator[tuple[HeaderName, KeyPath]]:
+    """Yield the names in the rules, each with its key below `headers`."""
+    for name, _ in rules.maps:
+        yield name, ("map", name.text)
     for old, new in rules.renames:
-        written = (PROPERTY if old.stated else "") + old.name
+        written = (PROPERTY_PREFIX if old.prefixed else "") + old.text
         yield old, ("rename", written)
         yield new, ("rename", written)
-    for number, slot in enumerate(rules.drops):
-        if not slot.name.endswith("*"):
-            yield slot, ("drop", number)
-    for slot, _ in rules.sets:
-        yield slot, ("set", slot.name)
+    for number, name in enumerate(rules.drops):
+        if not name.text.endswith("*"):
+            yield name, ("drop", number)
+    for name, _ in rules.sets:
+        yield name, ("set", name.text)
 
 
-def _warning(place: Place, rule: str | int, name: str, meant: str) -> ConfigError:
+def _warning(location: SourceLocation, rule: str | int, name: str, meant: str) -> ConfigError:
     reason = f"{name!r} under `{rule}` is a property, and not the field {meant!r} of a message"
-    hint = f"did you mean {meant!r}? write {PROPERTY + name!r} when the property is meant"
-    return place.error("nearly-a-field", reason, hint, "warning")
+    hint = f"did you mean {meant!r}? write {PROPERTY_PREFIX + name!r} when the property is meant"
+    return location.error("nearly-a-field", reason, hint, "warning")

@@ -1,4 +1,4 @@
-"""Tests of a mapping, written beside it: given a message, all that the routes make of it."""
+"""Run the tests in a configuration: a message, and the copies that the routes make of it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gateway.config.load import Configuration
-from gateway.config.schema import ExpectRef, GivenRef, TestRef
+from gateway.config.schema import ExpectedCopy, GivenMessage, MappingTest
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.message import Headers, Message, Value
-from gateway.routing.payload import convert
-from gateway.routing.router import Hop, Router, Way
+from gateway.routing.payload_conversion import convert_payload
+from gateway.routing.router import Delivery, RouteMatch, Router
 
-NOW = 1_700_000_000_000_000  # microseconds; the same at every run
+NOW = 1_700_000_000_000_000  # microseconds since 1970, the same at every run
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """What one target gets, or why it gets nothing."""
+class ResultCopy:
+    """The message for one target, or the rule that refuses it."""
 
     endpoint: str
     message: Message | None
@@ -34,36 +34,37 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """A test, the expectations nothing met, and the copies nothing expected."""
+class MappingTestResult:
+    """The result of a test: expectations without a copy, and copies without an expectation."""
 
     name: str
-    missing: tuple[ExpectRef, ...]
-    unexpected: tuple[Copy, ...]
+    missing: tuple[ExpectedCopy, ...]
+    unexpected: tuple[ResultCopy, ...]
 
     @property
     def passed(self) -> bool:
+        """Whether copies and expectations are the same."""
         return not self.missing and not self.unexpected
 
 
-def run_tests(configuration: Configuration) -> list[Verdict]:
-    """One verdict for every test of the configuration, in file order."""
+def run_tests(configuration: Configuration) -> list[MappingTestResult]:
+    """Run every test of the configuration, in file order."""
     return [_run(name, test, configuration) for name, test in configuration.tests.items()]
 
 
-def _run(name: str, test: TestRef, configuration: Configuration) -> Verdict:
+def _run(name: str, test: MappingTest, configuration: Configuration) -> MappingTestResult:
     copies = list(_copies(test.given, configuration))
-    missing: list[ExpectRef] = []
+    missing: list[ExpectedCopy] = []
     for expected in test.expect:
         met = next((copy for copy in copies if _meets(copy, expected)), None)
         if met is None:
             missing.append(expected)
         else:
             copies.remove(met)
-    return Verdict(name, tuple(missing), tuple(copies))
+    return MappingTestResult(name, tuple(missing), tuple(copies))
 
 
-def _copies(given: GivenRef, configuration: Configuration) -> Iterator[Copy]:
+def _copies(given: GivenMessage, configuration: Configuration) -> Iterator[ResultCopy]:
     routes = [each for each in configuration.routes if each.endpoint == given.endpoint]
     if not routes:
         return
@@ -71,36 +72,38 @@ def _copies(given: GivenRef, configuration: Configuration) -> Iterator[Copy]:
     headers = Headers(properties=properties, reply_to=given.reply_to)
     message = Message(given.name, given.payload.encode(), headers)
     router = Router(routes[0].dialect, routes, configuration.dictionary)
-    for way in router[given.name]:
-        if _takes(way, headers):
-            for hop in way.hops:
-                yield _copy(message, hop, router, given.endpoint)
+    for match in router[given.name]:
+        if _takes(match, headers):
+            for delivery in match.deliveries:
+                yield _copy(message, delivery, router, given.endpoint)
 
 
-def _takes(way: Way, headers: Headers) -> bool:
-    selector = way.route.selector if way.route is not None else None
+def _takes(match: RouteMatch, headers: Headers) -> bool:
+    selector = match.route.selector if match.route is not None else None
     return selector is None or selector.matches(headers)
 
 
-def _copy(message: Message, hop: Hop, router: Router, source: str) -> Copy:
-    """What becomes of one hop; a name at fault before any route is refused at its source."""
-    if hop.target is None or hop.rule:
-        return Copy(hop.target.endpoint if hop.target else source, None, hop.rule)
-    endpoint = hop.target.endpoint
+def _copy(message: Message, delivery: Delivery, router: Router, source: str) -> ResultCopy:
+    """Return the copy of one delivery; a name refused before any route counts at its source."""
+    if delivery.target is None or delivery.rule:
+        return ResultCopy(
+            delivery.target.endpoint if delivery.target else source, None, delivery.rule
+        )
+    endpoint = delivery.target.endpoint
     try:
-        headers = hop.rules.apply(message.headers, NOW)
+        headers = delivery.rules.apply(message.headers, NOW)
         if headers.reply_to is not None:
-            reply = hop.target.reply_name(router.dialect, headers.reply_to)
+            reply = delivery.target.reply_name(router.dialect, headers.reply_to)
             headers = replace(headers, reply_to=reply)
         payload = message.payload
-        if hop.target.conversion is not None:
-            payload = convert(payload, hop.target.conversion)
+        if delivery.target.conversion is not None:
+            payload = convert_payload(payload, delivery.target.conversion)
     except (SubjectError, TranslationError) as error:
-        return Copy(endpoint, None, error.rule)
-    return Copy(endpoint, Message(hop.address, payload, headers))
+        return ResultCopy(endpoint, None, error.rule)
+    return ResultCopy(endpoint, Message(delivery.address, payload, headers))
 
 
-def _meets(copy: Copy, expected: ExpectRef) -> bool:
+def _meets(copy: ResultCopy, expected: ExpectedCopy) -> bool:
     if copy.endpoint != expected.endpoint:
         return False
     if copy.message is None or expected.refused is not None:

@@ -1,42 +1,43 @@
-"""What a route in both directions does on its way forth alone; the way back is `proofs.back`."""
+"""Warn of settings that a route in both directions applies in the forward direction only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.config.build import BACK
+from gateway.check.key_location import key_location
 from gateway.config.load import Configuration
-from gateway.config.nodes import Place
 from gateway.errors import ConfigError
+from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.routing.route import Route
 
-HINT = "write two routes, each with what holds for its direction"
+HINT = "write two routes, each with the settings of its direction"
 
 
-def one_way(configuration: Configuration) -> Iterator[ConfigError]:
-    """A warning for every such route."""
+def forward_only_rules(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning for each route whose reverse route lacks some of its settings."""
     routes = {route.name: route for route in configuration.routes}
-    for name, back in routes.items():
-        there = routes.get(name.removesuffix(BACK))
-        if there is not None and back.inverse == there.name and name.endswith(BACK):
-            place = configuration.places.get(("routes", there.name, "direction"), Place("", 1, 1))
-            if lacking := ", ".join(_lacking(there, back)):
-                reason = f"route {there.name!r}: the way back goes without {lacking}"
-                yield place.error("not-on-the-way-back", reason, HINT, "warning")
+    for forward in routes.values():
+        reverse = routes.get(forward.name + REVERSE_SUFFIX)
+        if reverse is None or reverse.inverse != forward.name:
+            continue
+        if lacking := ", ".join(_lacking(forward, reverse)):
+            location = key_location(("routes", forward.name, "direction"), configuration)
+            reason = f"route {forward.name!r}: the reverse route does not apply {lacking}"
+            yield location.error("not-on-the-way-back", reason, HINT, "warning")
 
 
-def _lacking(there: Route, back: Route) -> Iterator[str]:
-    """What the way back does not do, in the words of the file."""
-    forth, home = there.targets[0], back.targets[0]
-    if there.selector is not None:
+def _lacking(forward: Route, reverse: Route) -> Iterator[str]:
+    """Yield the settings that the reverse route lacks, as the file names them."""
+    target, reverse_target = forward.targets[0], reverse.targets[0]
+    if forward.selector is not None:
         yield "`selector`"
     parts = [
-        ("map", forth.rules.maps),
-        ("rename", () if home.rules.renames else forth.rules.renames),
-        ("drop", forth.rules.drops),
-        ("set", forth.rules.sets),
+        ("map", target.rules.maps),
+        ("rename", () if reverse_target.rules.renames else target.rules.renames),
+        ("drop", target.rules.drops),
+        ("set", target.rules.sets),
     ]
     if words := [f"`{word}`" for word, rules in parts if rules]:
         yield f"{' and '.join(words)} of `headers`"
-    if forth.conversion is not None:
-        yield f"`payload: {forth.conversion.form.value}`"
+    if target.conversion is not None:
+        yield f"`payload: {target.conversion.form.value}`"

@@ -1,7 +1,7 @@
-"""The `gateway` command: one module a command; errors become exit codes.
+"""The `gateway` command: dispatches to one module per command, and maps errors to exit codes.
 
-Exit codes: 0 all is well, 1 the answer is no or something is wrong with the user's files,
-2 the command line is wrong or the command cannot run here.
+Exit codes: 0 success; 1 a negative answer, or an error in the user's files; 2 a wrong command
+line, or a command that cannot run on this machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib import import_module
 import gateway
 from gateway.errors import ConfigErrors, GatewayError
 
-MODULES = {  # each with its commands, in the order of the help
+MODULES = {  # and their commands, in the order of the help
     "live.run": ("run",),
     "live.status": ("status",),
     "live.top": ("top",),
@@ -38,11 +38,14 @@ MODULES = {  # each with its commands, in the order of the help
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):  # a name may hold what the terminal cannot show
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # a name may have characters that the terminal cannot show
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    given = sys.argv[1:] if arguments is None else arguments
-    args = make_parser(given[0] if given else "").parse_args(given)
+    words = sys.argv[1:] if arguments is None else arguments
+    args = make_parser(words[0] if words else "").parse_args(words)
     try:
         code: int = args.run(args)
     except ConfigErrors as error:
@@ -53,21 +56,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # `gateway ... | head` has read enough
+    except BrokenPipeError:  # the reader of the pipe has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
 
 
 def make_parser(command: str = "") -> argparse.ArgumentParser:
-    """The parser of all commands, or of `command` alone: a sidecar need not load the demo."""
+    """Return the parser of all commands; of `command` only, to load no other command's module."""
     parser = argparse.ArgumentParser(
         prog="gateway",
-        description="Carries messages between brokers, proves its mappings and its traffic.",
+        description="Carry messages between brokers, prove mappings, and reconcile traffic.",
     )
     parser.add_argument("--version", action="version", version=f"gateway {gateway.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    alone = [module for module, names in MODULES.items() if command in names]
-    for module in alone or MODULES:
+    selected = [module for module, names in MODULES.items() if command in names]
+    for module in selected or MODULES:
         import_module(f"gateway.cli.{module}").add_parsers(commands)
     return parser

@@ -1,1 +1,1 @@
-"""YAML to checked values; every finding at once, each with its place."""
+"""Configuration files to checked values, or to findings with their locations."""

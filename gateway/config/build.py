@@ -1,222 +1,163 @@
-"""Routes from their declarations: names resolved, patterns and templates parsed; opens nothing."""
+"""Routes from their settings: endpoints looked up, patterns and templates parsed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-
-from gateway.config.nodes import did_you_mean
-from gateway.config.process import DeadLettersRef
-from gateway.config.reader import Reader
-from gateway.config.schema import EndpointRef, HeadersRef, RouteRef, SourceRef, TagsRef, TargetRef
-from gateway.dialects.base import Dialect, parse_pattern, parse_subject
-from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.settings.base import EndpointSettings, dialects_of
-from gateway.errors import GatewayError, SubjectError, TranslationError
-from gateway.proofs.reverse_route import both_ways
-from gateway.routing.captures import SourcePattern, parse_source
-from gateway.routing.headers import NO_RULES, HeaderRules, parse_header_rules
-from gateway.routing.payload import parse_conversion
-from gateway.routing.route import EACH_TAG, Route, Target, WhenFull
+from gateway.config.build_endpoint import RouteContext, parse_pattern_at, parse_patterns
+from gateway.config.build_targets import SourceFacts, build_targets
+from gateway.config.nodes import KeyPath
+from gateway.config.process import DeadLetterSettings
+from gateway.config.reader import ConfigReader
+from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
+from gateway.dialects.base import Dialect, parse_subject
+from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
+from gateway.proofs.budget import SEARCH_TOO_LONG
+from gateway.proofs.reverse_route import REVERSE_SUFFIX, both_ways
+from gateway.routing.route import EACH_TAG, Route
 from gateway.routing.selectors.selector import Selector, parse_selector
+from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
-from gateway.routing.template import parse_template
-from gateway.translate.names import Escape, Length, Renderer
-from gateway.translate.shorten import Shortened
-
-At = tuple[str | int, ...]
-BACK = ".back"  # behind the name of a route that was derived as the way back
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One endpoint of a configuration; `dialect` has its own limits, `allow` is for targets."""
-
-    settings: EndpointSettings
-    dialect: Dialect
-    allow: tuple[SourcePattern, ...]
-    escape: Escape
-    length: Length
-    echo_seconds: float = 0.0
-    place: str = ""  # what all gateways call its broker
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The endpoints a route may name, and what all routes share.
-
-    `written` are the names of all in the files, those with findings too: a route to one of them
-    needs no finding of its own.
-    """
-
-    endpoints: Mapping[str, Endpoint]
-    written: Collection[str]
-    dictionary: Shortened
-    when_full: WhenFull = WhenFull.SLOW
-
-
-def make_endpoint(
-    settings: EndpointSettings, ref: EndpointRef, reader: Reader, at: At
-) -> Endpoint | None:
-    """The endpoint of its settings, or None when it names no dialect there is."""
-    if settings.dialect not in DIALECTS:
-        hint = did_you_mean(settings.dialect, DIALECTS)
-        reason = f"unknown dialect {settings.dialect!r}"
-        reader.report((*at, "dialect"), "unknown-dialect", reason, hint)
-        return None
-    first, *others = map(DIALECTS.__getitem__, dialects_of(settings))
-    dialect = first.joined_with(others).with_limits(**ref.limits.maxima())
-    allowed = [
-        _source(text, dialect, (*at, "allow", index), reader)
-        for index, text in enumerate(ref.allow)
+def build_routes(
+    name: str, settings: RouteSettings, context: RouteContext, reader: ConfigReader
+) -> list[Route]:
+    """Return one route for each source of `settings`, and the reverse route; report findings."""
+    at: KeyPath = ("routes", name)
+    built = [
+        _build_route(name, settings, number, context, reader)
+        for number in range(len(settings.sources))
     ]
-    allow = tuple(each for each in allowed if each is not None)
-    spelling = Escape(ref.escape), Length(ref.length)
-    place = ref.place or settings.broker_key
-    return Endpoint(settings, dialect, allow, *spelling, ref.echo_seconds, place)
-
-
-def build_routes(name: str, ref: RouteRef, known: Known, reader: Reader) -> list[Route]:
-    """One route for each source of `ref`; what is wrong is reported to `reader`."""
-    at: At = ("routes", name)
-    routes: list[Route] = []
-    for number, source in enumerate(ref.sources):
-        here = (*at, "from", number)
-        endpoint = _find(source.endpoint, known, (*here, "endpoint"), reader)
-        if endpoint is None:
-            continue
-        dialect = endpoint.dialect
-        pattern = _source(source.pattern, dialect, (*here, "pattern"), reader)
-        excludes = [
-            _source(text, dialect, (*here, "exclude", index), reader)
-            for index, text in enumerate(source.exclude)
-        ]
-        tags = _tags(source, dialect, (*here, "tags"), reader)
-        selector = _selector(source.selector, (*here, "selector"), reader)
-        targets = _targets(ref, source, (pattern, tags), known, (*at, "to"), reader)
-        if pattern is not None:
-            route = Route(
-                name,
-                source.endpoint,
-                dialect,
-                pattern,
-                targets,
-                excludes=tuple(each for each in excludes if each is not None),
-                tags=tags,
-                selector=selector,
-                take_retained=ref.retained == "forward",
-                place=endpoint.place,
-                drop_duplicates=ref.duplicates == "drop",
-                heartbeat=_heartbeat(ref, number, pattern, dialect, (*at, "heartbeat"), reader),
-                archive_payload=ref.archive_payload,
-                archive_payload_bytes=ref.archive_payload_bytes,
-                archive_redact=ref.archive_redact,
-            )
-            routes.append(route)
-    if ref.direction == "both" and routes:
-        routes = _both(routes, ref, known, at, reader)
+    routes = [route for route in built if route is not None]
+    if settings.direction == "both" and routes:
+        return _with_reverse_route(routes, settings, context, (*at, "direction"), reader)
     return routes
 
 
-def check_dead_letters(ref: DeadLettersRef, known: Known, reader: Reader, *, spooled: bool) -> None:
-    """Report what is wrong with where dead letters go."""
-    at: At = ("dead_letters",)
+def _build_route(
+    name: str, settings: RouteSettings, number: int, context: RouteContext, reader: ConfigReader
+) -> Route | None:
+    source, at = settings.sources[number], ("routes", name, "from", number)
+    endpoint = context.find(source.endpoint, (*at, "endpoint"), reader)
+    if endpoint is None:
+        return None
+    dialect = endpoint.dialect
+    pattern = parse_pattern_at(source.pattern, dialect, (*at, "pattern"), reader)
+    excludes = parse_patterns(source.exclude, dialect, (*at, "exclude"), reader)
+    tags = _tag_rule(source, dialect, (*at, "tags"), reader)
+    selector = _selector(source.selector, (*at, "selector"), reader)
+    if pattern is None:
+        for index, target in enumerate(settings.targets):
+            context.find(target.endpoint, ("routes", name, "to", index, "endpoint"), reader)
+        return None
+    facts = SourceFacts(pattern, tags, {"@system": dialect.name, "@endpoint": source.endpoint})
+    heartbeat = ""
+    if settings.heartbeat is not None and number == 0:
+        heartbeat = settings.heartbeat
+        _check_heartbeat(heartbeat, pattern, dialect, ("routes", name, "heartbeat"), reader)
+    return Route(
+        name,
+        source.endpoint,
+        dialect,
+        pattern,
+        build_targets(settings, facts, context, ("routes", name, "to"), reader),
+        excludes=excludes,
+        tags=tags,
+        selector=selector,
+        take_retained=settings.retained == "forward",
+        broker_id=endpoint.broker_id,
+        drop_duplicates=settings.duplicates == "drop",
+        heartbeat=heartbeat,
+        archive_payload=settings.archive_payload,
+        archive_payload_bytes=settings.archive_payload_bytes,
+        archive_redact=settings.archive_redact,
+    )
+
+
+def check_dead_letters(
+    settings: DeadLetterSettings, context: RouteContext, reader: ConfigReader, *, spooled: bool
+) -> None:
+    """Report faults of the section `dead_letters`."""
+    at: KeyPath = ("dead_letters",)
     if not spooled:
         hint = "add a section `spool` with a `path`"
-        reader.report(at, "no-spool", "dead letters lie in the spool's folder", hint)
-    if ref.endpoint is None:
+        reader.report(at, "no-spool", "dead letters are kept in the folder of the spool", hint)
+    if settings.endpoint is None:
         return
-    endpoint = _find(ref.endpoint, known, (*at, "endpoint"), reader)
+    endpoint = context.find(settings.endpoint, (*at, "endpoint"), reader)
     if endpoint is None:
         return
     try:
-        parse_subject(ref.name, endpoint.dialect)
+        parse_subject(settings.name, endpoint.dialect)
     except SubjectError as error:
         reader.report((*at, "name"), error.rule, str(error), "write a name of that endpoint")
 
 
-def _both(routes: list[Route], ref: RouteRef, known: Known, at: At, reader: Reader) -> list[Route]:
-    """The route and its way back, whose pattern is the template and whose template the pattern."""
-    there, *others = routes
-    templates = ref.targets[0].template or ()
-    if others or len(there.targets) != 1 or len(templates) != 1:
+def _with_reverse_route(
+    routes: list[Route],
+    settings: RouteSettings,
+    context: RouteContext,
+    at: KeyPath,
+    reader: ConfigReader,
+) -> list[Route]:
+    """Return the route and its reverse route, with pattern and template exchanged."""
+    forward, *others = routes
+    templates = [text for target in settings.targets for text in target.template or ()]
+    if others or len(forward.targets) != 1 or len(templates) != 1:
         reason = "a route in both directions has one source, and one target with one template"
-        reader.report((*at, "direction"), "direction", reason, "write two routes")
+        reader.report(at, "direction", reason, "write two routes")
         return routes
-    if there.source.share:
-        reason = f"{there.source.share!r} divides the way there alone, not the way back"
+    if forward.source.share:
+        reason = f"{forward.source.share!r} is shared in the forward direction only"
         hint = "write two routes, each with a shared subscription"
-        reader.report((*at, "direction"), "direction", reason, hint)
+        reader.report(at, "direction", reason, hint)
         return routes
-    allow = known.endpoints[there.endpoint].allow
+    allow = context.endpoints[forward.endpoint].allow
     try:
-        return list(both_ways(there, templates[0], there.name + BACK, allow))
+        return list(both_ways(forward, templates[0], forward.name + REVERSE_SUFFIX, allow))
     except (SubjectError, TranslationError) as error:
         hint = "in both directions every wildcard is a capture that fills its level"
-        reader.report((*at, "direction"), "not-inverse", f"no way back: {error}", hint)
+        reader.report(at, "not-inverse", f"no reverse route: {error}", hint)
+        return routes
+    except SearchBudgetExceeded:
+        reason = f"the excludes of the reverse route are not known: {SEARCH_TOO_LONG}"
+        reader.report(at, "unproven", reason, "write two routes, each with its own excludes")
         return routes
 
 
-def _heartbeat(  # noqa: PLR0913, PLR0917  # where it stands and what it is checked against
-    ref: RouteRef,
-    number: int,
-    pattern: SourcePattern,
-    dialect: Dialect,
-    at: At,
-    reader: Reader,
-) -> str:
-    """The name that the first source of a route gets its heartbeats under."""
-    if ref.heartbeat is None or number:
-        return ""
+def _check_heartbeat(
+    name: str, pattern: SourcePattern, dialect: Dialect, at: KeyPath, reader: ConfigReader
+) -> None:
+    """Report a heartbeat name that does not reach the route through its first source."""
     try:
-        levels = parse_subject(ref.heartbeat, dialect).levels
+        levels = parse_subject(name, dialect).levels
     except SubjectError as error:
         reader.report(at, error.rule, str(error))
-        return ""
+        return
     if pattern.share:
         reason = f"{pattern.share!r} lets another gateway take the heartbeats of this one"
-        reader.report(at, "heartbeat", reason, "give them to a route of their own, not shared")
+        reader.report(at, "heartbeat", reason, "use a route of its own for heartbeats, not shared")
     elif not pattern.selects(levels):
-        hint = "write a name that its pattern takes, and that no receiver minds"
-        reader.report(at, "heartbeat", f"{ref.heartbeat!r} is no name of this route", hint)
-    return ref.heartbeat
+        hint = "write a name that the pattern matches and that receivers can ignore"
+        reader.report(at, "heartbeat", f"{name!r} does not match the pattern of the route", hint)
 
 
-def _find(endpoint: str, known: Known, at: At, reader: Reader) -> Endpoint | None:
-    if endpoint not in known.written:
-        hint = did_you_mean(endpoint, known.written)
-        reader.report(at, "unknown-endpoint", f"unknown endpoint {endpoint!r}", hint)
-    return known.endpoints.get(endpoint)
-
-
-def _source(text: str, dialect: Dialect, at: At, reader: Reader) -> SourcePattern | None:
-    try:
-        return parse_source(text, dialect)
-    except (SubjectError, TranslationError) as error:
-        reader.report(at, error.rule, str(error))
-        return None
-
-
-def _tags(ref: SourceRef, dialect: Dialect, at: At, reader: Reader) -> TagRule:
-    if ref.tags == TagsRef():
+def _tag_rule(
+    source: SourceSettings, dialect: Dialect, at: KeyPath, reader: ConfigReader
+) -> TagRule:
+    tags = source.tags
+    if tags == TagSettings():
         return EACH_TAG
     if not dialect.tag_lists:
-        reason = f"{dialect.name} has no tag lists"
-        reader.report(at, "no-tags", reason, "take `tags` away")
-    patterns = {
-        key: [
-            _source(text, dialect, (*at, key, index), reader)
-            for index, text in enumerate(getattr(ref.tags, key))
-        ]
-        for key in ("prefer", "along")
-    }
-    prefer, along = (
-        tuple(each for each in found if each is not None) for found in patterns.values()
+        reader.report(at, "no-tags", f"{dialect.name} has no tag lists", "remove `tags`")
+    return TagRule(
+        TagMode(tags.mode),
+        parse_patterns(tags.prefer, dialect, (*at, "prefer"), reader),
+        parse_patterns(tags.require_tags, dialect, (*at, "require_tags"), reader),
+        tags.unused_tags_property,
     )
-    return TagRule(TagMode(ref.tags.mode), prefer, along, ref.tags.others)
 
 
-def _selector(text: str | None, at: At, reader: Reader) -> Selector | None:
+def _selector(text: str | None, at: KeyPath, reader: ConfigReader) -> Selector | None:
     if text is None:
         return None
     try:
@@ -224,106 +165,3 @@ def _selector(text: str | None, at: At, reader: Reader) -> Selector | None:
     except SubjectError as error:
         reader.report(at, error.rule, str(error))
         return None
-
-
-def _targets(  # noqa: PLR0913, PLR0917  # a target knows its source
-    ref: RouteRef,
-    source: SourceRef,
-    parsed: tuple[SourcePattern | None, TagRule],
-    known: Known,
-    at: At,
-    reader: Reader,
-) -> tuple[Target, ...]:
-    targets: list[Target] = []
-    pattern, tags = parsed
-    for index, target in enumerate(ref.targets):
-        here = (*at, index)
-        endpoint = _find(target.endpoint, known, (*here, "endpoint"), reader)
-        if endpoint is None or pattern is None:
-            continue
-        if tags.mode is TagMode.LIST and not endpoint.dialect.tag_lists:
-            reason = f"{endpoint.dialect.name} has no tag lists to send `list` to"
-            reader.report((*here, "endpoint"), "no-tags", reason, "use the tag mode each or first")
-            continue
-        constants = {"@system": known.endpoints[source.endpoint].dialect.name}
-        constants["@endpoint"] = source.endpoint
-        made = _target(target, endpoint, known, (pattern, tags, constants), here, reader)
-        if made is not None:
-            targets.append(replace(made, label=_label(ref, index)))
-    return tuple(targets)
-
-
-def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
-    ref: TargetRef,
-    endpoint: Endpoint,
-    known: Known,
-    given: tuple[SourcePattern, TagRule, Mapping[str, str]],
-    at: At,
-    reader: Reader,
-) -> Target | None:
-    pattern, tags, constants = given
-    if len(ref.template or ()) > 1 and not endpoint.dialect.tag_lists:
-        reason = f"{endpoint.dialect.name} has no tag lists that several templates could make"
-        reader.report((*at, "template"), "no-tags", reason, "write one template, or two targets")
-        return None
-    key = "replacement"
-    try:
-        renderer = Renderer(
-            endpoint.dialect,
-            Escape(ref.escape) if ref.escape else endpoint.escape,
-            Length(ref.length) if ref.length else endpoint.length,
-            replacement=ref.replacement,
-            dictionary=known.dictionary,
-        )
-        key = "template"
-        templates = [
-            parse_template(text, endpoint.dialect, pattern, along=tags.along, constants=constants)
-            for text in ref.template or ()
-        ]
-        key = "headers"
-        rules = _rules(ref.headers, pattern, constants)
-        key = "observe"
-        if ref.observe is not None:
-            parse_pattern(ref.observe, endpoint.dialect)
-        key = "encoding"
-        conversion = None if ref.payload == "keep" else parse_conversion(ref.payload, ref.encoding)
-    except GatewayError as error:
-        reader.report((*at, key), getattr(error, "rule", key), str(error))
-        return None
-    carried = "properties" in endpoint.settings.carries
-    return Target(
-        ref.endpoint,
-        ref.endpoint,
-        renderer,
-        templates[0] if templates else None,
-        endpoint.allow,
-        also=tuple(templates[1:]),
-        rules=rules,
-        conversion=conversion,
-        lossy=ref.lossy,
-        when_full=WhenFull(ref.when_full) if ref.when_full else known.when_full,
-        identify=ref.identify or (ref.observe is not None and carried),
-        observe=ref.observe or "",
-        place=endpoint.place,
-    )
-
-
-def _rules(ref: HeadersRef, pattern: SourcePattern, constants: Mapping[str, str]) -> HeaderRules:
-    if ref == HeadersRef():
-        return NO_RULES
-    return parse_header_rules(
-        maps=ref.map,
-        renames=ref.rename,
-        drops=ref.drop,
-        keeps=ref.keep,
-        sets=ref.set,
-        source=pattern,
-        constants=constants,
-    )
-
-
-def _label(route: RouteRef, index: int) -> str:
-    """The endpoint's name, with a number behind it from its second target on."""
-    endpoint = route.targets[index].endpoint
-    earlier = sum(each.endpoint == endpoint for each in route.targets[:index])
-    return f"{endpoint}:{earlier + 1}" if earlier else endpoint

@@ -1,4 +1,4 @@
-"""JSON Schema of the configuration, made from the declarations that the loader reads."""
+"""JSON Schema of a configuration file, from the declarations that the loader reads."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import yaml
 
-from gateway.config.reader import declared, required, type_hints
-from gateway.config.schema import SECTIONS, EndpointRef
-from gateway.endpoints.registry import KINDS
+from gateway.config.reader import fields_by_key, is_required, type_hints
+from gateway.config.schema import SECTIONS, CommonEndpointSettings
+from gateway.endpoints.registry import ENDPOINT_KINDS
 
-NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
-REFERENCE = r"\$\{(env|file):[^}]*\}"
+NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+REFERENCE_PATTERN = r"\$\{(env|file):[^}]*\}"
 
 Schema = dict[str, Any]
 
 
 def json_schema() -> Schema:
-    """The schema of one configuration file, for editors; draft 2020-12."""
-    properties: Schema = {"endpoints": _named({"oneOf": [_endpoint(kind) for kind in KINDS]})}
+    """Return the schema of one configuration file, draft 2020-12."""
+    properties: Schema = {
+        "endpoints": _named({"oneOf": [_endpoint(kind) for kind in ENDPOINT_KINDS]})
+    }
     for section, kind in SECTIONS.items():
         properties[section] = _of(kind)
     properties["gateway"]["properties"]["name"] |= _name()
     properties["routes"] = _named(properties["routes"])
     properties["tests"] = {"type": "object", "additionalProperties": properties["tests"]}
     properties["include"] = _value(tuple[str, ...], {})
-    loose = {"type": "object"}
+    any_mapping = {"type": "object"}
     properties["defaults"] = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"route": loose, "from": loose, "to": loose},
+        "properties": dict.fromkeys(("route", "from", "to"), any_mapping),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -45,8 +47,8 @@ def json_schema() -> Schema:
 
 
 def _name() -> Schema:
-    """A name as a value, where YAML may have read a number."""
-    text = {"type": "string", "pattern": f"{NAME}|{REFERENCE}"}
+    """Schema of a name as a value, which YAML may read as a number."""
+    text = {"type": "string", "pattern": f"{NAME_PATTERN}|{REFERENCE_PATTERN}"}
     return {
         "type": ["string", "number", "boolean"],
         "anyOf": [text, {"type": ["number", "boolean"], "minimum": 0}],
@@ -56,24 +58,24 @@ def _name() -> Schema:
 def _named(schema: Schema) -> Schema:
     return {
         "type": "object",
-        "propertyNames": {"pattern": NAME},
+        "propertyNames": {"pattern": NAME_PATTERN},
         "additionalProperties": schema,
     }
 
 
 def _endpoint(kind: str) -> Schema:
-    schema = _of(KINDS[kind].settings)
+    schema = _of(ENDPOINT_KINDS[kind].settings)
     del schema["properties"]["name"]
-    common = _of(EndpointRef)["properties"]
+    common = _of(CommonEndpointSettings)["properties"]
     schema["properties"] = {"kind": {"const": kind}, **schema["properties"], **common}
     schema["required"] = ["kind", *schema.get("required", ())]
     return schema
 
 
 def _of(kind: type) -> Schema:
-    """The schema of a dataclass."""
+    """Schema of a dataclass."""
     hints = type_hints(kind)
-    fields = declared(kind)
+    fields = fields_by_key(kind)
     schema: Schema = {
         "type": "object",
         "additionalProperties": False,
@@ -81,12 +83,12 @@ def _of(kind: type) -> Schema:
     }
     if kind.__doc__:
         schema["description"] = kind.__doc__.splitlines()[0]
-    if needed := [word for word, field in fields.items() if required(field)]:
+    if needed := [word for word, field in fields.items() if is_required(field)]:
         schema["required"] = needed
     return schema
 
 
-def _field(field: Field[Any], hint: Any) -> Schema:  # noqa: ANN401  # whatever a field declares
+def _field(field: Field[Any], hint: Any) -> Schema:  # noqa: ANN401  # the type that a field declares
     schema = _value(hint, field.metadata)
     if doc := field.metadata.get("doc"):
         schema["description"] = doc
@@ -95,7 +97,7 @@ def _field(field: Field[Any], hint: Any) -> Schema:  # noqa: ANN401  # whatever 
     return schema
 
 
-def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR0911  # as the reader
+def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR0911  # as in `ConfigReader`
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         inner = [each for each in get_args(hint) if each is not type(None)]
@@ -123,8 +125,8 @@ def _words(words: tuple[Any, ...]) -> Schema:
 def _scalar(kind: type, meta: Mapping[str, Any]) -> Schema:
     if meta.get("choices"):
         words = list(meta["choices"])
-        figures = [yaml.safe_load(word) for word in words if isinstance(word, str)]
-        return _words((*words, *(each for each in figures if isinstance(each, int | float))))
+        numbers = [yaml.safe_load(word) for word in words if isinstance(word, str)]
+        return _words((*words, *(each for each in numbers if isinstance(each, int | float))))
     if kind is str:
         if meta.get("secret"):
             return _reference()
@@ -137,4 +139,4 @@ def _scalar(kind: type, meta: Mapping[str, Any]) -> Schema:
 
 
 def _reference() -> Schema:
-    return {"type": "string", "pattern": REFERENCE}
+    return {"type": "string", "pattern": REFERENCE_PATTERN}

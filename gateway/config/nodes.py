@@ -1,4 +1,4 @@
-"""Read YAML without losing where each value was written; it builds no values."""
+"""YAML nodes of a configuration file, with the source location of each value."""
 
 from __future__ import annotations
 
@@ -6,51 +6,64 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 import yaml
 
-from gateway.errors import ConfigError, Example
+from gateway.errors import ConfigError, FindingExample, first_line
+
+KeyPath: TypeAlias = tuple[str | int, ...]  # keys and list positions from the root to a value
 
 MAX_BYTES = 16 << 20  # a larger file is a mistake, not a configuration
 MAX_DEPTH = 64
-MAX_NODES = 1_000_000  # counted after aliases are followed, so that no alias bomb goes off
+MAX_NODES = 1_000_000  # counted with aliases expanded, against alias bombs
 
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+class _Mark(Protocol):
+    """Position of the PyYAML and of the libyaml parser; `line` and `column` count from 0."""
+
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def column(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a value stands; `line` and `column` count from 1."""
+class SourceLocation:
+    """Location of a value in a file; `line` and `column` count from 1."""
 
     path: str
     line: int
     column: int
 
-    def error(  # the parts of one finding
+    def error(
         self,
         rule: str,
         reason: str,
         hint: str = "",
         severity: str = "error",
-        examples: tuple[Example, ...] = (),
+        examples: tuple[FindingExample, ...] = (),
     ) -> ConfigError:
-        place = (self.path, self.line, self.column)
-        return ConfigError(*place, rule, reason, hint, severity, examples)
+        """Return a finding at this location; `severity` may be "warning" or "note"."""
+        location = (self.path, self.line, self.column)
+        return ConfigError(*location, rule, reason, hint, severity, examples)
 
 
-def place_of(path: str, node: yaml.Node) -> Place:
-    mark = node.start_mark
-    return Place(path, mark.line + 1, mark.column + 1)
+def location_of(path: str, node: yaml.Node) -> SourceLocation:
+    return _at_mark(path, node.start_mark)
 
 
 def load_mapping(path: Path) -> yaml.MappingNode:
-    """The one mapping of a YAML file, as nodes.
+    """Read the mapping at the top level of a YAML file.
 
     Raises:
-        ConfigError: the file cannot be read, is too large, is not YAML, repeats a key, nests too
-            deep or unfolds into too much.
+        ConfigError: the file cannot be read, is too large, is not a YAML mapping, nests too deep
+            or has too many values.
     """
-    start = Place(str(path), 1, 1)
+    start = SourceLocation(str(path), 1, 1)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -72,7 +85,7 @@ def load_mapping(path: Path) -> yaml.MappingNode:
 
 
 def entries(node: yaml.MappingNode) -> list[tuple[yaml.ScalarNode, yaml.Node]]:
-    """The entries of a mapping with `<<` merges followed; what is written here wins."""
+    """Return the entries of a mapping, `<<` merges included; its own keys take precedence."""
     own: dict[str, tuple[yaml.ScalarNode, yaml.Node]] = {}
     merged: dict[str, tuple[yaml.ScalarNode, yaml.Node]] = {}
     for key, value in node.value:
@@ -87,23 +100,23 @@ def entries(node: yaml.MappingNode) -> list[tuple[yaml.ScalarNode, yaml.Node]]:
 
 
 def key_faults(path: str, node: yaml.MappingNode) -> Iterator[ConfigError]:
-    """A finding for every key that is repeated or is not plain text."""
+    """Yield a finding for each key that is repeated or is not a scalar."""
     seen: dict[str, int] = {}
     for key, _ in node.value:
-        place = place_of(path, key)
+        location = location_of(path, key)
         if not isinstance(key, yaml.ScalarNode):
-            yield place.error("bad-key", "a key must be plain text")
+            yield location.error("bad-key", "a key must be plain text")
         elif key.value in seen and key.tag != "tag:yaml.org,2002:merge":
             first = seen[key.value]
-            yield place.error(
+            yield location.error(
                 "duplicate-key", f"{key.value!r} is written twice, first in line {first}"
             )
         else:
-            seen[key.value] = place.line
+            seen[key.value] = location.line
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint that names the closest known word, or lists them when they are few."""
+    """Return a hint with the closest known word, or with all of them when they are few."""
     names = sorted(known)
     if close := get_close_matches(name, names, n=1):
         return f"did you mean {close[0]!r}?"
@@ -111,7 +124,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _check_depth(path: str, data: bytes) -> None:
-    """Stop before a file nests so deep that composing it would exhaust the stack."""
+    """Raise before composing deeply nested values would exhaust the stack."""
     depth = 0
     for event in yaml.parse(data, Loader=_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -119,33 +132,38 @@ def _check_depth(path: str, data: bytes) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            mark = event.start_mark
-            place = Place(path, mark.line + 1, mark.column + 1) if mark else Place(path, 1, 1)
-            raise place.error("too-large", f"the value nests deeper than {MAX_DEPTH}")
+            raise _at_mark(path, event.start_mark).error(
+                "too-large", f"the value nests deeper than {MAX_DEPTH}"
+            )
 
 
 def _check_size(path: str, root: yaml.Node) -> None:
-    """Walk the tree as a reader would, aliases unfolded, and stop before it grows too large."""
-    waiting = [root]
+    """Raise when the tree has too many values, counted with aliases expanded."""
+    pending = [root]
     count = 0
-    while waiting:
-        node = waiting.pop()
+    while pending:
+        node = pending.pop()
         count += 1
         if count > MAX_NODES:
             hint = "use fewer aliases"
-            raise place_of(path, node).error("too-large", "the value unfolds without end", hint)
+            reason = f"the file has more than {MAX_NODES} values with its aliases expanded"
+            raise location_of(path, node).error("too-large", reason, hint)
         if isinstance(node, yaml.MappingNode):
-            waiting += [child for pair in node.value for child in pair]
+            pending += [child for pair in node.value for child in pair]
         elif isinstance(node, yaml.SequenceNode):
-            waiting += node.value
+            pending += node.value
 
 
 def _syntax_error(path: str, error: Exception) -> ConfigError:
     if isinstance(error, yaml.MarkedYAMLError):
-        mark = error.problem_mark or error.context_mark
-        place = Place(path, mark.line + 1, mark.column + 1) if mark else Place(path, 1, 1)
+        location = _at_mark(path, error.problem_mark or error.context_mark)
         token = "cannot start any token" in str(error.problem)
         hint = "indent with spaces, not tabs; quote what begins with @, ` or %" if token else ""
-        return place.error("syntax", f"not YAML: {error.problem or error.context}", hint)
-    reason = str(error).splitlines()[0]
-    return Place(path, 1, 1).error("syntax", f"not YAML: {reason}")
+        return location.error("syntax", f"not YAML: {error.problem or error.context}", hint)
+    return SourceLocation(path, 1, 1).error("syntax", f"not YAML: {first_line(error)}")
+
+
+def _at_mark(path: str, mark: _Mark | None) -> SourceLocation:
+    if mark is None:
+        return SourceLocation(path, 1, 1)
+    return SourceLocation(path, mark.line + 1, mark.column + 1)

@@ -1,157 +1,161 @@
-"""The sections of the process itself: its name, archive, spool, dead letters, page and traces."""
+"""Settings of the process: gateway, archive, spool, dead letters, web page and tracing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gateway.archive.location import BUFFER
+from gateway.archive.location import DEFAULT_BUFFER
+from gateway.setting import setting
 
 WhenFullText: TypeAlias = Literal["slow", "dead-letter-oldest", "dead-letter-newest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveRef:
-    """Where the record of the traffic goes."""
+class ArchiveSettings:
+    """Archive of the traffic."""
 
-    path: str = field(
-        metadata={"doc": "folder, made when absent; or s3://bucket/prefix, hdfs://host/path"}
+    path: str = setting("folder, created when absent; or s3://bucket/prefix, hdfs://host/path")
+    buffer: str = setting(
+        "local folder for the segments of a remote archive until they are uploaded",
+        default=DEFAULT_BUFFER,
     )
-    buffer: str = field(
-        default=BUFFER, metadata={"doc": "local folder of an archive elsewhere, until it is there"}
+    buffer_bytes: int = setting(
+        "bytes in `buffer` at which the sources are slowed", default=1 << 30, minimum=1 << 16
     )
-    buffer_bytes: int = field(
-        default=1 << 30,
-        metadata={"minimum": 1 << 16, "doc": "that wait in it; past it the sources are slowed"},
+    keep_days: int | None = setting(
+        "complete days to keep; all days when absent", default=None, minimum=1
     )
-    keep_days: int | None = field(
-        default=None, metadata={"minimum": 1, "doc": "whole days that are kept; all when absent"}
-    )
-    sync: Literal["batch", "interval"] = field(
+    sync: Literal["batch", "interval"] = setting(
+        "`batch`: write rows to disk before their messages are settled at the source;"
+        " `interval`: within a second",
         default="batch",
-        metadata={"doc": "batch: on disk before the source is settled; interval: within a second"},
     )
-    segment_seconds: float = field(
-        default=60.0, metadata={"minimum": 1, "doc": "age at which a segment is closed"}
-    )
-    segment_bytes: int = field(
-        default=64 << 20, metadata={"minimum": 1 << 16, "doc": "size at which a segment is closed"}
+    segment_seconds: float = setting("age at which a segment is closed", default=60.0, minimum=1)
+    segment_bytes: int = setting(
+        "size at which a segment is closed", default=64 << 20, minimum=1 << 16
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpoolRef:
-    """Where copies wait for targets that are away, and dead letters for a person."""
+class SpoolSettings:
+    """Spool on disk for copies to unreachable targets, and for dead letters."""
 
-    path: str = field(metadata={"doc": "folder; it is made when absent; one gateway each"})
-    bytes: int = field(
-        default=1 << 30, metadata={"minimum": 1 << 16, "doc": "on disk, for each target endpoint"}
+    path: str = setting("folder, created when absent; each gateway needs its own")
+    bytes: int = setting("bytes on disk for each target endpoint", default=1 << 30, minimum=1 << 16)
+    messages: int | None = setting(
+        "messages for each target endpoint; unlimited when absent", default=None, minimum=1
     )
-    messages: int | None = field(
-        default=None, metadata={"minimum": 1, "doc": "for each target endpoint; no bound if absent"}
-    )
-    seconds: float | None = field(
+    seconds: float | None = setting(
+        "age at which a spooled message becomes a dead letter; unlimited when absent",
         default=None,
-        metadata={"minimum": 1, "doc": "older ones become dead letters; none if absent"},
+        minimum=1,
     )
-    when_full: WhenFullText = field(
-        default="slow", metadata={"doc": "slow: the source waits; or what becomes a dead letter"}
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLettersRef:
-    """What happens to messages that a target never takes; they lie in the spool's folder."""
-
-    bytes: int = field(
-        default=256 << 20, metadata={"minimum": 1 << 16, "doc": "on disk; past it the oldest go"}
-    )
-    endpoint: str | None = field(
-        default=None, metadata={"doc": "where a copy of each is published too"}
-    )
-    name: str = field(
-        default="dead-letters",
-        metadata={"doc": "the name to publish them to, in the dialect of that endpoint"},
+    when_full: WhenFullText = setting(
+        "action when the spool of a target is full: slow the source, or dead-letter the oldest or"
+        " the newest message",
+        default="slow",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebRef:
-    """The page, the probes and the metrics; without this section nothing listens."""
+class DeadLetterSettings:
+    """Dead letters, kept in the folder of the spool."""
 
-    address: str = field(
+    bytes: int = setting(
+        "bytes on disk; beyond them the oldest dead letters are deleted",
+        default=256 << 20,
+        minimum=1 << 16,
+    )
+    endpoint: str | None = setting(
+        "endpoint that receives a copy of each dead letter", default=None
+    )
+    name: str = setting(
+        "name of these copies, in the dialect of that endpoint", default="dead-letters"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSettings:
+    """Web page, health probes and metrics; without this section no port is opened."""
+
+    address: str = setting(
+        "listen address; an address reachable from other machines needs `token` or"
+        " `client_ca_file`",
         default="127.0.0.1",
-        metadata={"doc": "where to listen; one that others reach needs token or client_ca_file"},
     )
-    port: int = field(default=8047, metadata={"minimum": 0, "maximum": 65535, "doc": "0: any free"})
-    token: str | None = field(
-        default=None,
-        repr=False,
-        metadata={"secret": True, "doc": "what clients show as `Authorization: Bearer`"},
+    port: int = setting("TCP port; 0: any free port", default=8047, minimum=0, maximum=65535)
+    token: str | None = setting(
+        "token that clients send as `Authorization: Bearer`", default=None, secret=True
     )
-    cert_file: str | None = field(
-        default=None, metadata={"doc": "our certificate (PEM); with it only HTTPS is spoken"}
+    cert_file: str | None = setting(
+        "server certificate (PEM); with it the page is served by HTTPS only", default=None
     )
-    key_file: str | None = field(
-        default=None, metadata={"doc": "the key of our certificate; in `cert_file` when absent"}
+    key_file: str | None = setting(
+        "private key of the certificate (PEM); read from `cert_file` when absent", default=None
     )
-    client_ca_file: str | None = field(
-        default=None, metadata={"doc": "who may sign clients (PEM); others are not talked to"}
+    client_ca_file: str | None = setting(
+        "CA for client certificates (PEM); clients without one are rejected", default=None
     )
-    spool_percent: float = field(
+    spool_percent: float = setting(
+        "fill level of a spool, in percent, at which the gateway is not ready",
         default=80.0,
-        metadata={"minimum": 1, "maximum": 100, "doc": "a spool as full as this is not ready"},
+        minimum=1,
+        maximum=100,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TracingRef:
-    """Traces by OpenTelemetry; without this section none are made."""
+class TracingSettings:
+    """OpenTelemetry traces; without this section no traces are made."""
 
-    otlp: str = field(
-        metadata={"doc": "the collector, as http://host:4318; OTLP over HTTP, with its own path"}
+    otlp: str = setting(
+        "URL of the collector, such as http://host:4318; OTLP over HTTP, at /v1/traces when the"
+        " URL has no path"
     )
-    sample: float = field(
+    sample: float = setting(
+        "fraction of the messages without a trace context that are traced; a message with one is"
+        " traced when its context is sampled",
         default=0.01,
-        metadata={
-            "minimum": 0,
-            "maximum": 1,
-            "doc": "share of the messages without a trace context that are traced; those with"
-            " one are traced when it says `sampled`",
-        },
+        minimum=0,
+        maximum=1,
     )
-    token: str | None = field(
+    token: str | None = setting(
+        "token sent to the collector as `Authorization: Bearer`", default=None, secret=True
+    )
+    ca_file: str | None = setting(
+        "CA of the collector's certificate (PEM); the system's trust store when absent",
         default=None,
-        repr=False,
-        metadata={"secret": True, "doc": "what the collector gets as `Authorization: Bearer`"},
-    )
-    ca_file: str | None = field(
-        default=None, metadata={"doc": "who signs the collector (PEM); the system's when absent"}
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayRef:
-    """The process itself."""
+class GatewaySettings:
+    """The gateway process."""
 
-    name: str = field(
-        default="gateway", metadata={"doc": "stands in archive rows and origin paths; unique"}
+    name: str = setting(
+        "unique name of the gateway, written to archive rows and origin paths", default="gateway"
     )
-    stop_seconds: float = field(
+    stop_seconds: float = setting(
+        "time after SIGTERM for finishing messages in flight",
         default=8.0,
-        metadata={"minimum": 0, "maximum": 600, "doc": "time to finish what is in hand on SIGTERM"},
+        minimum=0,
+        maximum=600,
     )
-    heartbeat_seconds: float = field(
-        default=10.0, metadata={"minimum": 0.1, "doc": "between two heartbeats of a route"}
+    heartbeat_seconds: float = setting(
+        "interval between two heartbeats of a route", default=10.0, minimum=0.1
     )
-    answer_seconds: float = field(
+    stuck_after_seconds: float = setting(
+        "time without an answer after which a target with unanswered messages counts as stuck and"
+        " is reconnected",
         default=60.0,
-        metadata={"minimum": 0.1, "doc": "silence of a target that has work; then it is stuck"},
+        minimum=0.1,
+        renamed_from="answer_seconds",
     )
-    suspect_after: int = field(
+    isolate_after: int = setting(
+        "connection losses after which the unanswered messages are sent one by one, to find the"
+        " message that causes them",
         default=3,
-        metadata={
-            "minimum": 1,
-            "doc": "breaks after which the messages under way are sent one by one",
-        },
+        minimum=1,
+        renamed_from="suspect_after",
     )

@@ -1,263 +1,268 @@
-"""What a configuration may say, declared once: the loader and the JSON Schema read it from here."""
+"""Settings of routes, common settings of endpoints, and mapping tests.
+
+The loader and the JSON Schema read the dataclasses of this module and of `process`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from gateway.config.process import (
-    ArchiveRef,
-    DeadLettersRef,
-    GatewayRef,
-    SpoolRef,
-    TracingRef,
-    WebRef,
+    ArchiveSettings,
+    DeadLetterSettings,
+    GatewaySettings,
+    SpoolSettings,
+    TracingSettings,
+    WebSettings,
     WhenFullText,
 )
+from gateway.setting import setting
 
 Scalar: TypeAlias = str | int | float | bool | None
+UnmappableText: TypeAlias = Literal["escape", "reject", "replace"]
+TooLongText: TypeAlias = Literal["refuse", "shorten"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
-def legal_name(text: str) -> bool:
-    """Names of gateways, endpoints and routes: they stand in file names, metrics and logs."""
+def is_legal_name(text: str) -> bool:
+    """Return whether `text` can name a gateway, endpoint or route: in files, metrics and logs."""
     return _NAME.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitsRef:
-    """What an endpoint takes less than its system does; a hosted MQTT broker, say."""
+class NameLimitSettings:
+    """Limits of names at one broker, such as a hosted MQTT service."""
 
-    bytes: int | None = field(default=None, metadata={"minimum": 1, "doc": "of UTF-8, whole name"})
-    characters: int | None = field(default=None, metadata={"minimum": 1, "doc": "whole name"})
-    levels: int | None = field(default=None, metadata={"minimum": 1, "doc": "of a name"})
-    level_characters: int | None = field(
-        default=None, metadata={"minimum": 1, "doc": "characters of the longest level"}
-    )
+    bytes: int | None = setting("longest name, in bytes of UTF-8", default=None, minimum=1)
+    characters: int | None = setting("longest name, in characters", default=None, minimum=1)
+    levels: int | None = setting("most levels of a name", default=None, minimum=1)
+    level_characters: int | None = setting("longest level, in characters", default=None, minimum=1)
 
     def maxima(self) -> dict[str, int]:
-        """The limits that are given, by name."""
+        """Return the limits that are set, by name."""
         every = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {name: most for name, most in every.items() if most is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointRef:
-    """What every endpoint may say beside the settings of its kind."""
+class CommonEndpointSettings:
+    """Settings of every endpoint, whatever its kind."""
 
-    limits: LimitsRef = field(
-        default=LimitsRef(), metadata={"doc": "tighter limits of names than the system's own"}
+    limits: NameLimitSettings = setting(
+        "limits of names that are tighter than those of the system", default=NameLimitSettings()
     )
-    allow: tuple[str, ...] = field(
-        default=(),
-        metadata={"doc": "patterns of the names that may be sent to; all when absent"},
+    allow: tuple[str, ...] = setting(
+        "patterns of names that may be sent to; all names when absent", default=()
     )
-    escape: Literal["escape", "reject", "replace"] = field(
-        default="escape", metadata={"doc": "for targets here that do not say it themselves"}
+    on_unmappable: UnmappableText = setting(
+        "default of `on_unmappable` for targets at this endpoint",
+        default="escape",
+        renamed_from="escape",
     )
-    length: Literal["refuse", "shorten"] = field(
-        default="refuse", metadata={"doc": "for targets here that do not say it themselves"}
+    on_too_long: TooLongText = setting(
+        "default of `on_too_long` for targets at this endpoint",
+        default="refuse",
+        renamed_from="length",
     )
-    place: str | None = field(
+    broker_id: str | None = setting(
+        "identifier of the broker, the same in the configurations of all gateways, to detect loops"
+        " through several gateways; the address of the broker when absent",
         default=None,
-        metadata={
-            "doc": "what all gateways call this broker, so that none sends a message back to where"
-            " it was under the same name; by default its address"
-        },
+        renamed_from="place",
     )
-    echo_seconds: float = field(
+    echo_window: float = setting(
+        "seconds within which a second message with the same name and payload counts as an echo"
+        " and is dropped; for loops through systems that carry no origin path. 0: off",
         default=0.0,
-        metadata={
-            "minimum": 0,
-            "doc": "take the same name and payload within this time for one message that came"
-            " back; for loops through systems that carry no origin path, else leave it 0",
-        },
+        minimum=0,
+        renamed_from="echo_seconds",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagsRef:
-    """What becomes of the tags of a message that has a list of them."""
+class TagSettings:
+    """Selection from the tag list of a message."""
 
-    mode: Literal["each", "first", "combine", "list"] = field(
+    mode: Literal["each", "first", "combine", "list"] = setting(
+        "`each`: one copy for each matching tag; `first`: one copy for the first; `combine`: one"
+        " copy, with captures of several tags; `list`: one copy with all matching tags",
         default="each",
-        metadata={"doc": "each: a copy for every tag taken; first: one; combine; list: all in one"},
     )
-    prefer: tuple[str, ...] = field(
-        default=(), metadata={"doc": "patterns that choose the tag, in their order"}
+    prefer: tuple[str, ...] = setting(
+        "patterns, in order of preference, that choose among several matching tags", default=()
     )
-    along: tuple[str, ...] = field(
-        default=(), metadata={"doc": "patterns of other tags whose captures the template may use"}
-    )
-    others: str = field(
-        default="", metadata={"doc": "property that gets the tags that made no name"}
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadersRef:
-    """What happens to headers and properties on the way to a target, in this order."""
-
-    map: Mapping[str, Mapping[str, Scalar]] = field(
-        default_factory=dict, metadata={"doc": "values to put for others; '*' for all the rest"}
-    )
-    rename: Mapping[str, str] = field(
-        default_factory=dict, metadata={"doc": "new names of properties, or header fields"}
-    )
-    drop: tuple[str, ...] = field(default=(), metadata={"doc": "what goes; a star may end a name"})
-    keep: tuple[str, ...] = field(default=(), metadata={"doc": "what stays though `drop` says go"})
-    set: Mapping[str, Scalar] = field(
-        default_factory=dict, metadata={"doc": "values to put; text may use the captures"}
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRef:
-    """Where a route takes messages from."""
-
-    endpoint: str = field(metadata={"doc": "name of an endpoint"})
-    pattern: str = field(
-        metadata={"doc": "subscription in the endpoint's dialect; {name} and {name...} capture"}
-    )
-    exclude: tuple[str, ...] = field(
-        default=(), metadata={"doc": "patterns of names that this route leaves alone"}
-    )
-    selector: str | None = field(
-        default=None, metadata={"doc": "take only messages for which this JMS selector is true"}
-    )
-    tags: TagsRef = field(default=TagsRef(), metadata={"doc": "how a list of tags is taken"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetRef:
-    """Where a route sends messages to, and under which name."""
-
-    endpoint: str = field(metadata={"doc": "name of an endpoint"})
-    template: tuple[str, ...] | None = field(
-        default=None,
-        metadata={
-            "doc": "name to send to, with the captures; without it the name is kept."
-            " Several make several tags, where the target has tag lists"
-        },
-    )
-    escape: Literal["escape", "reject", "replace"] | None = field(
-        default=None, metadata={"doc": "what happens to characters the target cannot spell"}
-    )
-    payload: Literal["keep", "text", "bytes", "json", "map"] = field(
-        default="keep", metadata={"doc": "what the payload is turned into"}
-    )
-    encoding: str = field(default="utf-8", metadata={"doc": "of the payload's text, as bytes"})
-    headers: HeadersRef = field(
-        default=HeadersRef(), metadata={"doc": "rules for headers and properties"}
-    )
-    lossy: bool = field(
-        default=False, metadata={"doc": "different names may become one here, and that is meant"}
-    )
-    replacement: str = field(
-        default="-", metadata={"doc": "the one character that `replace` puts for others"}
-    )
-    length: Literal["refuse", "shorten"] | None = field(
-        default=None, metadata={"doc": "what happens to names past the target's limits"}
-    )
-    when_full: WhenFullText | None = field(
-        default=None, metadata={"doc": "what a full spool does; as the section `spool` says"}
-    )
-    observe: str | None = field(
-        default=None,
-        metadata={
-            "doc": "a subscription at this endpoint whose messages go to the archive as observed,"
-            " so that loss inside the broker shows; each copy then has `gateway_id`, where it can"
-        },
-    )
-    identify: bool = field(
-        default=False,
-        metadata={"doc": "give each copy the property `gateway_id`, to know it again by"},
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteRef:
-    """One rule of the bridge: names that match `from` go to every `to`."""
-
-    sources: tuple[SourceRef, ...] = field(
-        metadata={"key": "from", "doc": "where messages come from"}
-    )
-    targets: tuple[TargetRef, ...] = field(metadata={"key": "to", "doc": "where they go"})
-    direction: Literal["forward", "both"] = field(
-        default="forward", metadata={"doc": "both: the way back is derived, and is a route too"}
-    )
-    retained: Literal["ignore", "forward"] = field(
-        default="forward",
-        metadata={"doc": "messages the source broker kept from before: leave them, or take them"},
-    )
-    duplicates: Literal["drop", "pass"] = field(
-        default="drop",
-        metadata={"doc": "messages seen before, by the identity that their source gives them"},
-    )
-    heartbeat: str | None = field(
-        default=None,
-        metadata={"doc": "a name of the first source to send signs of life to, through the route"},
-    )
-    archive_payload: bool = field(
-        default=False, metadata={"doc": "keep payload and headers in the archive rows"}
-    )
-    archive_payload_bytes: int | None = field(
-        default=None, metadata={"minimum": 0, "doc": "of a payload that is kept; the rest is cut"}
-    )
-    archive_redact: tuple[str, ...] = field(
+    require_tags: tuple[str, ...] = setting(
+        "patterns of further tags that the message must have, for `combine`; the template may use"
+        " their captures",
         default=(),
-        metadata={"doc": "properties and headers whose values are not kept; a star may end a name"},
+        renamed_from="along",
+    )
+    unused_tags_property: str = setting(
+        "property that receives the tags that are not part of the new name; none when empty",
+        default="",
+        renamed_from="others",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenRef:
-    """The message that a test sends."""
+class HeaderSettings:
+    """Rules for headers and properties, applied in this order."""
 
-    endpoint: str = field(metadata={"doc": "where it arrives"})
-    name: str = field(metadata={"doc": "as that system spells it; of YAMI4 a tag list"})
-    payload: str = field(default="", metadata={"doc": "text"})
-    properties: Mapping[str, Scalar] = field(
-        default_factory=dict, metadata={"doc": "its properties by name"}
+    map: Mapping[str, Mapping[str, Scalar]] = setting(
+        "by header or property, new values by old value; '*' stands for all other values",
+        default_factory=dict,
     )
-    reply_to: str | None = field(default=None, metadata={"doc": "where an answer goes"})
+    rename: Mapping[str, str] = setting(
+        "new names, or header fields, by old name", default_factory=dict
+    )
+    drop: tuple[str, ...] = setting("names to remove; a name may end with '*'", default=())
+    keep: tuple[str, ...] = setting("exceptions from `drop`; a name may end with '*'", default=())
+    set: Mapping[str, Scalar] = setting(
+        "values to set, by name; text may use the captures", default_factory=dict
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectRef:
-    """One copy that a test expects: the name it gets, or the rule that refuses it."""
+class SourceSettings:
+    """Source of a route."""
 
-    endpoint: str = field(metadata={"doc": "where it is sent to"})
-    name: str | None = field(default=None, metadata={"doc": "as that system spells it"})
-    refused: str | None = field(default=None, metadata={"doc": "the rule that the name breaks"})
-    payload: str | None = field(default=None, metadata={"doc": "as text; any when absent"})
-    properties: Mapping[str, Scalar] | None = field(
-        default=None, metadata={"doc": "all of them; any when absent"}
+    endpoint: str = setting("name of an endpoint")
+    pattern: str = setting(
+        "subscription in the dialect of the endpoint; {name} and {name...} are captures"
     )
-    reply_to: str | None = field(default=None, metadata={"doc": "translated; any when absent"})
+    exclude: tuple[str, ...] = setting(
+        "patterns of names that this route does not take", default=()
+    )
+    selector: str | None = setting(
+        "JMS selector; the route takes only messages for which it is true", default=None
+    )
+    tags: TagSettings = setting("selection from a tag list", default=TagSettings())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestRef:
-    """A message and all that the routes make of it; `gateway test` runs it, `run` does not."""
+class TargetSettings:
+    """Target of a route."""
 
-    given: GivenRef = field(metadata={"doc": "the message"})
-    expect: tuple[ExpectRef, ...] = field(metadata={"doc": "every copy, in any order; [] for none"})
+    endpoint: str = setting("name of an endpoint")
+    template: tuple[str, ...] | None = setting(
+        "name of the copy, with captures; when absent, the name of the message. Several templates"
+        " make several tags, where the target has tag lists",
+        default=None,
+    )
+    on_unmappable: UnmappableText | None = setting(
+        "action on characters that the target's names cannot have: escape them, reject the"
+        " message, or replace them by `replacement`; as the endpoint when absent",
+        default=None,
+        renamed_from="escape",
+    )
+    payload: Literal["keep", "text", "bytes", "json", "map"] = setting(
+        "conversion of the payload", default="keep"
+    )
+    encoding: str = setting("character encoding between text and bytes", default="utf-8")
+    headers: HeaderSettings = setting("rules for headers and properties", default=HeaderSettings())
+    lossy: bool = setting(
+        "permit that different names become the same name at the target", default=False
+    )
+    replacement: str = setting("character that `replace` writes", default="-")
+    on_too_long: TooLongText | None = setting(
+        "action on names beyond the target's limits: refuse the message or shorten the name; as"
+        " the endpoint when absent",
+        default=None,
+        renamed_from="length",
+    )
+    when_full: WhenFullText | None = setting(
+        "action when the spool of the target is full; as the section `spool` when absent",
+        default=None,
+    )
+    observe: str | None = setting(
+        "subscription at this endpoint whose messages are archived as observed, to detect loss"
+        " inside the broker; implies `add_message_id` where the system carries properties",
+        default=None,
+    )
+    add_message_id: bool = setting(
+        "add the property `gateway_id`, a unique id, to each copy",
+        default=False,
+        renamed_from="identify",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteSettings:
+    """Route: every message that matches `from` is copied to every `to`."""
+
+    sources: tuple[SourceSettings, ...] = setting("one source, or a list of sources", key="from")
+    targets: tuple[TargetSettings, ...] = setting("one target, or a list of targets", key="to")
+    direction: Literal["forward", "both"] = setting(
+        "`both` derives the reverse route, and runs it too", default="forward"
+    )
+    retained: Literal["ignore", "forward"] = setting(
+        "messages that the source broker retained before the subscription", default="forward"
+    )
+    duplicates: Literal["drop", "pass"] = setting(
+        "messages received before, by the message identity of the source", default="drop"
+    )
+    heartbeat: str | None = setting(
+        "name at the first source for heartbeat messages, which pass through the route",
+        default=None,
+    )
+    archive_payload: bool = setting(
+        "archive the payload and the headers of each message", default=False
+    )
+    archive_payload_bytes: int | None = setting(
+        "bytes of each payload to archive; the rest is cut off", default=None, minimum=0
+    )
+    archive_redact: tuple[str, ...] = setting(
+        "properties and headers whose values are not archived; a name may end with '*'",
+        default=(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenMessage:
+    """Message of a mapping test."""
+
+    endpoint: str = setting("endpoint at which the message arrives")
+    name: str = setting("name in the dialect of the endpoint; for YAMI4 a tag list")
+    payload: str = setting("payload, as text", default="")
+    properties: Mapping[str, Scalar] = setting("properties by name", default_factory=dict)
+    reply_to: str | None = setting("reply address", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCopy:
+    """Copy that a mapping test expects: its name, or the rule that refuses it."""
+
+    endpoint: str = setting("endpoint of the target")
+    name: str | None = setting("name in the dialect of the endpoint", default=None)
+    refused: str | None = setting("rule that the name violates", default=None)
+    payload: str | None = setting("payload, as text; any when absent", default=None)
+    properties: Mapping[str, Scalar] | None = setting(
+        "all properties by name; any when absent", default=None
+    )
+    reply_to: str | None = setting("translated reply address; any when absent", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingTest:
+    """One message and all copies of it; run by `gateway test`."""
+
+    given: GivenMessage = setting("the message")
+    expect: tuple[ExpectedCopy, ...] = setting("all copies, in any order; [] for none")
 
 
 SECTIONS: Mapping[str, type] = MappingProxyType(
     {
-        "gateway": GatewayRef,
-        "routes": RouteRef,
-        "archive": ArchiveRef,
-        "spool": SpoolRef,
-        "dead_letters": DeadLettersRef,
-        "web": WebRef,
-        "tracing": TracingRef,
-        "tests": TestRef,
+        "gateway": GatewaySettings,
+        "routes": RouteSettings,
+        "archive": ArchiveSettings,
+        "spool": SpoolSettings,
+        "dead_letters": DeadLetterSettings,
+        "web": WebSettings,
+        "tracing": TracingSettings,
+        "tests": MappingTest,
     }
-)  # beside `endpoints`, whose settings each kind declares
-NAMED = ("routes", "tests")  # sections of many, by name
+)  # without `endpoints`: each kind declares its own settings

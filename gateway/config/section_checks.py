@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Final
 from urllib.parse import urlsplit
 
-from gateway.config.process import TracingRef, WebRef
-from gateway.config.reader import Reader
+from gateway.config.nodes import KeyPath
+from gateway.config.process import TracingSettings, WebSettings
+from gateway.config.reader import ConfigReader
 
-SHORTEST: Final = 16  # characters of a token; one of 16 random ones is not found by trying
-_At = tuple[str | int, ...]
+MIN_TOKEN_LENGTH = 16  # characters; 16 random ones cannot be guessed
 
 
-def check_web(ref: WebRef, reader: Reader, at: _At) -> None:
-    """Report what makes the page of `ref` unsafe, or impossible to serve."""
-    _check_address(ref, reader, at)
-    _check_token(ref, reader, at)
-    _check_files(ref, reader, at)
+def check_web(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
+    """Report settings that make the page unsafe, or impossible to serve."""
+    _check_address(web, reader, at)
+    _check_token(web, reader, at)
+    _check_files(web, reader, at)
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine, or this pod, reaches `address`."""
+    """Return whether `address` is reachable only from this machine, or this pod."""
     if address == "localhost":
         return True
     try:
@@ -30,51 +29,51 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _check_address(ref: WebRef, reader: Reader, at: _At) -> None:
-    if is_loopback(ref.address) or ref.token is not None or ref.client_ca_file is not None:
+def _check_address(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
+    if is_loopback(web.address) or web.token is not None or web.client_ca_file is not None:
         return
-    reason = f"{ref.address!r} can be reached from elsewhere, and everyone may ask"
+    reason = f"{web.address!r} is reachable from other machines without authentication"
     hint = "set `token` or `client_ca_file`, or listen at 127.0.0.1"
     reader.report((*at, "address"), "open-page", reason, hint)
 
 
-def _check_token(ref: WebRef, reader: Reader, at: _At) -> None:
-    token = ref.token
+def _check_token(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
+    token = web.token
     if token is None:
         return
-    if len(token) < SHORTEST:
-        reason = f"the token has {len(token)} characters, fewer than {SHORTEST}"
+    if len(token) < MIN_TOKEN_LENGTH:
+        reason = f"the token has {len(token)} characters, fewer than {MIN_TOKEN_LENGTH}"
         hint = "make one with `openssl rand -hex 32`"
         reader.report((*at, "token"), "weak-token", reason, hint)
     elif not (token.isascii() and token.isprintable()) or " " in token:
-        reason = "the token has characters that no header carries as they are"
+        reason = "the token has characters that an HTTP header cannot carry"
         reader.report((*at, "token"), "bad-token", reason, "use letters, digits, '-', '_' and '.'")
 
 
-def _check_files(ref: WebRef, reader: Reader, at: _At) -> None:
+def _check_files(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
     for key in ("key_file", "client_ca_file"):
-        if getattr(ref, key) is not None and ref.cert_file is None:
-            reason = f"{key!r} without `cert_file`: nothing is encrypted"
+        if getattr(web, key) is not None and web.cert_file is None:
+            reason = f"{key!r} without `cert_file`: connections are not encrypted"
             reader.report((*at, key), "no-certificate", reason, "set `cert_file`")
 
 
-def check_tracing(ref: TracingRef, reader: Reader, at: _At) -> None:
-    """Report what is wrong with the collector's address, and with how it is spoken to."""
+def check_tracing(tracing: TracingSettings, reader: ConfigReader, at: KeyPath) -> None:
+    """Report faults of the collector's address and of the credentials for it."""
     hint = "write http://HOST:4318 or https://HOST:4318"
     try:
-        url = urlsplit(ref.otlp)
-        known = url.scheme in {"http", "https"} and url.hostname and url.port != 0
-    except ValueError:  # a port that is no number, a broken IPv6 address
-        reader.report((*at, "otlp"), "bad-url", "the collector's address is no URL", hint)
+        url = urlsplit(tracing.otlp)
+        complete = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+    except ValueError:  # a port that is not a number, an invalid IPv6 address
+        reader.report((*at, "otlp"), "bad-url", "the collector's address is not an HTTP URL", hint)
         return
-    if not known:
-        reader.report((*at, "otlp"), "bad-url", "the collector's address is no URL", hint)
+    if not complete:
+        reader.report((*at, "otlp"), "bad-url", "the collector's address is not an HTTP URL", hint)
     elif url.username is not None or url.password is not None:
-        reason = "the collector's address holds a name or a password"
+        reason = "the collector's address contains a user name or password"
         reader.report((*at, "otlp"), "bad-url", reason, "set `token`")
-    if ref.ca_file is not None and url.scheme == "http":
-        reason = "`ca_file` without https: nothing is encrypted"
+    if tracing.ca_file is not None and url.scheme == "http":
+        reason = "`ca_file` without https: the connection is not encrypted"
         reader.report((*at, "ca_file"), "no-certificate", reason, "write https://")
-    if ref.token is not None and not (ref.token.isascii() and ref.token.isprintable()):
-        reason = "the token has characters that no header carries as they are"
+    if tracing.token is not None and not (tracing.token.isascii() and tracing.token.isprintable()):
+        reason = "the token has characters that an HTTP header cannot carry"
         reader.report((*at, "token"), "bad-token", reason, "use letters, digits, '-', '_' and '.'")

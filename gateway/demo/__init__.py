@@ -1,1 +1,1 @@
-"""The product in two minutes: real brokers, a believable feed, the archive, a reconciliation."""
+"""The demo: real brokers, a sample feed, the archive and a reconciliation."""

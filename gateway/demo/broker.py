@@ -1,4 +1,4 @@
-"""A real MQTT broker for the demo: mosquitto where it is installed, else amqtt from PyPI."""
+"""An MQTT broker for the demo: mosquitto if installed, else amqtt from PyPI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from time import monotonic
 
 from gateway.errors import DriverMissingError, NotConnectedError
 
-START_SECONDS = 10.0
+START_TIMEOUT = 10.0  # seconds
 
 _MOSQUITTO = """\
 listener {port} 127.0.0.1
@@ -34,16 +34,16 @@ plugins:
 
 @contextmanager
 def mqtt_broker() -> Iterator[tuple[str, int]]:
-    """What it is called and its port on loopback; it ends with the block.
+    """Run a broker for the duration of the block; yield its program and its port on loopback.
 
     Raises:
         DriverMissingError: neither broker is installed.
-        NotConnectedError: it did not start.
+        NotConnectedError: the broker did not start.
     """
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="gateway-broker-") as folder:
         name, command = _command(port, Path(folder))
-        process = subprocess.Popen(  # noqa: S603  # our own choice of broker
+        process = subprocess.Popen(  # noqa: S603  # a fixed command
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
         )
         try:
@@ -80,7 +80,7 @@ def _command(port: int, folder: Path) -> tuple[str, list[str]]:
 
 
 def wait_until_it_listens(name: str, port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = monotonic() + START_SECONDS
+    deadline = monotonic() + START_TIMEOUT
     pause = Event()
     while monotonic() < deadline and process.poll() is None:
         with closing(socket.socket()) as probe:

@@ -1,4 +1,4 @@
-"""A believable feed: orders, sensor readings, and the names that break other bridges; no I/O."""
+"""The feed of the demo: orders, sensor readings, and topics that need escapes."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ SITES: Final = ("hall-1", "hall-2", "weaving", "paint")
 UNITS: Final = ("motor 7", "pump 3", "oven 12", "robot 4")
 READINGS: Final = ("temperature", "pressure", "vibration", "power")
 
-# Every name here is legal in MQTT, and each is one that a swap of separators gets wrong.
-ODD: Final = (
-    "plant/hall-2/v1.2/firmware",  # a dot: EMS would see one more element
+# Each name is legal in MQTT, and a plain swap of separators translates it incorrectly.
+SPECIAL_TOPICS: Final = (
+    "plant/hall-2/v1.2/firmware",  # a dot, which separates elements in EMS
     "plant/hall-2//temperature",  # an empty level: EMS forbids it
     "plant/paint/robot 4/",  # an empty level at the end
     "plant/weaving/rate*2/temperature",  # EMS wildcard characters
     "plant/weaving/limit>80/alarm",
     "plant/paint/größe/höhe",  # two bytes a letter
     "plant/hall-1/100%/load",  # the escape character itself
-    "plant/hall-1/a%2Eb/load",  # and what looks like an escape
+    "plant/hall-1/a%2Eb/load",  # text that looks like an escape
 )
 TOO_LONG: Final = "plant/hall-1/" + "/".join(
     ["a-rather-long-level-of-a-name"] * 9
 )  # past EMS's 249
-ODD_EVERY: Final = 100
-TOO_LONG_EVERY: Final = 1000
+SPECIAL_INTERVAL: Final = 100
+TOO_LONG_INTERVAL: Final = 1000
 
 
 def messages(number: int, seed: int = 1) -> Iterator[tuple[str, bytes]]:
-    """`number` pairs of MQTT topic and payload, the same for the same seed."""
-    random = Random(seed)  # noqa: S311  # a feed to look at, not a secret
+    """Yield `number` pairs of MQTT topic and payload, the same for the same seed."""
+    random = Random(seed)  # noqa: S311  # not for security
     for sequence in range(number):
-        if sequence % TOO_LONG_EVERY == TOO_LONG_EVERY - 1:
+        if sequence % TOO_LONG_INTERVAL == TOO_LONG_INTERVAL - 1:
             topic = TOO_LONG
-        elif sequence % ODD_EVERY == ODD_EVERY - 1:
-            topic = random.choice(ODD)
+        elif sequence % SPECIAL_INTERVAL == SPECIAL_INTERVAL - 1:
+            topic = random.choice(SPECIAL_TOPICS)
         elif random.random() < 0.6:  # noqa: PLR2004  # more orders than readings
             order = random.randrange(500)
             topic = f"shop/orders/{random.choice(REGIONS)}/{random.choice(DESKS)}/{order}"
@@ -49,7 +49,7 @@ def messages(number: int, seed: int = 1) -> Iterator[tuple[str, bytes]]:
 
 
 def alarms(number: int, seed: int = 2) -> Iterator[tuple[str, bytes]]:
-    """`number` pairs of a YAMI4 tag list and payload; each list has two tags."""
+    """Yield `number` pairs of YAMI4 tag list and payload; each list has two tags."""
     random = Random(seed)  # noqa: S311  # as above
     for sequence in range(number):
         tags = f"alarm.{random.choice(SITES)}.{sequence},maintenance.{random.choice(UNITS)}"
@@ -61,12 +61,12 @@ def is_order(topic: str) -> bool:
 
 
 def is_reading(topic: str) -> bool:
-    """Whether a reading can reach EMS: the one name that is too long cannot."""
+    """Return whether `topic` is a reading that EMS can name; TOO_LONG exceeds its limit."""
     return topic.startswith("plant/") and topic != TOO_LONG
 
 
 def is_temperature(topic: str) -> bool:
-    """Whether a reading reaches the tags' subscribers: YAMI4's last star takes one character."""
+    """Return whether a reading matches the tag filter, whose `*` needs a character."""
     match topic.split("/"):
         case ["plant", _, unit, "temperature"]:
             return unit != ""
@@ -75,6 +75,6 @@ def is_temperature(topic: str) -> bool:
 
 
 def expected(number: int, predicates: Mapping[str, Callable[[str], bool]]) -> dict[str, int]:
-    """How many of the first `number` messages end below each first level of the far end."""
+    """Count the first `number` messages by the first level of their topic at the target."""
     topics = [topic for topic, _ in messages(number)]
-    return {level: sum(map(wanted, topics)) for level, wanted in predicates.items()}
+    return {level: sum(map(selects, topics)) for level, selects in predicates.items()}

@@ -1,4 +1,4 @@
-"""Publishes the feed and watches the far end, independent of the gateway's own endpoints."""
+"""Publishes the feed and counts messages at the targets, with plain clients."""
 
 from __future__ import annotations
 
@@ -6,34 +6,38 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Self
-
-import paho.mqtt.client as paho
-from paho.mqtt.enums import CallbackAPIVersion
+from typing import TYPE_CHECKING, Self
 
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.errors import DriverMissingError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
 
-WINDOW = 1000  # messages published and not yet acknowledged
+if TYPE_CHECKING:
+    import paho.mqtt.client as paho
+
+MAX_UNACKNOWLEDGED = 1000  # messages
 
 
 class Publisher:
-    """A plain client that publishes with QoS 1; mutable, it counts what the broker acknowledged."""
+    """An MQTT client that publishes with QoS 1.
+
+    Mutable: `acknowledged` is owned by the client's thread.
+    """
 
     def __init__(self, port: int) -> None:
         self._client = _client("demo-feed", port)
         self._client.on_publish = self._on_publish
-        self._room = threading.Semaphore(WINDOW)
+        self._slots = threading.Semaphore(MAX_UNACKNOWLEDGED)
         self.acknowledged = 0
         self._client.loop_start()
 
     def publish(self, feed: Iterable[tuple[str, bytes]]) -> int:
-        """Publish all of `feed` and return how many; at most WINDOW are unanswered."""
+        """Publish all of `feed` and return the number of messages."""
         number = 0
         for topic, payload in feed:
-            self._room.acquire()
+            self._slots.acquire()
             self._client.publish(topic, payload, qos=1)
             number += 1
         return number
@@ -44,16 +48,16 @@ class Publisher:
 
     def _on_publish(self, *_: object) -> None:
         self.acknowledged += 1
-        self._room.release()
+        self._slots.release()
 
 
 def publish_tags(url: str, feed: Iterable[tuple[str, bytes]]) -> int:
-    """Publish to a YAMI4 broker with confirmation, and return how many it has taken."""
-    taken: list[Settlement] = []
+    """Publish to a YAMI4 broker with confirmation; return the number of accepted messages."""
+    accepted: list[Settlement] = []
     done = threading.Event()
 
     def settled(settlements: Sequence[Settlement]) -> None:
-        taken.extend(each for each in settlements if each is ACCEPTED)
+        accepted.extend(each for each in settlements if each is ACCEPTED)
         done.set()
 
     sink = make_sink(Yami4Settings(name="demo-tags", url=url))
@@ -64,11 +68,14 @@ def publish_tags(url: str, feed: Iterable[tuple[str, bytes]]) -> int:
         done.wait(30)
     finally:
         sink.close()
-    return len(taken)
+    return len(accepted)
 
 
 class Watcher:
-    """A plain subscriber at the far end; mutable, it counts what arrived."""
+    """An MQTT subscriber at the targets.
+
+    Mutable: `arrived` is owned by the client's thread.
+    """
 
     def __init__(self, port: int, filters: Sequence[str]) -> None:
         self.arrived: Counter[str] = Counter()  # by first level
@@ -97,8 +104,15 @@ class Watcher:
 
 
 def _client(name: str, port: int) -> paho.Client:
-    client = paho.Client(CallbackAPIVersion.VERSION2, client_id=name)
-    client.max_inflight_messages_set(WINDOW)
+    try:  # `gateway --help` must work without it
+        from paho.mqtt.client import Client  # noqa: PLC0415
+        from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415
+    except ImportError as error:
+        raise DriverMissingError(
+            "demo: paho-mqtt is not installed; run `pip install 'gateway[demo]'`"
+        ) from error
+    client = Client(CallbackAPIVersion.VERSION2, client_id=name)
+    client.max_inflight_messages_set(MAX_UNACKNOWLEDGED)
     client.max_queued_messages_set(0)
     client.connect("127.0.0.1", port)
     return client

@@ -1,1 +1,1 @@
-"""How each of the seven systems spells names and subscriptions."""
+"""Dialects: how each system spells names and subscriptions, and the limits it sets."""

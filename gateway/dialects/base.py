@@ -1,10 +1,10 @@
-"""How one messaging system spells names and subscriptions: the facts and the functions over them.
+"""Names and subscriptions of one system: the dialect and the functions that interpret it.
 
-It knows one system at a time; what a name becomes elsewhere is for `gateway.translate`.
+`gateway.translate` converts between two systems.
 """
 
 from gateway.dialects.advice import warnings_of
-from gateway.dialects.dialect import Dialect, Star
+from gateway.dialects.dialect import Dialect
 from gateway.dialects.names import (
     check_name,
     parse_subject,
@@ -17,12 +17,11 @@ from gateway.dialects.patterns import (
     parse_pattern,
     read_pattern,
     render_pattern,
-    share_of,
+    shared_prefix_of,
 )
 
 __all__ = [
     "Dialect",
-    "Star",
     "check_name",
     "matches_text",
     "parse_pattern",
@@ -32,6 +31,6 @@ __all__ = [
     "read_tags",
     "render_pattern",
     "render_subject",
-    "share_of",
+    "shared_prefix_of",
     "warnings_of",
 ]

@@ -1,4 +1,4 @@
-"""Subscriptions of a system as patterns over the levels of the middle."""
+"""Subscriptions of a system as patterns over canonical levels."""
 
 from __future__ import annotations
 
@@ -6,62 +6,66 @@ from collections.abc import Iterator
 
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.globs import unescape_glob
-from gateway.dialects.names import unescape
-from gateway.model.pattern import AnyMany, Glob, Level, Literal, Pattern, Shy
+from gateway.dialects.names import canonical_levels
+from gateway.model.pattern import AnyMany, Glob, Level, Literal, Pattern, WildcardExclusions
 
 
-def meanings(pattern: Pattern, dialect: Dialect) -> Iterator[tuple[Pattern, bool]]:
-    """`pattern`, as `dialect` spells it, in the middle; with each whether it is exact or more.
+def canonical_patterns(pattern: Pattern, dialect: Dialect) -> Iterator[tuple[Pattern, bool]]:
+    """Convert `pattern` from the spelling of `dialect` to the canonical form.
 
-    A literal behind a rest wildcard may stand first in the name or not, and a first level may
-    read differently: then there are two.
+    Each pattern comes with whether it is exact; an inexact one selects more. A literal behind a
+    rest wildcard may be the first level of a name or a later one, and a first level may decode
+    differently. In this case there are two patterns.
     """
     levels = pattern.levels
-    rests = [at for at, level in enumerate(levels) if not isinstance(level, AnyMany)]
-    start = rests[0] if rests else len(levels) - 1
+    fixed = [at for at, level in enumerate(levels) if not isinstance(level, AnyMany)]
+    start = fixed[0] if fixed else len(levels) - 1
     if start and all(level == AnyMany(0) for level in levels[:start]):
         behind = levels[start]
-        if isinstance(behind, Literal) and _meant(behind.text, dialect) != _meant_first(
+        if isinstance(behind, Literal) and _canonical(behind.text, dialect) != _canonical_first(
             behind.text, dialect
         ):
-            yield from meanings(Pattern(levels[start:], pattern.shy), dialect)
+            yield from canonical_patterns(Pattern(levels[start:], pattern.exclusions), dialect)
             levels = (AnyMany(1), *levels[start:])
-    yield _meaning(levels, pattern.shy, dialect)
+    yield _canonical_pattern(levels, pattern.exclusions, dialect)
 
 
-def _meaning(levels: tuple[Level, ...], shy: Shy, dialect: Dialect) -> tuple[Pattern, bool]:
+def _canonical_pattern(
+    levels: tuple[Level, ...], exclusions: WildcardExclusions, dialect: Dialect
+) -> tuple[Pattern, bool]:
     texts = list({level.text for level in levels if isinstance(level, Literal)})
     decoded = map(Literal, dialect.codec.decode(["", *texts])[1:])
-    meant = dict(zip(texts, decoded, strict=True))
+    literals = dict(zip(texts, decoded, strict=True))
     found: list[Level] = []
     exact = True
     for at, level in enumerate(levels):
         made = level
         if isinstance(level, Literal):
-            made = meant[level.text] if at else Literal(_meant_first(level.text, dialect))
+            made = literals[level.text] if at else Literal(_canonical_first(level.text, dialect))
         elif isinstance(level, Glob):
             made, same = unescape_glob(level, dialect.codec, first=at == 0)
             exact = exact and same
         found.append(made)
-    if found == [Literal(""), AnyMany(0)]:  # an empty name is none
+    if found == [Literal(""), AnyMany(0)]:  # one empty level alone is not a name
         found[1] = AnyMany(1)
-    return Pattern(tuple(found), meant_shy(shy, dialect)), exact
+    return Pattern(tuple(found), canonical_exclusions(exclusions, dialect)), exact
 
 
-def meant_shy(shy: Shy, dialect: Dialect) -> Shy:
-    """What the wildcards of `dialect` shy from, in the levels of the middle."""
-    forbidden = {rule.char: rule for rule in dialect.forbidding}
+def canonical_exclusions(exclusions: WildcardExclusions, dialect: Dialect) -> WildcardExclusions:
+    """Convert the wildcard exclusions of `dialect` to canonical levels."""
+    forbidden = {rule.character: rule for rule in dialect.forbidden_prefix_rules}
     first: list[str] = []
-    for prefix in shy.first:
+    for prefix in exclusions.first_level_prefixes:
         rule = forbidden.get(prefix)
-        known = [prefix] if rule is None else rule.own
-        first += [_meant_first(text, dialect) for text in known]
-    return Shy(tuple(first), tuple(_meant(text, dialect) for text in shy.anywhere))
+        known = [prefix] if rule is None else rule.system_prefixes
+        first += [_canonical_first(text, dialect) for text in known]
+    whole = tuple(_canonical(text, dialect) for text in exclusions.whole_levels)
+    return WildcardExclusions(tuple(first), whole)
 
 
-def _meant(text: str, dialect: Dialect) -> str:
+def _canonical(text: str, dialect: Dialect) -> str:
     return dialect.codec.decode(["x", text])[1]
 
 
-def _meant_first(text: str, dialect: Dialect) -> str:
-    return unescape((text,), text, dialect)[0]
+def _canonical_first(text: str, dialect: Dialect) -> str:
+    return canonical_levels((text,), text, dialect)[0]

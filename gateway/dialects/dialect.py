@@ -1,76 +1,99 @@
-"""What tells one system's names from another's, as data; the behaviour over it is elsewhere."""
+"""A dialect: the naming rules of one system, as data."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
-from gateway.dialects.escape import Codec, codec
-from gateway.dialects.first_character import FirstRule, Turn
+from gateway.dialects.escape import Codec, make_codec
+from gateway.dialects.first_character import PrefixMapping, PrefixRule
 from gateway.errors import GatewayError
 from gateway.model.limits import Limit, Unit
-from gateway.model.pattern import BOLD, Shy
+from gateway.model.pattern import NO_EXCLUSIONS, WildcardExclusions
 
-UTF8_BYTES = 4  # of one character, at most
-MANY = 10_000  # characters or levels; more are measured even where no limit is stated
+MAX_BYTES_PER_CHARACTER = 4  # in UTF-8
+MAX_UNMEASURED = 10_000  # characters or levels; longer names are measured even without a limit
+TAG_SEPARATOR = ","  # between the names of a tag list (YAMI4 book, 7.2.1)
 
 
-class Star(Enum):
-    """Where the one-level wildcard character may stand in a subscription."""
+class WildcardPlacement(Enum):
+    """The positions of the one-level wildcard character in a subscription."""
 
     ALONE = "it fills a level, and is an error inside one"
     PLAIN = "it fills a level, and is an ordinary character inside one"
     PREFIX = "it fills a level or ends it after a prefix"
     INNER = "anywhere in a level, any number of times"
-    TAG = "as a YAMI4 tag has it"
+    TAG = "as in a YAMI4 tag, see `tags`"
 
 
-@dataclass(frozen=True)  # no slots: the codec is made once and kept
+class Prohibition(NamedTuple):
+    """The rule that forbids a character: its short name for scripts and its text for people."""
+
+    rule: str
+    reason: str
+
+
+def wildcards_forbidden(characters: str) -> dict[str, Prohibition]:
+    """Forbid wildcard characters in names; `Dialect.forbidden` takes the result."""
+    return {
+        char: Prohibition("wildcard-in-name", f"{char!r} is a wildcard, and this is a name")
+        for char in characters
+    }
+
+
+NUL_FORBIDDEN: Mapping[str, Prohibition] = {"\0": Prohibition("nul", "NUL cannot stand in it")}
+
+
+@dataclass(frozen=True)  # no slots: cached properties need a __dict__
 class Dialect:
-    """How one system spells names and subscriptions.
+    """The naming rules of one system.
 
-    `forbidden` characters and the `whole` texts never occur as (or in) a level of a name;
-    `traded` holds two characters that change places on the way to the middle; a level in
-    `inboxes` belongs to one client. `shy` is in this system's own spelling. `also` are systems
-    to which the server passes names on: what is sent there has to be legal in all of them.
+    `forbidden` maps each character that no level of a name contains to the rule that forbids it.
+    The rule holds for subscriptions too, except for the system's own wildcard characters.
+    `reserved_levels` are texts that no whole level of a name equals. `swapped_characters` are two
+    characters that change places on the way to the canonical form. A level in `inbox_levels`
+    belongs to one client. `exclusions` is in this system's own spelling. `joined` are the systems
+    to which the server forwards names: a name sent to this system must be legal in all of them.
     """
 
     name: str
-    part: str  # the vendor's word for a level
+    level_noun: str  # the vendor's word for a level
     separator: str
     any_one: str
     any_many: str
     any_many_minimum: int  # 0 when the wildcard also matches its parent level
-    source: str
+    reference: str  # the document that states these rules
     leading: str = ""
     any_many_anywhere: bool = False
-    star: Star = Star.ALONE
+    wildcard_placement: WildcardPlacement = WildcardPlacement.ALONE
     empty_levels: bool = True
-    empty_in_patterns: bool = True
-    forbidden: str = ""
-    whole: tuple[str, ...] = ()
-    traded: str = ""
-    shy: Shy = BOLD
-    first: tuple[FirstRule, ...] = ()
-    inboxes: tuple[str, ...] = ()
+    empty_levels_in_patterns: bool = True
+    forbidden: Mapping[str, Prohibition] = field(default_factory=dict, hash=False)
+    reserved_levels: tuple[str, ...] = ()
+    swapped_characters: str = ""
+    exclusions: WildcardExclusions = NO_EXCLUSIONS
+    prefix_rules: tuple[PrefixRule, ...] = ()
+    inbox_levels: tuple[str, ...] = ()
     tag_lists: bool = False
-    unused_first: tuple[str, ...] = ()  # first levels a subscription cannot ask for
+    shared_prefix: str = ""  # begins a shared subscription: this prefix, a group, a filter
+    warn_unprintable: bool = False  # spaces and unprintable characters: legal, advised against
     limits: tuple[Limit, ...] = ()
-    advised: tuple[Limit, ...] = ()  # beyond these is legal, and worth a warning
-    also: tuple[Dialect, ...] = ()
+    advised_limits: tuple[Limit, ...] = ()  # a longer name is legal and gets a warning
+    joined: tuple[Dialect, ...] = ()
 
     def joined_with(self, others: Sequence[Dialect]) -> Dialect:
-        """This dialect for a server that imports from and exports to `others`."""
-        return replace(self, also=tuple(others)) if others else self
+        """Return this dialect for a server that imports from and exports to `others`."""
+        return replace(self, joined=tuple(others)) if others else self
 
     def with_limits(self, **maxima: int) -> Dialect:
-        """This dialect for an endpoint that takes less: `MQTT.with_limits(levels=8, bytes=256)`.
+        """Return this dialect with the lower limits of an endpoint, as `levels=8, bytes=256`.
 
-        Keys: `bytes`, `characters`, `levels`, `level_characters`. A limit is never loosened.
-        Without any it is this dialect itself: proofs tell dialects apart by being one object.
+        Keys: `bytes`, `characters`, `levels`, `level_characters`. A limit is never raised.
+        Without arguments the result is this object: proofs compare dialects by identity.
 
         Raises:
             GatewayError: an unknown key, or a maximum below 1.
@@ -85,32 +108,53 @@ class Dialect:
             limits.append(Limit(Unit[key.upper()], maximum, "the endpoint's settings"))
         return replace(self, limits=tuple(limits)) if maxima else self
 
+    def is_unsubscribable(self, first_level: str) -> bool:
+        """Return whether a filter cannot begin with this level, as `$share` in MQTT."""
+        return bool(self.shared_prefix) and first_level + self.separator == self.shared_prefix
+
     @cached_property
-    def surely_fits(self) -> tuple[int, int, int]:
-        """Characters, characters of ASCII and levels that are within every limit together."""
+    def safe_size(self) -> tuple[int, int, int]:
+        """Characters, ASCII characters and levels of a name that no limit can exclude."""
         depths = [limit.maximum for limit in self.limits if limit.unit is Unit.LEVELS]
-        depth = min([MANY, *depths])
-        rooms = [(limit.unit, limit.made(depth)) for limit in self.limits]
-        sizes = [room for unit, room in rooms if unit is not Unit.LEVELS]
-        wide = [room // UTF8_BYTES for unit, room in rooms if unit is Unit.BYTES]
-        return min([MANY, *sizes, *wide]), min([MANY, *sizes]), depth
+        depth = min([MAX_UNMEASURED, *depths])
+        maxima = [(limit.unit, limit.maximum_made(depth)) for limit in self.limits]
+        sizes = [size for unit, size in maxima if unit is not Unit.LEVELS]
+        wide = [size // MAX_BYTES_PER_CHARACTER for unit, size in maxima if unit is Unit.BYTES]
+        return min([MAX_UNMEASURED, *sizes, *wide]), min([MAX_UNMEASURED, *sizes]), depth
 
     @cached_property
-    def forbidden_in(self) -> Callable[[str], re.Match[str] | None]:
-        """The first character of a name that no name holds."""
-        return re.compile(f"[{re.escape(self.forbidden)}]" if self.forbidden else "(?!)").search
+    def find_forbidden(self) -> Callable[[str], re.Match[str] | None]:
+        """Search a name for its first forbidden character."""
+        return _search(self.forbidden)
 
     @cached_property
-    def whole_set(self) -> frozenset[str]:
-        return frozenset(self.whole)
+    def find_forbidden_in_pattern(self) -> Callable[[str], re.Match[str] | None]:
+        """Search a subscription, or a tag list of them, for its first forbidden character."""
+        allowed = {*self.any_one, *self.any_many, *(TAG_SEPARATOR if self.tag_lists else "")}
+        return _search([char for char in self.forbidden if char not in allowed])
 
     @cached_property
-    def forbidding(self) -> tuple[FirstRule, ...]:
-        """The first characters that no client's name begins with."""
-        return tuple(rule for rule in self.first if rule.turn is Turn.SHIFT)
+    def reserved_level_set(self) -> frozenset[str]:
+        return frozenset(self.reserved_levels)
+
+    @cached_property
+    def forbidden_prefix_rules(self) -> tuple[PrefixRule, ...]:
+        """The rules of characters with which no client's name begins."""
+        return tuple(rule for rule in self.prefix_rules if rule.mapping is PrefixMapping.SHIFT)
 
     @cached_property
     def codec(self) -> Codec:
-        """How its levels are escaped."""
-        whole = self.whole if self.empty_levels else ("", *self.whole)
-        return codec(self.separator + self.forbidden, self.traded, whole, self.inboxes, self.first)
+        """The escape codec for levels of this system."""
+        reserved = self.reserved_levels if self.empty_levels else ("", *self.reserved_levels)
+        return make_codec(
+            "".join((self.separator, *self.forbidden)),
+            self.swapped_characters,
+            reserved,
+            self.inbox_levels,
+            self.prefix_rules,
+        )
+
+
+def _search(characters: Iterable[str]) -> Callable[[str], re.Match[str] | None]:
+    chars = "".join(characters)
+    return re.compile(f"[{re.escape(chars)}]" if chars else "(?!)").search

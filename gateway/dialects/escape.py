@@ -1,16 +1,18 @@
-"""The escape alphabet: how a level that a system cannot spell is written there, and read back.
+"""The escape alphabet: a reversible spelling for levels that a system cannot spell.
 
-A character without a place in a system is written `%HH`, its code in two capital hex digits; a
-whole level without a place is `%` and the code of its first character and the rest, an empty one
-`%-`. What already looks like such a token gets one more `25` behind the `%`, on the way back it
-loses one. Everything else, a lone `%` or a token of another system included, stays as it is.
+A character that a system cannot spell is written `%HH`, its code in two capital hex digits. A
+whole level that a system cannot spell is written `%`, the code of its first character and the
+rest; an empty level is written `%-`. Text that already looks like such a token gets one more `25`
+behind the `%`, which decoding removes. Everything else stays as it is, including a lone `%` and
+the tokens of another system.
 
-Why two levels never become one: no escaped character is a `%`, a hex digit or a `-`, and a token
-holds one `%` only, so tokens cannot overlap and a text divides in one way into tokens, escaped
-characters and others. Writing adds `25` to the first, makes the second a token without `25` and
-leaves the third; each of these steps can be undone, and neighbours cannot join to a token because
-every written token ends where the old piece ended. Three such steps follow each other: first
-character of the name (`first`), characters, whole level.
+Two levels never become one. No escaped character is a `%`, a hex digit or a `-`, and a token
+contains exactly one `%`, so tokens cannot overlap and a text divides in one way into tokens,
+escaped characters and other characters. Encoding adds `25` to a token, turns an escaped character
+into a token without `25`, and keeps other characters. Each step can be undone. Neighbours cannot
+join to form a token, because every written token ends where the old piece ended. Encoding applies
+three such steps in order: first character of the name (`first_character`), characters, whole
+level.
 """
 
 from __future__ import annotations
@@ -19,173 +21,187 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gateway.dialects.first_character import FirstRule
+from gateway.dialects.first_character import PrefixRule
 
-FEW = 32
-EMPTY = "-"  # the code of an empty level
+MAX_SHORT_NAME = 32  # levels; of a longer name, each distinct level is converted once
+EMPTY_LEVEL_CODE = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """One system's spelling of levels; `codec` makes it from the facts."""
+    """The spelling of levels in one system; `make_codec` builds it from the dialect."""
 
-    spelled: dict[str, str]  # a character in the middle, and what stands for it here
-    meant: dict[str, str]  # the way back
-    codes: dict[str, str]  # a whole level without a place here, and its code
-    swapped: dict[str, str]  # levels of the system's own and their stand-ins, both ways
-    first: tuple[FirstRule, ...]
-    first_characters: tuple[str, ...]  # with which a level may be another one as a name's first
-    to_spell: re.Pattern[str]
-    to_read: re.Pattern[str]
-    whole_token: re.Pattern[str]
-    awkward: re.Pattern[str]
-    suspect: re.Pattern[str]
-    token_start: re.Pattern[str]  # a text's end that may be the start of a token
-    token_end: re.Pattern[str]  # a text's start that may be the end of one
+    encoded_characters: dict[str, str]  # canonical character to its spelling here
+    decoded_characters: dict[str, str]  # the inverse
+    level_codes: dict[str, str]  # a whole level that this system cannot spell, and its code
+    inbox_tokens: dict[str, str]  # inbox levels and their tokens, in both directions
+    prefix_rules: tuple[PrefixRule, ...]
+    rule_characters: tuple[str, ...]  # first characters to which a prefix rule can apply
+    encodable: re.Pattern[str]  # a character or token that encoding changes
+    decodable: re.Pattern[str]  # a character or token that decoding changes
+    level_token: re.Pattern[str]  # the token of a whole level
+    may_need_encoding: re.Pattern[str]
+    may_need_decoding: re.Pattern[str]
+    token_start: re.Pattern[str]  # the end of a text that may be the start of a token
+    token_end: re.Pattern[str]  # the start of a text that may be the end of a token
 
     def encode(self, levels: Sequence[str]) -> list[str]:
-        """Levels of the middle as this system spells them; every tuple has a spelling."""
-        found = _each(levels, self.awkward.search, self._encode)
-        if self.first:
-            turned = self._turn(levels[0], outward=True)
-            if turned != levels[0]:
-                found[0] = self._encode(turned)
+        """Spell canonical levels for this system; every tuple of levels has a spelling."""
+        found = _convert_each(levels, self.may_need_encoding.search, self._encode)
+        if self.prefix_rules:
+            mapped = self._map_first(levels[0], outward=True)
+            if mapped != levels[0]:
+                found[0] = self._encode(mapped)
         return found
 
     def decode(self, levels: Sequence[str]) -> list[str]:
-        """Levels of a legal name of this system as the middle has them."""
-        found = _each(levels, self.suspect.search, self._decode)
-        if self.first:
-            found[0] = self._turn(found[0], outward=False)
+        """Return the canonical levels of a legal name of this system."""
+        found = _convert_each(levels, self.may_need_decoding.search, self._decode)
+        if self.prefix_rules:
+            found[0] = self._map_first(found[0], outward=False)
         return found
 
-    def lacking(self, levels: Sequence[str]) -> list[str]:
-        """The texts and characters that have no place here, for a person to read."""
+    def unspellable(self, levels: Sequence[str]) -> list[str]:
+        """Return the characters and texts that this system cannot spell, for people to read."""
         lost = [
             found[0]
             for level in levels
-            for found in self.to_spell.finditer(level)
-            if found[0] not in self.spelled or self.spelled[found[0]].startswith("%")
+            for found in self.encodable.finditer(level)
+            if found[0] not in self.encoded_characters
+            or self.encoded_characters[found[0]].startswith("%")
         ]
-        lost += [level for level in levels if level in self.codes or level in self.swapped]
-        if self._turn(levels[0], outward=True) != levels[0]:
+        whole = (*self.level_codes, *self.inbox_tokens)
+        lost += [level for level in levels if level in whole]
+        if self._map_first(levels[0], outward=True) != levels[0]:
             lost.append(levels[0][0])
         return list(dict.fromkeys(lost))
 
     def replaced(self, levels: Sequence[str], char: str) -> list[str]:
-        """Levels spelled with `char` for all that has no place here: short, and not reversible."""
+        """Spell levels with `char` for everything unspellable: short, and not reversible."""
         first, *rest = levels
-        turned = self._turn(first, outward=True)
-        if turned != first:
-            first = turned if first.startswith("%") else char + first[1:]
-        found = [self.to_spell.sub(lambda m: self._plain(m, char), text) for text in (first, *rest)]
-        lost = (*self.codes, *self.swapped)
+        mapped = self._map_first(first, outward=True)
+        if mapped != first:
+            first = mapped if first.startswith("%") else char + first[1:]
+        found = [
+            self.encodable.sub(lambda m: self._replace(m, char), text) for text in (first, *rest)
+        ]
+        lost = (*self.level_codes, *self.inbox_tokens)
         return [char + text[1:] if text in lost else text for text in found]
 
-    def _plain(self, found: re.Match[str], char: str) -> str:
-        here = self.spelled.get(found[0], found[0])
-        return char if found[0] in self.spelled and here.startswith("%") else here
+    def _replace(self, found: re.Match[str], char: str) -> str:
+        here = self.encoded_characters.get(found[0], found[0])
+        return char if found[0] in self.encoded_characters and here.startswith("%") else here
 
     @property
-    def whole_pairs(self) -> list[tuple[str, str]]:
-        """Whole levels with a spelling of their own: in the middle, and here."""
+    def level_pairs(self) -> list[tuple[str, str]]:
+        """Whole levels with a spelling of their own: the canonical form and the form here."""
         codes = [
-            (self.to_read.sub(self._read, text), "%" + code) for text, code in self.codes.items()
+            (self.decodable.sub(self._decode_match, text), "%" + code)
+            for text, code in self.level_codes.items()
         ]
-        return codes + list(self.swapped.items())
+        return codes + list(self.inbox_tokens.items())
 
     def encode_part(self, text: str, *, first: bool) -> str:
-        """A part of a level, of the name's first one and its start when `first`."""
-        return self.to_spell.sub(self._spell, self._turn(text, outward=True) if first else text)
+        """Encode a part of a level; `first` for the start of the first level of the name."""
+        mapped = self._map_first(text, outward=True) if first else text
+        return self.encodable.sub(self._encode_match, mapped)
 
     def decode_part(self, text: str, *, first: bool) -> str:
-        read = self.to_read.sub(self._read, text)
-        return self._turn(read, outward=False) if first else read
+        """Decode a part of a level; `first` for the start of the first level of the name."""
+        decoded = self.decodable.sub(self._decode_match, text)
+        return self._map_first(decoded, outward=False) if first else decoded
 
     def _encode(self, level: str) -> str:
-        text = self.to_spell.sub(self._spell, level)
-        if text in self.codes:
-            return "%" + self.codes[text]
-        if self.whole_token.fullmatch(text):
+        text = self.encodable.sub(self._encode_match, level)
+        if text in self.level_codes:
+            return "%" + self.level_codes[text]
+        if self.level_token.fullmatch(text):
             return "%25" + text[1:]
-        return self.swapped.get(text, text)
+        return self.inbox_tokens.get(text, text)
 
     def _decode(self, level: str) -> str:
-        text = self.swapped.get(level, level)
-        if self.whole_token.fullmatch(text):
+        text = self.inbox_tokens.get(level, level)
+        if self.level_token.fullmatch(text):
             text = next(
-                (whole for whole, code in self.codes.items() if text == "%" + code),
+                (whole for whole, code in self.level_codes.items() if text == "%" + code),
                 "%" + text[3:],
             )
-        return self.to_read.sub(self._read, text)
+        return self.decodable.sub(self._decode_match, text)
 
-    def _spell(self, found: re.Match[str]) -> str:
-        return self.spelled.get(found[0]) or "%25" + found[0][1:]
+    def _encode_match(self, found: re.Match[str]) -> str:
+        return self.encoded_characters.get(found[0]) or "%25" + found[0][1:]
 
-    def _read(self, found: re.Match[str]) -> str:
-        return self.meant.get(found[0]) or "%" + found[0][3:]
+    def _decode_match(self, found: re.Match[str]) -> str:
+        return self.decoded_characters.get(found[0]) or "%" + found[0][3:]
 
-    def _turn(self, level: str, *, outward: bool) -> str:
-        if level[:1] in self.first_characters:
-            for rule in self.first:
-                level = rule.turned(level, outward=outward)
+    def _map_first(self, level: str, *, outward: bool) -> str:
+        if level[:1] in self.rule_characters:
+            for rule in self.prefix_rules:
+                level = rule.mapped(level, outward=outward)
         return level
 
 
-def codec(
+def make_codec(
     forbidden: str,
-    traded: str,
-    whole: tuple[str, ...],
-    inboxes: tuple[str, ...],
-    first: tuple[FirstRule, ...],
+    swapped_characters: str,
+    reserved_levels: tuple[str, ...],
+    inbox_levels: tuple[str, ...],
+    prefix_rules: tuple[PrefixRule, ...],
 ) -> Codec:
-    """A codec for a system whose levels never hold a `forbidden` character or read a `whole` text.
+    """Build the codec of a system.
 
-    Two `traded` characters change places; `inboxes` are levels of its own, which the middle
-    knows by their token, so that no ordinary level of another system becomes one.
+    A level of the system contains no `forbidden` character and equals none of `reserved_levels`.
+    The two `swapped_characters` change places. The canonical form of an inbox level is its token,
+    so no ordinary level of another system becomes an inbox.
     """
-    trade = {traded[0]: traded[1], traded[1]: traded[0]} if traded else {}
-    lost = {trade.get(char, char): f"%{ord(trade.get(char, char)):02X}" for char in forbidden}
-    spelled = {there: here for there, here in trade.items() if here not in forbidden} | lost
-    codes = {text: _code(text) for text in whole}
-    coded = [(text, _code(text)) for text in inboxes]
-    pairs = [(text, "%" + code) for text, code in coded]
-    token = _token(code[1:] for code in lost.values())
-    singles = "".join(map(re.escape, spelled))
-    ends = [code[1:] for code in lost.values()] + [f"{ord(rule.char):02X}" for rule in first]
+    swap = dict(zip(swapped_characters, reversed(swapped_characters), strict=True))
+    tokens = {swap.get(char, char): f"%{ord(swap.get(char, char)):02X}" for char in forbidden}
+    encoded = {there: here for there, here in swap.items() if here not in forbidden} | tokens
+    codes = {text: _code(text) for text in reserved_levels}
+    inbox_codes = [(text, _code(text)) for text in inbox_levels]
+    inbox_pairs = [(text, "%" + code) for text, code in inbox_codes]
+    token = _token(code[1:] for code in tokens.values())
+    characters = "".join(map(re.escape, encoded))
+    ends = [code[1:] for code in tokens.values()]
+    ends += [f"{ord(rule.character):02X}" for rule in prefix_rules]
     digits = "".join(sorted({"2", *(code[0] for code in ends)}))
     tails = "|".join([*ends, *(code[1] for code in ends)])
-    wholes = "|".join(map(re.escape, [*codes.values(), *(code for _, code in coded)]))
-    alone = "|".join(re.escape(text) for text in (*codes, *inboxes))
+    level_codes = "|".join(map(re.escape, [*codes.values(), *(code for _, code in inbox_codes)]))
+    whole = "|".join(re.escape(text) for text in (*codes, *inbox_levels))
+    special = [swapped_characters, *inbox_levels]
     return Codec(
-        spelled,
-        {here: there for there, here in spelled.items()},
-        codes,
-        dict(pairs) | {stand_in: text for text, stand_in in pairs},
-        first,
-        ("%", *(rule.char for rule in first)) if first else (),
-        re.compile(f"[{singles}]|{token}"),
-        re.compile(f"[{''.join(map(re.escape, trade))}]|{token}" if trade else token),
-        re.compile(_token(codes.values()) if codes else r"(?!)"),
-        re.compile(rf"[{singles}%]|\A(?:{alone})\Z" if codes or inboxes else f"[{singles}%]"),
-        re.compile(f"[%{''.join(map(re.escape, traded + ''.join(inboxes)))}]"),
-        re.compile(rf"%(?:25)*[{digits}]?\Z"),
-        re.compile(rf"5?(?:25)*(?:{tails}{rf'|(?:{wholes})' + chr(92) + 'Z' if wholes else ''})"),
+        encoded_characters=encoded,
+        decoded_characters={here: there for there, here in encoded.items()},
+        level_codes=codes,
+        inbox_tokens=dict(inbox_pairs) | {stand_in: text for text, stand_in in inbox_pairs},
+        prefix_rules=prefix_rules,
+        rule_characters=("%", *(rule.character for rule in prefix_rules)) if prefix_rules else (),
+        encodable=re.compile(f"[{characters}]|{token}"),
+        decodable=re.compile(f"[{''.join(map(re.escape, swap))}]|{token}" if swap else token),
+        level_token=re.compile(_token(codes.values()) if codes else r"(?!)"),
+        may_need_encoding=re.compile(
+            rf"[{characters}%]|\A(?:{whole})\Z" if whole or codes else f"[{characters}%]"
+        ),
+        may_need_decoding=re.compile(f"[%{''.join(map(re.escape, ''.join(special)))}]"),
+        token_start=re.compile(rf"%(?:25)*[{digits}]?\Z"),
+        token_end=re.compile(
+            rf"5?(?:25)*(?:{tails}{rf'|(?:{level_codes})' + chr(92) + 'Z' if level_codes else ''})"
+        ),
     )
 
 
-def _each(
-    levels: Sequence[str], odd: Callable[[str], object], convert: Callable[[str], str]
+def _convert_each(
+    levels: Sequence[str], is_special: Callable[[str], object], convert: Callable[[str], str]
 ) -> list[str]:
-    """Every level, the odd ones converted; of very many levels each different one once."""
-    if len(levels) <= FEW:
-        return [convert(level) if odd(level) else level for level in levels]
-    known = {level: convert(level) for level in set(levels) if odd(level)}
+    """Convert the special levels; in a very deep name, convert each distinct level once."""
+    if len(levels) <= MAX_SHORT_NAME:
+        return [convert(level) if is_special(level) else level for level in levels]
+    known = {level: convert(level) for level in set(levels) if is_special(level)}
     return [known.get(level, level) for level in levels] if known else list(levels)
 
 
 def _code(text: str) -> str:
-    return f"{ord(text[0]):02X}{text[1:]}" if text else EMPTY
+    return f"{ord(text[0]):02X}{text[1:]}" if text else EMPTY_LEVEL_CODE
 
 
 def _token(codes: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
-"""First characters that a system treats in a way of its own, and how names keep apart there.
+"""First characters with a special meaning in a system, and a mapping that keeps names distinct.
 
 For a character `c` with the code `HH` and any rest, the texts `c` + rest, `%HH` + rest,
-`%25HH` + rest, `%2525HH` + rest ... form a row. Each rule below sends such a row one-to-one onto
-the part of it that the system has, so no two names meet.
+`%25HH` + rest, `%2525HH` + rest ... form a series. Each rule maps such a series one-to-one onto
+the members of the series that the system allows, so two names never become one.
 """
 
 from __future__ import annotations
@@ -13,63 +13,64 @@ from enum import Enum
 from functools import cached_property
 
 
-class Turn(Enum):
-    """What becomes of the row on the way from the middle to the system."""
+class PrefixMapping(Enum):
+    """The mapping of a series from the canonical form to the system."""
 
-    KEEP = "each stays"
-    SWAP = "the first two change places: `c` here means something else than in the middle"
-    SHIFT = "each becomes the next, for nothing here begins with `c`"
+    KEEP = "each member stays"
+    SWAP = "the first two change places: `c` has another meaning here than in the canonical form"
+    SHIFT = "each member becomes the next one: no name here begins with `c`"
 
 
 @dataclass(frozen=True)
-class FirstRule:
-    """What a name's first character `char` means here.
+class PrefixRule:
+    """The meaning of `character` as the first character of a name.
 
-    Prefixes (with the character): `kept` are ordinary names all the same; `reserved` are the
-    system's own, received and never sent to; `answered` are its own too, and sent to when a
-    reply has to reach them; `local` names never leave the system.
+    Prefixes (with the character): `ordinary` begin ordinary names. `reserved` begin names of the
+    system, which are received and never sent to. `reply_only` begin names of the system that are
+    sent to only with a reply. `local` names never leave the system.
     """
 
-    char: str
-    turn: Turn
-    kept: tuple[str, ...] = ()
+    character: str
+    mapping: PrefixMapping
+    ordinary: tuple[str, ...] = ()
     reserved: tuple[str, ...] = ()
-    answered: tuple[str, ...] = ()
+    reply_only: tuple[str, ...] = ()
     local: tuple[str, ...] = ()
 
     @cached_property
-    def known(self) -> tuple[str, ...]:
-        """Every prefix that may stand here although `turn` is `SHIFT`."""
-        return self.kept + self.reserved + self.answered + self.local
+    def allowed_prefixes(self) -> tuple[str, ...]:
+        """Every prefix that a name may have although `mapping` is `SHIFT`."""
+        return self.ordinary + self.reserved + self.reply_only + self.local
 
     @cached_property
-    def own(self) -> tuple[str, ...]:
-        """Prefixes of names that belong to the system."""
-        return self.reserved + self.answered
+    def system_prefixes(self) -> tuple[str, ...]:
+        """The prefixes of names that belong to the system."""
+        return self.reserved + self.reply_only
 
     @cached_property
-    def row(self) -> re.Pattern[str]:
-        return re.compile(rf"{re.escape(self.char)}|%((?:25)*){ord(self.char):02X}")
+    def series(self) -> re.Pattern[str]:
+        """The beginnings of the members of the series."""
+        return re.compile(rf"{re.escape(self.character)}|%((?:25)*){ord(self.character):02X}")
 
-    def turned(self, text: str, *, outward: bool) -> str:
-        """`text` as this system has it (`outward`), or as the middle has it."""
-        found = self.row.match(text)
+    def mapped(self, text: str, *, outward: bool) -> str:
+        """Map `text` to the system (`outward`), or from the system to the canonical form."""
+        found = self.series.match(text)
         if found is None:
             return text
         rest = text[found.end() :]
         rank = 0 if found[1] is None else 1 + len(found[1]) // 2
-        turn = self._turn(self.char + rest)
-        if turn is Turn.SWAP and rank < 2:  # noqa: PLR2004  # the first two of the row
+        mapping = self._mapping_of(self.character + rest)
+        if mapping is PrefixMapping.SWAP and rank < 2:  # noqa: PLR2004  # the first two members
             rank = 1 - rank
-        elif turn is Turn.SHIFT:
+        elif mapping is PrefixMapping.SHIFT:
             rank += 1 if outward else -1
         if rank <= 0:
-            return self.char + rest
-        return f"%{'25' * (rank - 1)}{ord(self.char):02X}{rest}"
+            return self.character + rest
+        return f"%{'25' * (rank - 1)}{ord(self.character):02X}{rest}"
 
-    def _turn(self, plain: str) -> Turn:
-        if plain.startswith(self.kept):
-            return Turn.KEEP
-        if plain.startswith(self.own):
-            return Turn.SWAP
-        return self.turn
+    def _mapping_of(self, plain: str) -> PrefixMapping:
+        if plain.startswith(self.ordinary):
+            return PrefixMapping.KEEP
+        if plain.startswith(self.system_prefixes):
+            return PrefixMapping.SWAP
+        return self.mapping

@@ -1,7 +1,8 @@
-"""Stars inside a level, carried over an escape alphabet.
+"""Globs inside a level, converted between a system's spelling and the canonical form.
 
-A star stands for raw text, so it may begin or end within a token. There the fixed part beside it
-is cut to what is sure: the result never selects less, and says whether it selects the same.
+A star stands for raw text, so the text may begin or end within an escape token. The fixed part
+beside such a star is shortened to the certain characters. The result therefore never selects
+less than the original, and the functions report whether it selects the same.
 """
 
 from __future__ import annotations
@@ -12,22 +13,22 @@ from gateway.model.pattern import AnyOne, Glob
 
 
 def unescape_glob(glob: Glob, codec: Codec, *, first: bool) -> tuple[Glob | AnyOne, bool]:
-    """A glob of a system for the levels of the middle, and whether it selects the same."""
-    return _carried(glob, codec, first=first, outward=False)
+    """Convert a glob of a system to the canonical form; return whether it selects the same."""
+    return _convert(glob, codec, first=first, outward=False)
 
 
 def escape_glob(glob: Glob, codec: Codec, *, first: bool) -> tuple[Glob | AnyOne, bool]:
-    """A glob of the middle for a system's own levels, and whether it selects the same."""
-    return _carried(glob, codec, first=first, outward=True)
+    """Convert a canonical glob to a system's spelling; return whether it selects the same."""
+    return _convert(glob, codec, first=first, outward=True)
 
 
-def _carried(glob: Glob, codec: Codec, *, first: bool, outward: bool) -> tuple[Glob | AnyOne, bool]:
-    parts = _sure_parts(glob.parts, codec)
+def _convert(glob: Glob, codec: Codec, *, first: bool, outward: bool) -> tuple[Glob | AnyOne, bool]:
+    parts = _certain_parts(glob.parts, codec)
     step = codec.encode_part if outward else codec.decode_part
     words = [step(part, first=first and at == 0) for at, part in enumerate(parts)]
     made = Glob((words[0], *filter(None, words[1:-1]), words[-1]), glob.minimum)
     exact = parts == list(glob.parts)
-    for there, here in codec.whole_pairs:
+    for there, here in codec.level_pairs:
         before, after = (there, here) if outward else (here, there)
         selected = glob_matches(glob, before)
         if selected != glob_matches(made, after):
@@ -39,16 +40,16 @@ def _carried(glob: Glob, codec: Codec, *, first: bool, outward: bool) -> tuple[G
     return made, exact
 
 
-def _sure_parts(parts: tuple[str, ...], codec: Codec) -> list[str]:
+def _certain_parts(parts: tuple[str, ...], codec: Codec) -> list[str]:
     last = len(parts) - 1
-    sure: list[str] = []
+    certain: list[str] = []
     for at, part in enumerate(parts):
         text = part
         if at > 0 and (found := codec.token_end.match(text)):
             text = text[found.end() :]
         if at < last and (found := codec.token_start.search(text)):
             text = text[: found.start()]
-        sure.append(text)
-    if codec.whole_pairs and sure[0].startswith("%"):
-        sure[0] = ""  # it may be the token of a whole level
-    return sure
+        certain.append(text)
+    if codec.level_pairs and certain[0].startswith("%"):
+        certain[0] = ""  # it may be the token of a whole level
+    return certain

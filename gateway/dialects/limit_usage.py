@@ -1,4 +1,4 @@
-"""How much of a system's limits a name takes up; it refuses nothing."""
+"""The part of each limit of a system that a name uses."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.limits import measured
-from gateway.dialects.names import split
+from gateway.dialects.limits import measure
+from gateway.dialects.names import split_levels
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """`actual` of at most `maximum` in `unit`."""
+class LimitUsage:
+    """`actual` of at most `maximum`; `unit` is the unit of both."""
 
     unit: str
     actual: int
     maximum: int
 
 
-def limits_used(name: str, dialect: Dialect) -> Iterator[Used]:
-    """One figure for each limit of `dialect` that a legal `name` is held to, as one we made."""
-    levels = split(name, dialect)
+def limit_usage(name: str, dialect: Dialect) -> Iterator[LimitUsage]:
+    """Yield the usage of each limit of `dialect` by a legal `name` that the gateway makes."""
+    levels = split_levels(name, dialect)
     for limit in dialect.limits:
-        most = limit.made(len(levels))
-        yield Used(limit.unit.value, measured(name, levels, limit.unit, 0), most)
+        maximum = limit.maximum_made(len(levels))
+        yield LimitUsage(limit.unit.value, measure(name, levels, limit.unit, 0), maximum)

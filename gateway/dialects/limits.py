@@ -1,4 +1,4 @@
-"""Rendered text against the limits of a dialect."""
+"""The size of a rendered text, compared with the limits of its dialect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gateway.dialects.dialect import Dialect
 from gateway.model.limits import Limit, Unit
 
 
-def over_limit(
+def exceeded_limit(
     text: str,
     levels: Sequence[str],
     dialect: Dialect,
@@ -16,21 +16,29 @@ def over_limit(
     made: bool,
     limits: Sequence[Limit] | None = None,
 ) -> tuple[Limit, int, int] | None:
-    """The first limit that `text` breaks, what it has, and the most it may have."""
+    """Return the first limit that `text` exceeds, the actual size and the maximum.
+
+    `made` selects the maximum for names the gateway makes. Default of `limits`: the dialect's.
+    """
     if limits is None:
-        characters, _, depth = dialect.surely_fits
+        characters, _, depth = dialect.safe_size
         if len(text) <= characters and len(levels) <= depth:
             return None
         limits = dialect.limits
     for limit in limits:
-        most = limit.made(len(levels)) if made else limit.received(len(levels))
-        actual = measured(text, levels, limit.unit, most)
-        if actual > most:
-            return limit, actual, most
+        count = len(levels)
+        maximum = limit.maximum_made(count) if made else limit.maximum_received(count)
+        actual = measure(text, levels, limit.unit, maximum)
+        if actual > maximum:
+            return limit, actual, maximum
     return None
 
 
-def measured(text: str, levels: Sequence[str], unit: Unit, most: int) -> int:
+def measure(text: str, levels: Sequence[str], unit: Unit, maximum: int) -> int:
+    """Return the size of `text` in `unit`.
+
+    For the longest level of a text within `maximum`, the size of the whole text will do.
+    """
     match unit:
         case Unit.CHARACTERS:
             return len(text)
@@ -39,4 +47,4 @@ def measured(text: str, levels: Sequence[str], unit: Unit, most: int) -> int:
         case Unit.LEVELS:
             return len(levels)
         case Unit.LEVEL_CHARACTERS:
-            return len(text) if len(text) <= most else max(map(len, levels))
+            return len(text) if len(text) <= maximum else max(map(len, levels))

@@ -1,126 +1,129 @@
-"""Names as publishers send to them: read, checked and spelled; subscriptions are `patterns`."""
+"""Names: parsing, checking and rendering the names to which publishers send."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.dialects.dialect import Dialect
-from gateway.dialects.limits import over_limit
-from gateway.errors import LimitError, SubjectError, TranslationError, shown
+from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
+from gateway.dialects.limits import exceeded_limit
+from gateway.errors import LimitError, SubjectError, TranslationError, quoted
 from gateway.model.subject import Subject
-
-WILDCARDS = "*>+#"
 
 
 def read_name(text: str, dialect: Dialect) -> tuple[str, ...]:
-    """The levels of a name that can come in from `dialect`, in its own spelling.
+    """Return the levels of a name received from `dialect`, in its own spelling.
 
-    Names the system keeps for itself (`$sys.monitor...`, `_RV...`, `#P2P/...`) can come in; see
-    `check_name` for what a client may send to.
+    Names of the system itself (`$sys.monitor...`, `_RV...`, `#P2P/...`) are accepted here.
+    `check_name` accepts only names to which a client may send.
 
     Raises:
-        SubjectError: the text breaks a rule of the dialect.
+        SubjectError: the text violates a rule of the dialect.
     """
-    levels = split(text, dialect)
-    found = dialect.forbidden_in(text)
+    levels = split_levels(text, dialect)
+    found = dialect.find_forbidden(text)
     if found is not None:
-        raise SubjectError(dialect.name, text, found.start(), *_fault(found[0]))
+        prohibition = dialect.forbidden[found[0]]
+        raise SubjectError(dialect.name, text, found.start(), *prohibition)
     _check_levels(levels, text, dialect)
-    check_read(text, levels, dialect)
+    check_limits(text, levels, dialect)
     return levels
 
 
 def check_name(text: str, dialect: Dialect) -> None:
-    """Raise SubjectError unless a client may publish to `text`; YAMI4: to a whole tag list."""
+    """Raise SubjectError unless a client may publish to `text`, a name or a tag list."""
     if dialect.tag_lists:
         for levels in read_tags(text, dialect):
-            own_name(levels, text, dialect)
+            check_not_reserved(levels, text, dialect)
         return
-    own_name(read_name(text, dialect), text, dialect)
+    check_not_reserved(read_name(text, dialect), text, dialect)
 
 
-def own_name(levels: Sequence[str], text: str, dialect: Dialect) -> None:
+def check_not_reserved(levels: Sequence[str], text: str, dialect: Dialect) -> None:
     """Raise SubjectError when the name's first level belongs to the system itself."""
-    for rule in dialect.first:
-        if levels[0].startswith(rule.own):
+    for rule in dialect.prefix_rules:
+        if levels[0].startswith(rule.system_prefixes):
             reason = f"names that begin with {levels[0]!r} belong to the system"
             raise SubjectError(dialect.name, text, 0, "reserved", reason)
 
 
 def read_tags(text: str, dialect: Dialect) -> tuple[tuple[str, ...], ...]:
-    """The names in a tag list; elsewhere a text is one name (YAMI4 book, 7.2.1)."""
+    """Return the names of a tag list, or the one name of a dialect without tag lists."""
     if not dialect.tag_lists:
         return (read_name(text, dialect),)
     check_text(text, dialect)
-    return tuple(read_name(tag, dialect) for tag in text.split(","))
+    return tuple(read_name(tag, dialect) for tag in text.split(TAG_SEPARATOR))
 
 
 def parse_subject(text: str, dialect: Dialect) -> Subject:
-    """Read a name as the middle has it, unescaped; names of every system meet there.
+    """Parse a name into the canonical form, which all systems share.
 
     Raises:
-        SubjectError: it is illegal, or never leaves its system (Rendezvous `_LOCAL`).
+        SubjectError: the name is illegal, or never leaves its system (Rendezvous `_LOCAL`).
     """
-    return Subject(unescape(read_name(text, dialect), text, dialect))
+    return Subject(canonical_levels(read_name(text, dialect), text, dialect))
 
 
-def unescape(levels: tuple[str, ...], text: str, dialect: Dialect) -> tuple[str, ...]:
-    """`levels` of `dialect` as the middle has them; `text` is for the error."""
-    for rule in dialect.first:
+def canonical_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> tuple[str, ...]:
+    """Convert `levels` of `dialect` to the canonical form; errors quote `text`."""
+    for rule in dialect.prefix_rules:
         if rule.local and levels[0].startswith(rule.local):
             reason = f"{levels[0]!r} names never leave the system"
             raise SubjectError(dialect.name, text, 0, "local", reason)
     codec = dialect.codec
-    if codec.suspect.search(text) is None and levels[0][:1] not in codec.first_characters:
-        return levels  # nothing in it is a token
+    if codec.may_need_decoding.search(text) is None and (
+        levels[0][:1] not in codec.rule_characters
+    ):
+        return levels
     return tuple(codec.decode(levels))
 
 
 def render_subject(subject: Subject, dialect: Dialect, *, replies: bool = False) -> str:
-    """Spell `subject` in `dialect`, escaped; `parse_subject` is the way back.
+    """Render `subject` in `dialect`, escaped; `parse_subject` is the inverse.
 
-    Names of the target's own (`$sys`, `_RV`, a Solace client's inbox) are refused; with `replies`
-    those that a reply may have to reach are not (`$TMP$`, `#P2P`).
+    Names that belong to the target system (`$sys`, `_RV`, the inbox of a Solace client) are
+    refused. With `replies`, those to which a reply may be sent are accepted (`$TMP$`, `#P2P`).
 
     Raises:
-        TranslationError: it cannot be sent to there; LimitError: it is too long or too deep.
+        TranslationError: no client may send to this name.
+        LimitError: the name exceeds a limit.
     """
     if not subject.levels:
         raise TranslationError(dialect.name, "", "empty-name", "a subject has one level at least")
-    return spell(dialect.codec.encode(subject.levels), dialect, replies=replies)
+    return render_levels(dialect.codec.encode(subject.levels), dialect, replies=replies)
 
 
-def spell(levels: Sequence[str], dialect: Dialect, *, replies: bool = False) -> str:
-    """Join escaped `levels`, and refuse what `dialect` does not take; see `render_subject`."""
+def render_levels(levels: Sequence[str], dialect: Dialect, *, replies: bool = False) -> str:
+    """Join escaped `levels` and check the result; raises as `render_subject` does."""
     text = dialect.leading + dialect.separator.join(levels)
     if not text and not dialect.tag_lists:
         raise TranslationError(dialect.name, text, "empty-name", "the whole name is empty")
-    if surrogate_in(text) is not None:
+    if find_surrogate(text) is not None:
         raise TranslationError(dialect.name, text, "surrogate", "a surrogate is no character")
-    refuse_own(levels, text, dialect, replies=replies)
-    over = over_limit(text, levels, dialect, made=True)
-    if over is not None:
-        limit, actual, most = over
-        raise LimitError(dialect.name, text, limit.rule, limit.unit.value, actual, most)
-    if dialect.also:
+    refuse_reserved(levels, text, dialect, replies=replies)
+    exceeded = exceeded_limit(text, levels, dialect, made=True)
+    if exceeded is not None:
+        limit, actual, maximum = exceeded
+        raise LimitError(dialect.name, text, limit.rule, limit.unit.value, actual, maximum)
+    if dialect.joined:
         refuse_joined(levels, text, dialect, replies=replies)
     return text
 
 
-def refuse_own(levels: Sequence[str], text: str, dialect: Dialect, *, replies: bool) -> None:
-    """Raise TranslationError when a client may not send to, or must not be led to, this name."""
-    for rule in dialect.first:
-        own = rule.reserved if replies else rule.own
-        if levels[0].startswith(own):
+def refuse_reserved(levels: Sequence[str], text: str, dialect: Dialect, *, replies: bool) -> None:
+    """Raise TranslationError when the name belongs to the system or is a client's inbox."""
+    for rule in dialect.prefix_rules:
+        prefixes = rule.reserved if replies else rule.system_prefixes
+        if levels[0].startswith(prefixes):
             reason = f"names that begin with {levels[0]!r} belong to the system"
             raise TranslationError(dialect.name, text, "reserved", reason)
-    if dialect.inboxes and not replies and any(level in dialect.inboxes for level in levels):
-        reason = f"a {dialect.inboxes[0]!r} level is the inbox of one client"
+    inboxes = dialect.inbox_levels
+    if inboxes and not replies and any(level in inboxes for level in levels):
+        reason = f"a {inboxes[0]!r} level is the inbox of one client"
         raise TranslationError(dialect.name, text, "inbox", reason)
 
 
-def split(text: str, dialect: Dialect) -> tuple[str, ...]:
-    """The levels of a name or pattern, unchecked but for what makes them up."""
+def split_levels(text: str, dialect: Dialect) -> tuple[str, ...]:
+    """Split a name or pattern into levels; checks the text and the leading separator only."""
     check_text(text, dialect)
     if dialect.leading and not text.startswith(dialect.leading):
         reason = f"it does not begin with {dialect.leading!r}"
@@ -129,8 +132,8 @@ def split(text: str, dialect: Dialect) -> tuple[str, ...]:
 
 
 def check_text(text: str, dialect: Dialect) -> None:
-    """Raise SubjectError for what is no name in any system that has text."""
-    at = surrogate_in(text)
+    """Raise SubjectError for text that is illegal in every system: surrogates, an empty name."""
+    at = find_surrogate(text)
     if at is not None:
         reason = "a surrogate is no character and has no UTF-8"
         raise SubjectError(dialect.name, text, at, "surrogate", reason)
@@ -138,8 +141,8 @@ def check_text(text: str, dialect: Dialect) -> None:
         raise SubjectError(dialect.name, text, 0, "empty-name", "it is empty")
 
 
-def surrogate_in(text: str) -> int | None:
-    """Where `text` has a code point that no UTF-8 can carry."""
+def find_surrogate(text: str) -> int | None:
+    """Return the position of the first code point that UTF-8 cannot encode, or None."""
     try:
         if not text.isascii():
             text.encode()
@@ -148,92 +151,88 @@ def surrogate_in(text: str) -> int | None:
     return None
 
 
-def _fault(char: str) -> tuple[str, str]:
-    if char in WILDCARDS:
-        return "wildcard-in-name", f"{char!r} is a wildcard, and this is a name"
-    if char == "\0":
-        return "nul", "NUL cannot stand in it"
-    return "tag-list", "a comma separates tags, and this is one name"
-
-
 def _check_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> None:
     if not dialect.empty_levels and "" in levels:
-        raise empty_level(levels, text, dialect)
-    if dialect.whole and not dialect.whole_set.isdisjoint(levels):
-        at = next(at for at, level in enumerate(levels) if level in dialect.whole)
-        reason = f"{levels[at]!r} is a wildcard when it fills a {dialect.part}"
-        raise SubjectError(
-            dialect.name, text, offset(levels, at, dialect), "wildcard-in-name", reason
-        )
-    check_first(levels[0], text, dialect)
+        raise empty_level_error(levels, text, dialect)
+    if dialect.reserved_levels and not dialect.reserved_level_set.isdisjoint(levels):
+        index = next(at for at, level in enumerate(levels) if level in dialect.reserved_levels)
+        reason = f"{levels[index]!r} is a wildcard when it fills a {dialect.level_noun}"
+        offset = level_offset(levels, index, dialect)
+        raise SubjectError(dialect.name, text, offset, "wildcard-in-name", reason)
+    check_first_character(levels[0], text, dialect)
 
 
-def check_first(level: str, text: str, dialect: Dialect) -> None:
-    """Raise SubjectError when no name of the system begins like `level`."""
-    for rule in dialect.forbidding:
-        if level.startswith(rule.char) and not level.startswith(rule.known):
-            reason = f"{rule.char!r} cannot be the first character"
+def check_first_character(level: str, text: str, dialect: Dialect) -> None:
+    """Raise SubjectError when no name of the system may begin with this first level."""
+    for rule in dialect.forbidden_prefix_rules:
+        if level.startswith(rule.character) and not level.startswith(rule.allowed_prefixes):
+            reason = f"{rule.character!r} cannot be the first character"
             raise SubjectError(dialect.name, text, len(dialect.leading), "forbidden-first", reason)
 
 
-def empty_level(levels: Sequence[str], text: str, dialect: Dialect) -> SubjectError:
-    at = levels.index("")
-    reason = f"{dialect.part} {at + 1} is empty"
-    return SubjectError(dialect.name, text, offset(levels, at, dialect), "empty-element", reason)
+def empty_level_error(levels: Sequence[str], text: str, dialect: Dialect) -> SubjectError:
+    """Return the error for the first empty level of `text`."""
+    index = levels.index("")
+    reason = f"{dialect.level_noun} {index + 1} is empty"
+    offset = level_offset(levels, index, dialect)
+    return SubjectError(dialect.name, text, offset, "empty-element", reason)
 
 
-def offset(levels: Sequence[str], at: int, dialect: Dialect) -> int:
-    """Where level number `at` begins in the text."""
-    return len(dialect.leading) + sum(map(len, levels[:at])) + at * len(dialect.separator)
+def level_offset(levels: Sequence[str], index: int, dialect: Dialect) -> int:
+    """Return the offset in the text of the level number `index`."""
+    separators = index * len(dialect.separator)
+    return len(dialect.leading) + sum(map(len, levels[:index])) + separators
 
 
-def check_read(text: str, levels: Sequence[str], dialect: Dialect) -> None:
-    """Raise SubjectError when a text that comes in is past a limit."""
-    over = over_limit(text, levels, dialect, made=False)
-    if over is not None:
-        limit, actual, most = over
-        reason = f"is {actual} {limit.unit.value}, limit {most}"
+def check_limits(text: str, levels: Sequence[str], dialect: Dialect) -> None:
+    """Raise SubjectError when a received text exceeds a limit."""
+    exceeded = exceeded_limit(text, levels, dialect, made=False)
+    if exceeded is not None:
+        limit, actual, maximum = exceeded
+        reason = f"is {actual} {limit.unit.value}, limit {maximum}"
         raise SubjectError(dialect.name, text, 0, limit.rule, reason)
 
 
-def restated(levels: Sequence[str], dialect: Dialect, other: Dialect) -> str:
-    """A name of `dialect` as its server spells it in `other`.
+def respelled(levels: Sequence[str], dialect: Dialect, other: Dialect) -> str:
+    """Return a name of `dialect` as its server spells it in the joined system `other`.
 
-    The separators change, and an ordinary character that separates there becomes ours
-    (EMS User's Guide, "Destination Name Syntax and Semantics" of chapters 15 and 16).
+    The server replaces the separators. It also replaces an ordinary character that is the
+    separator there with the separator here (EMS User's Guide, "Destination Name Syntax and
+    Semantics" of chapters 15 and 16).
     """
     if other.separator == dialect.separator:
         return other.leading + other.separator.join(levels)
-    trade = str.maketrans(other.separator, dialect.separator)
-    return other.leading + other.separator.join(level.translate(trade) for level in levels)
+    swap = str.maketrans(other.separator, dialect.separator)
+    return other.leading + other.separator.join(level.translate(swap) for level in levels)
 
 
 def check_joined(levels: Sequence[str], text: str, dialect: Dialect) -> None:
-    """Raise SubjectError when a system that `dialect` is joined with has no such name."""
-    for other in dialect.also:
-        there = restated(levels, dialect, other)
+    """Raise SubjectError when the name is illegal in a system joined with `dialect`."""
+    for other in dialect.joined:
+        there = respelled(levels, dialect, other)
         try:
-            unescape(read_name(there, other), there, other)
+            canonical_levels(read_name(there, other), there, other)
         except SubjectError as error:
-            raise SubjectError(dialect.name, text, 0, *_fault_there(there, other, error)) from error
+            fault = _rule_and_reason(there, other, error)
+            raise SubjectError(dialect.name, text, 0, *fault) from error
 
 
 def refuse_joined(levels: Sequence[str], text: str, dialect: Dialect, *, replies: bool) -> None:
-    """Raise TranslationError when a joined system has no such name, or keeps it for itself."""
-    for other in dialect.also:
-        there = restated(levels, dialect, other)
+    """Raise TranslationError when the name is illegal or reserved in a joined system."""
+    for other in dialect.joined:
+        there = respelled(levels, dialect, other)
         try:
-            read = read_name(there, other)
-            unescape(read, there, other)
-            refuse_own(read, there, other, replies=replies)
+            found = read_name(there, other)
+            canonical_levels(found, there, other)
+            refuse_reserved(found, there, other, replies=replies)
         except (SubjectError, TranslationError) as error:
-            fault = _fault_there(there, other, error)
+            fault = _rule_and_reason(there, other, error)
             raise TranslationError(dialect.name, text, *fault) from error
 
 
-def _fault_there(
+def _rule_and_reason(
     there: str, other: Dialect, error: SubjectError | TranslationError
 ) -> tuple[str, str]:
-    """The rule, with the name of the system that refuses, and the reason."""
-    reason = f"{other.name} does not take {shown(there)}: {error.reason}"
+    """Return the rule, prefixed with the name of the refusing system, and the reason."""
+    reason = f"{other.name} does not take {quoted(there)}: {error.reason}"
     return f"{other.name}-{error.rule}", reason

@@ -1,86 +1,87 @@
-"""Subscriptions: read as their system means them, spelled, and carried to the middle."""
+"""Subscriptions: parsing, rendering and matching in the spelling of one system."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.dialects.canonical import meanings
-from gateway.dialects.dialect import Dialect, Star
+from gateway.dialects.canonical import canonical_patterns
+from gateway.dialects.dialect import Dialect, WildcardPlacement
 from gateway.dialects.names import (
-    check_first,
+    check_first_character,
     check_joined,
-    check_read,
-    empty_level,
-    offset,
+    check_limits,
+    empty_level_error,
+    level_offset,
     read_tags,
-    split,
+    split_levels,
 )
 from gateway.dialects.tags import read_any_tag, read_tag_pattern
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 
-SHARED = "$share/"  # MQTT 5.0, 4.8.2
-
 
 def read_pattern(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
-    """What a subscription of `dialect` selects, in its own spelling: any of the patterns.
+    """Parse a subscription of `dialect` into patterns in its own spelling; any of them may match.
 
     Raises:
         SubjectError: the text is not a legal subscription.
     """
     if dialect.tag_lists:
-        split(text, dialect)
-        if (nul := text.find("\0")) >= 0:
-            raise SubjectError(dialect.name, text, nul, "nul", "NUL cannot stand in it")
+        split_levels(text, dialect)
+        _check_characters(text, dialect)
         return read_tag_pattern(text)
-    shared = len(share_of(text, dialect))
-    text_levels = split(text[shared:], dialect)
-    check_read(text, text_levels, dialect)
+    shared = len(shared_prefix_of(text, dialect))
+    text_levels = split_levels(text[shared:], dialect)
+    check_limits(text, text_levels, dialect)
     _check_levels(text_levels, text, dialect)
-    kinds = {part: _read_level(part, dialect, last=False) for part in set(text_levels[:-1])}
-    levels = [kinds[part] for part in text_levels[:-1]]
+    parsed = {part: _read_level(part, dialect, last=False) for part in set(text_levels[:-1])}
+    levels = [parsed[part] for part in text_levels[:-1]]
     levels.append(_read_level(text_levels[-1], dialect, last=True))
     found = tuple(level for level in levels if not isinstance(level, str))
     if len(found) == len(levels):
-        if dialect.also:  # a wildcard stands for a level that is legal everywhere
-            wild = (dialect.any_one, dialect.any_many)
-            check_joined(["x" if part in wild else part for part in text_levels], text, dialect)
-        return (Pattern(found, dialect.shy),)
+        if dialect.joined:  # a wildcard stands for a level that is legal in every system
+            wildcards = (dialect.any_one, dialect.any_many)
+            example = ["x" if part in wildcards else part for part in text_levels]
+            check_joined(example, text, dialect)
+        return (Pattern(found, dialect.exclusions),)
     raise _fault(text, shared, text_levels, levels, dialect)
 
 
-def share_of(text: str, dialect: Dialect) -> str:
-    """What of `text` stands before the filter and names the share (MQTT 5.0, 4.8.2), or "".
+def shared_prefix_of(text: str, dialect: Dialect) -> str:
+    """Return the part of a shared subscription before its filter, `$share/group/`, or "".
 
     Raises:
-        SubjectError: it begins as a shared subscription and is none.
+        SubjectError: the text begins like a shared subscription and has no group or no filter.
     """
-    if dialect.name != "mqtt" or not text.startswith(SHARED):
+    prefix, separator = dialect.shared_prefix, dialect.separator
+    if not prefix or not text.startswith(prefix):
         return ""
-    group, slash, topic = text.removeprefix(SHARED).partition("/")
-    if not group or not slash or not topic or "+" in group or "#" in group:
-        reason = "a shared subscription is $share/group/filter"
+    group, _, topic = text.removeprefix(prefix).partition(separator)
+    if not group or not topic or set(group) & {*dialect.any_one, *dialect.any_many}:
+        reason = f"a shared subscription is {prefix}group{separator}filter"
         raise SubjectError(dialect.name, text, 0, "shared-subscription", reason)
-    return f"{SHARED}{group}/"
+    return f"{prefix}{group}{separator}"
 
 
 def parse_pattern(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
-    """What a subscription selects, as patterns over the levels that `parse_subject` gives.
+    """Parse a subscription into canonical patterns, which match what `parse_subject` returns.
 
-    Exact, but for a star beside half an escape token (`a%2*`), where it selects more.
+    The result is exact, except for a star beside half an escape token (`a%2*`): it selects more.
     """
     return tuple(
-        meant for pattern in read_pattern(text, dialect) for meant, _ in meanings(pattern, dialect)
+        canonical
+        for pattern in read_pattern(text, dialect)
+        for canonical, _ in canonical_patterns(pattern, dialect)
     )
 
 
 def render_pattern(pattern: Pattern, dialect: Dialect) -> str:
-    """Spell `pattern`, levels of the middle, in `dialect`, or refuse; it never widens or narrows.
+    """Render the canonical `pattern` in `dialect`, exactly.
 
     Raises:
-        TranslationError: the dialect has no such subscription; its wildcards shy from other
-            levels included. `translate_pattern` finds the nearest that it has.
+        TranslationError: the dialect has no such subscription, for example because its wildcards
+            exclude other levels. `translate_pattern` finds the nearest subscription.
     """
     codec = dialect.codec
     words: list[str] = []
@@ -93,7 +94,7 @@ def render_pattern(pattern: Pattern, dialect: Dialect) -> str:
             case AnyMany():
                 words.append(dialect.any_many)
             case Glob(parts):
-                words.append("*".join(parts))
+                words.append(dialect.any_one.join(parts))
     text = dialect.leading + dialect.separator.join(words)
     try:
         same = parse_pattern(text, dialect) == (pattern,)
@@ -106,12 +107,12 @@ def render_pattern(pattern: Pattern, dialect: Dialect) -> str:
 
 
 def matches_text(pattern: str, name: str, dialect: Dialect) -> bool:
-    """Whether the subscription `pattern` receives what is published to `name`, as the system does.
+    """Return whether the subscription `pattern` receives a message published to `name`.
 
-    For YAMI4 `name` is a tag list and any tag may match.
+    In a dialect with tag lists, `name` is a tag list and one matching tag is sufficient.
 
     Raises:
-        SubjectError: one of them is illegal.
+        SubjectError: the pattern or the name is illegal.
     """
     patterns = read_pattern(pattern, dialect)
     names = read_tags(name, dialect)
@@ -123,37 +124,43 @@ def matches_text(pattern: str, name: str, dialect: Dialect) -> bool:
 
 
 def _check_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> None:
-    if not dialect.empty_in_patterns and "" in levels:
-        raise empty_level(levels, text, dialect)
-    if "\0" in dialect.forbidden and "\0" in text:
-        raise SubjectError(dialect.name, text, text.index("\0"), "nul", "NUL cannot stand in it")
-    check_first(levels[0], text, dialect)
+    if not dialect.empty_levels_in_patterns and "" in levels:
+        raise empty_level_error(levels, text, dialect)
+    _check_characters(text, dialect)
+    check_first_character(levels[0], text, dialect)
+
+
+def _check_characters(text: str, dialect: Dialect) -> None:
+    found = dialect.find_forbidden_in_pattern(text)
+    if found is not None:
+        prohibition = dialect.forbidden[found[0]]
+        raise SubjectError(dialect.name, text, found.start(), *prohibition)
 
 
 def _read_level(part: str, dialect: Dialect, *, last: bool) -> Level | str:
-    """The level, or the key of its fault in `_FAULTS`."""
-    star = dialect.any_one
-    if part == star:
+    """Return the level, or the key of its fault in `_FAULTS`."""
+    if part == dialect.any_one:
         return AnyOne()
     if part == dialect.any_many and (last or dialect.any_many_anywhere):
         return AnyMany(dialect.any_many_minimum)
-    if part == dialect.any_many and dialect.star is not Star.PREFIX:
+    if part == dialect.any_many and dialect.wildcard_placement is not WildcardPlacement.PREFIX:
         return "rest"
-    if star in part or (dialect.star is Star.ALONE and dialect.any_many in part):
-        return _mixed(part, dialect)
+    only_alone = dialect.wildcard_placement is WildcardPlacement.ALONE
+    if dialect.any_one in part or (only_alone and dialect.any_many in part):
+        return _read_mixed_level(part, dialect)
     return Literal(part)
 
 
-def _mixed(part: str, dialect: Dialect) -> Level | str:
-    """A level with a wildcard character among others."""
-    if dialect.star is Star.ALONE:
+def _read_mixed_level(part: str, dialect: Dialect) -> Level | str:
+    """Return a level with a wildcard character among others, or the key of its fault."""
+    if dialect.wildcard_placement is WildcardPlacement.ALONE:
         return "inside"
-    if dialect.star is Star.PLAIN:
+    if dialect.wildcard_placement is WildcardPlacement.PLAIN:
         return Literal(part)
-    if dialect.star is Star.PREFIX:
-        return "affix" if "*" in part[:-1] else Glob((part[:-1], ""))
-    first, *middle, last = part.split("*")
-    glob = Glob((first, *filter(None, middle), last))
+    if dialect.wildcard_placement is WildcardPlacement.PREFIX:
+        return "affix" if dialect.any_one in part[:-1] else Glob((part[:-1], ""))
+    first, *inner, last = part.split(dialect.any_one)
+    glob = Glob((first, *filter(None, inner), last))
     return AnyOne() if glob == Glob(("", "")) else glob
 
 
@@ -164,11 +171,11 @@ def _fault(
     levels: Sequence[Level | str],
     dialect: Dialect,
 ) -> SubjectError:
-    """What is wrong with the first level that has a fault and no meaning."""
+    """Return the error for the first level with a fault."""
     at, key = next((at, level) for at, level in enumerate(levels) if isinstance(level, str))
     rule, reason = _FAULTS[key]
-    place = start + offset(parts, at, dialect)
-    return SubjectError(dialect.name, text, place, rule, f"{parts[at]!r} {reason}")
+    position = start + level_offset(parts, at, dialect)
+    return SubjectError(dialect.name, text, position, rule, f"{parts[at]!r} {reason}")
 
 
 _FAULTS = {

@@ -1,20 +1,22 @@
-"""YAMI4 subscriptions as patterns over components; see "facts" of the tag rule in `docs/dialects`.
+"""YAMI4 subscriptions as patterns over components.
 
-The rule, character by character: a star that ends the tag takes one character or more, dots too;
-any other star takes all up to the next dot and gives nothing back. So a star before another
-character than a dot makes a tag that matches nothing, but itself: two equal texts always match.
+The rule works character by character (`docs/dialects/yami4.md`). A star that ends the tag takes
+one or more characters, dots included. Any other star takes all characters up to the next dot,
+without backtracking. A star before a character other than a dot therefore makes a tag that
+matches no other tag. Two equal texts always match.
 """
 
 from __future__ import annotations
 
+from gateway.dialects.dialect import TAG_SEPARATOR
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 
 
 def read_tag_pattern(text: str) -> tuple[Pattern, ...]:
-    """What a subscription's tag list selects of a message with one tag."""
+    """Return the patterns of a subscription's tag list for a message with one tag."""
     found = read_any_tag(text)
-    if "," not in text:
+    if TAG_SEPARATOR not in text:
         levels = text.split(".")
         if not any(matches(pattern, levels) for pattern in found):
             return (*found, Pattern(tuple(map(Literal, levels))))
@@ -22,8 +24,9 @@ def read_tag_pattern(text: str) -> tuple[Pattern, ...]:
 
 
 def read_any_tag(text: str) -> tuple[Pattern, ...]:
-    """What it selects of any tag of a list; that two whole texts are equal is not looked at."""
-    return tuple(dict.fromkeys(pattern for tag in text.split(",") for pattern in _read_tag(tag)))
+    """Return the patterns of a subscription's tags, without the rule that equal texts match."""
+    tags = text.split(TAG_SEPARATOR)
+    return tuple(dict.fromkeys(pattern for tag in tags for pattern in _read_tag(tag)))
 
 
 def _read_tag(tag: str) -> tuple[Pattern, ...]:
@@ -39,7 +42,7 @@ def _read_tag(tag: str) -> tuple[Pattern, ...]:
     body = _component(last[:-1])
     if body is None or (isinstance(body, Glob) and not last.endswith("**")):
         return ()
-    if not isinstance(body, Literal):  # an earlier star left nothing of this component
+    if not isinstance(body, Literal):  # an earlier star took the rest of this component
         return (Pattern((*levels, body, AnyMany(1))),)
     start = AnyOne() if not body.text else Glob((body.text, ""))
     return (
@@ -49,7 +52,7 @@ def _read_tag(tag: str) -> tuple[Pattern, ...]:
 
 
 def _component(text: str) -> Level | None:
-    """A component before a dot; None when no text matches it."""
+    """Return the level of a component before a dot; None when no text matches it."""
     start = text.rstrip("*")
     if "*" in start:
         return None

@@ -1,10 +1,10 @@
-"""What the runtime needs from a messaging system, and nothing more."""
+"""The interface between the runtime and a messaging system: sources, sinks and their batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
@@ -14,24 +14,24 @@ Settle: TypeAlias = Callable[[Sequence[Settlement]], None]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a source listens to: a pattern in the endpoint's own dialect."""
+    """A subscription of a source: a pattern in the dialect of its endpoint."""
 
     pattern: str
-    exclude_retained: bool = False  # messages the broker kept from before are not wanted
+    exclude_retained: bool = False  # leave out messages that the broker retained earlier
     selector: str = ""  # a JMS message selector, for brokers that evaluate it themselves
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages that were already waiting, and the duty to settle each of them exactly once.
+    """Messages received together; each of them must be settled exactly once.
 
-    `settle` takes one settlement per message, in their order, and may be called from any thread
-    and long after the next batch was received. A retried message comes again from a later
-    `receive`, marked as redelivered and before all that is newer than it. Once the connection
-    that brought the batch is gone `settle` does nothing: the broker delivers again what it must.
+    `settle` takes one settlement per message, in their order. Any thread may call it, also long
+    after the next batch was received. A later `receive` returns a retried message again, marked as
+    redelivered and before every newer message. After the connection that brought the batch is
+    gone, `settle` has no effect: the broker delivers again what it must.
 
-    `identities` is for systems whose brokers number messages without telling their receivers in a
-    header: one for each message, the same when it comes again; empty where headers say it.
+    `identities` is for brokers that number messages without a header that carries the number: one
+    identity per message, the same at each delivery; empty where headers carry it.
     """
 
     messages: Sequence[Message]
@@ -40,53 +40,47 @@ class Batch:
 
 
 class Source(Protocol):
+    """Receives the messages of its subscriptions over one connection."""
+
     def open(self) -> None:
-        """Connect and subscribe. Safe to call again after NotConnectedError.
+        """Connect and subscribe. May be called again after NotConnectedError.
 
         Raises:
             NotConnectedError: the broker cannot be reached now.
-            EndpointError: it refused us for good (bad credentials, a subscription not allowed).
+            EndpointError: the broker refuses permanently (bad credentials, a subscription that is
+                not allowed).
         """
 
     def receive(self, timeout: float) -> Batch | None:
-        """Return what has arrived, or None when `timeout` seconds pass without a message.
+        """Return the messages that have arrived, or None after `timeout` seconds without any.
 
         Raises:
-            NotConnectedError: the broker is gone; call `open` again.
+            NotConnectedError: the connection is lost; call `open` again.
         """
 
     def close(self) -> None:
-        """Release everything. Never raises; safe to call twice and from another thread."""
+        """Release everything. Never raises; may be called twice and from another thread."""
 
 
 class Sink(Protocol):
+    """Sends messages over one connection."""
+
     def open(self) -> None:
-        """Connect. Safe to call again after NotConnectedError. Raises as `Source.open` does."""
+        """Connect. May be called again after NotConnectedError. Raises as `Source.open` does."""
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
-        """Hand the messages over; `settled` is called once, when the broker has answered for all.
+        """Send the messages; `settled` is called once, when the broker has answered for all.
 
-        Returns before the answers arrive, so that many batches are under way; `settled` comes
-        from the driver's thread, or from this one, with one settlement per message. When the
-        connection breaks or is closed first, it reports `RETRY` for every message that has no
-        answer. Blocks only while the driver's own window is full; `close` frees it. Any thread
-        may call it. Without messages it only says whether the connection is known to be gone.
+        Return before the answers arrive, so that many batches are in flight. `settled` gets one
+        settlement per message, in the driver's thread or in the calling one. When the connection
+        breaks or is closed, every message without an answer is settled as `RETRY`. Block only
+        while the driver's own window is full; `close` ends that. Any thread may call it. Without
+        messages it only checks whether the connection is known to be lost.
 
         Raises:
-            NotConnectedError: unknown which arrived; send again after `open`. `settled` is not
-                called then.
+            NotConnectedError: unknown which messages arrived; send again after `open`. `settled`
+                is not called then.
         """
 
     def close(self) -> None:
-        """Wait for nothing, release everything. Never raises; safe to call twice."""
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A source or sink that tells more of its work: by word, how often it happened so far.
-
-    The words stay the same as long as it lives; any thread may read them.
-    """
-
-    @property
-    def counts(self) -> Mapping[str, int]: ...
+        """Release everything without waiting. Never raises; may be called twice."""

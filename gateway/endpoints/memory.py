@@ -1,7 +1,7 @@
-"""A broker inside this process, with the naming rules of the dialect it is given.
+"""A broker inside this process, with the naming rules of a chosen dialect.
 
-It keeps every message until each subscriber has settled it, but only in memory: nothing
-survives the process. It does not translate: every address is in its own dialect.
+It keeps every message in memory until each subscriber has settled it. Sources and sinks of one
+broker use addresses in its own dialect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 from gateway.dialects.base import Dialect, check_name, read_pattern, read_tags
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.base import Batch, Settle, Subscription
-from gateway.endpoints.inbox import Inbox
+from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, message_queue
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import EndpointError, NotConnectedError, SubjectError
 from gateway.model.matching import matches
@@ -23,37 +23,40 @@ from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement, rejected
 from gateway.model.pattern import Pattern
 
-BATCH = 1_000  # messages a receive returns at most
-KNOWN = 100_000  # addresses whose receivers are remembered
-PATIENCE = 0.1  # seconds between looks at a sink that was closed while it waits for room
+MAX_CACHED_ADDRESSES = 100_000
+CLOSE_CHECK_INTERVAL = 0.1  # seconds, while a sink waits for room
 
-Route: TypeAlias = "tuple[Inbox, ...] | Settlement"
+InboundQueue: TypeAlias = RedeliveryQueue[Message]
+Recipients: TypeAlias = "tuple[InboundQueue, ...] | Settlement"  # or why an address is rejected
 Selects: TypeAlias = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
-    """What one subscriber has coming."""
+class SubscriberQueue:
+    """The messages of one subscriber, and the addresses that it selects."""
 
     selects: Selects
-    inbox: Inbox
+    messages: InboundQueue
 
 
 class MemoryBroker:
-    """Mutable, since it is a broker: the queues of its subscribers and the retained messages."""
+    """The queues of the subscribers, and the retained messages.
+
+    Thread-safe: guarded by self.lock.
+    """
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.lock = threading.Lock()
-        self._queues: dict[str, Queue] = {}
+        self._queues: dict[str, SubscriberQueue] = {}
         self._open: set[str] = set()
-        self._routes: dict[str, Route] = {}
+        self._recipients: dict[str, Recipients] = {}  # by address, for the present queues
         self._retained: dict[str, Message] = {}
 
     def attach(
         self, name: str, capacity: int, subscriptions: Sequence[Subscription]
-    ) -> tuple[str, Inbox]:
-        """The queue `name`, as it was left or new, now selecting `subscriptions`.
+    ) -> InboundQueue:
+        """Open the queue `name`, kept or new, and have it select `subscriptions`.
 
         Raises:
             EndpointError: another source has it open.
@@ -64,65 +67,70 @@ class MemoryBroker:
             if name in self._open:
                 raise EndpointError(f"{name}: another source has this queue open")
             old = self._queues.get(name)
-            inbox = old.inbox if old else Inbox(capacity)
-            self._queues[name] = Queue(_any([selects for selects, _ in wanted]), inbox)
+            messages = old.messages if old else message_queue(capacity)
+            self._queues[name] = SubscriberQueue(_any([selects for selects, _ in wanted]), messages)
             self._open.add(name)
-            self._routes.clear()
-            kept = _any([selects for selects, excluded in wanted if not excluded])
+            self._recipients.clear()
+            wants_retained = _any([selects for selects, excluded in wanted if not excluded])
             if not old:
-                inbox.put([m for address, m in self._retained.items() if kept(address)])
-        inbox.recover()
-        return name, inbox
+                messages.put(
+                    [m for address, m in self._retained.items() if wants_retained(address)]
+                )
+        messages.recover()
+        return messages
 
     def detach(self, name: str, *, durable: bool) -> None:
-        """Close the queue; all it has not settled comes again when it is durable."""
+        """Close the queue; a durable one redelivers its unsettled messages when opened again."""
         with self.lock:
             self._open.discard(name)
             queue = self._queues.get(name)
             if queue and not durable:
                 del self._queues[name]
-                self._routes.clear()
+                self._recipients.clear()
         if queue:
-            queue.inbox.recover()
+            queue.messages.recover()
 
     def distribute(
         self, messages: Sequence[Message]
-    ) -> tuple[list[Settlement], dict[Inbox, list[Message]]]:
-        """Who gets what; a message whose address is not legal is rejected in its place."""
+    ) -> tuple[list[Settlement], dict[InboundQueue, list[Message]]]:
+        """Return a settlement per message, and the messages that each queue is to receive.
+
+        A message whose address is not legal is rejected.
+        """
         settlements: list[Settlement] = []
-        shares: dict[Inbox, list[Message]] = {}
+        shares: dict[InboundQueue, list[Message]] = {}
         with self.lock:
-            routes = self._routes
+            known = self._recipients
             for message in messages:
-                route = routes.get(message.address)
-                if route is None:
-                    route = self._remember(message.address)
-                if isinstance(route, Settlement):
-                    settlements.append(route)
+                recipients = known.get(message.address)
+                if recipients is None:
+                    recipients = self._find_recipients(message.address)
+                if isinstance(recipients, Settlement):
+                    settlements.append(recipients)
                     continue
                 settlements.append(ACCEPTED)
                 if message.headers.retained:
                     message = self._retain(message)  # noqa: PLW2901  # a live copy goes out
-                for inbox in route:
-                    share = shares.get(inbox)
+                for queue in recipients:
+                    share = shares.get(queue)
                     if share is None:
-                        shares[inbox] = [message]
+                        shares[queue] = [message]
                     else:
                         share.append(message)
         return settlements, shares
 
-    def _remember(self, address: str) -> Route:
-        if len(self._routes) >= KNOWN:
-            self._routes.clear()
-        route = self._routes[address] = self._route(address)
-        return route
+    def _find_recipients(self, address: str) -> Recipients:
+        if len(self._recipients) >= MAX_CACHED_ADDRESSES:
+            self._recipients.clear()
+        recipients = self._recipients[address] = self._match(address)
+        return recipients
 
-    def _route(self, address: str) -> Route:
+    def _match(self, address: str) -> Recipients:
         try:
             check_name(address, self.dialect)
         except SubjectError as error:
             return rejected(error.rule, str(error))
-        return tuple(queue.inbox for queue in self._queues.values() if queue.selects(address))
+        return tuple(queue.messages for queue in self._queues.values() if queue.selects(address))
 
     def _retain(self, message: Message) -> Message:
         if message.payload:
@@ -137,7 +145,7 @@ class MemoryBroker:
 
 def _selector(patterns: tuple[Pattern, ...], dialect: Dialect) -> Selects:
     def selects(address: str) -> bool:
-        names = read_tags(address, dialect)  # a tag list is many names, elsewhere it is one
+        names = read_tags(address, dialect)  # several names for a tag list, else one
         return any(matches(pattern, levels) for pattern in patterns for levels in names)
 
     return selects
@@ -147,12 +155,12 @@ def _any(selectors: Sequence[Selects]) -> Selects:
     return lambda address: any(selects(address) for selects in selectors)
 
 
-_brokers: dict[str, MemoryBroker] = {}  # the process's brokers: sources and sinks meet by name
+_brokers: dict[str, MemoryBroker] = {}  # by name; sources and sinks of this process share them
 _brokers_lock = threading.Lock()
 
 
 def find_broker(settings: MemorySettings) -> MemoryBroker:
-    """The broker `settings` names, made when it is the first to ask.
+    """Return the broker that `settings` names; the first call makes it.
 
     Raises:
         EndpointError: it exists and follows another dialect.
@@ -169,45 +177,51 @@ def find_broker(settings: MemorySettings) -> MemoryBroker:
 
 
 def drop_broker(name: str) -> None:
-    """Forget a broker and all it holds; sources and sinks that are open keep the old one."""
+    """Remove a broker and its messages; open sources and sinks keep the removed one."""
     with _brokers_lock:
         _brokers.pop(name, None)
 
 
 class MemorySource:
-    """Mutable: it is open or closed."""
+    """Receives the messages of one queue of the broker.
+
+    Mutable: open or closed.
+    """
 
     def __init__(
         self, settings: MemorySettings, subscriptions: Sequence[Subscription], name: str
     ) -> None:
         self._settings, self._subscriptions, self._name = settings, subscriptions, name
         self._broker: MemoryBroker | None = None
-        self._inbox: Inbox | None = None
+        self._queue: InboundQueue | None = None
 
     def open(self) -> None:
-        if self._inbox is not None:
+        if self._queue is not None:
             return
         broker = find_broker(self._settings)
         try:
-            _, inbox = broker.attach(self._name, self._settings.capacity, self._subscriptions)
+            queue = broker.attach(self._name, self._settings.capacity, self._subscriptions)
         except SubjectError as error:
             raise EndpointError(f"{self._settings.name}: {error}") from error
-        self._broker, self._inbox = broker, inbox
+        self._broker, self._queue = broker, queue
 
     def receive(self, timeout: float) -> Batch | None:
-        inbox = self._inbox
-        if inbox is None:
+        queue = self._queue
+        if queue is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
-        return inbox.take(BATCH, timeout)
+        return queue.take_batch(MAX_BATCH, timeout)
 
     def close(self) -> None:
-        broker, self._broker, self._inbox = self._broker, None, None
+        broker, self._broker, self._queue = self._broker, None, None
         if broker is not None:
             broker.detach(self._name, durable=self._settings.durable)
 
 
 class MemorySink:
-    """Mutable: it is open or closed."""
+    """Publishes to the broker.
+
+    Mutable: open or closed.
+    """
 
     def __init__(self, settings: MemorySettings) -> None:
         self._settings = settings
@@ -221,39 +235,37 @@ class MemorySink:
         if broker is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
         if not self._settings.headers:
-            messages = [_bare(message) for message in messages]
+            messages = [_drop_headers(message) for message in messages]
         settlements, shares = broker.distribute(messages)
-        for inbox, share in shares.items():
-            while not inbox.wait_for_room(PATIENCE):
+        for queue, share in shares.items():
+            while not queue.wait_for_room(CLOSE_CHECK_INTERVAL):
                 if self._broker is None:
                     raise NotConnectedError(f"{self._settings.name}: closed while a queue was full")
-            inbox.put(share)
+            queue.put(share)
         settled(settlements)
 
     def close(self) -> None:
         self._broker = None
 
 
-def _bare(message: Message) -> Message:
-    """The message with the few headers that a plain broker carries."""
+def _drop_headers(message: Message) -> Message:
+    """Return the message with the two headers that every broker carries."""
     headers = Headers(mode=message.headers.mode, retained=message.headers.retained)
     return replace(message, headers=headers)
 
 
-_numbers = count(1)
+_source_numbers = count(1)
 
 
 def open_source(
     settings: MemorySettings, subscriptions: Sequence[Subscription], *, instance: str = ""
 ) -> MemorySource:
-    """A closed source; its queue is known by the endpoint's name and `instance`."""
-    name = (
-        f"{settings.name}/{instance}" if settings.durable else f"{settings.name}/{next(_numbers)}"
-    )
-    return MemorySource(settings, subscriptions, name)
+    """Return a closed source; its queue is named after the endpoint and `instance`."""
+    suffix = instance if settings.durable else str(next(_source_numbers))
+    return MemorySource(settings, subscriptions, f"{settings.name}/{suffix}")
 
 
 def open_sink(settings: MemorySettings, *, instance: str = "") -> MemorySink:
-    """A closed sink; `instance` makes no difference here."""
+    """Return a closed sink; `instance` has no effect."""
     del instance
     return MemorySink(settings)

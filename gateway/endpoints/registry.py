@@ -1,14 +1,14 @@
-"""Kind of endpoint -> settings class, driver's import path, extra; it loads drivers on demand.
+"""The kinds of endpoint: for each its settings, the package that implements it, and its driver.
 
-Adding an endpoint is one row here. Nothing is imported until a source or sink is asked for.
+A new kind is one row here. A package is imported when its first source or sink is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import cast
 
 from gateway.endpoints.base import Sink, Source, Subscription
@@ -20,26 +20,65 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError
 
+NO_VARIANTS: Mapping[str, str] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of endpoint: `module` has the functions `open_source` and `open_sink`."""
+class EndpointKind:
+    """One kind of endpoint.
+
+    `module` has the functions `open_source` and `open_sink`. `delivery_variants` gives, by name,
+    the keys that select each guarantee of delivery, as YAML; `docs/delivery.md` has a column each.
+    """
 
     name: str
     settings: type[EndpointSettings]
     module: str
-    extra: str | None = None
-    selects: bool = False  # its brokers evaluate JMS message selectors themselves
+    extra: str | None = None  # the optional dependencies with the driver
+    evaluates_selectors: bool = False  # its brokers evaluate JMS message selectors
+    delivery_variants: Mapping[str, str] = field(default_factory=lambda: NO_VARIANTS)
 
 
-KINDS: dict[str, Kind] = {
+ENDPOINT_KINDS: dict[str, EndpointKind] = {
     kind.name: kind
     for kind in (
-        Kind("jms", JmsSettings, "gateway.endpoints.jms", "jms", selects=True),
-        Kind("memory", MemorySettings, "gateway.endpoints.memory"),
-        Kind("mqtt", MqttSettings, "gateway.endpoints.mqtt"),
-        Kind("solace", SolaceSettings, "gateway.endpoints.solace", "solace"),
-        Kind("yami4", Yami4Settings, "gateway.endpoints.yami4"),
+        EndpointKind(
+            "jms",
+            JmsSettings,
+            "gateway.endpoints.jms",
+            extra="jms",
+            evaluates_selectors=True,
+            delivery_variants={
+                "jms-persistent": "delivery: persistent",
+                "jms-reliable": "delivery: reliable",
+            },
+        ),
+        EndpointKind("memory", MemorySettings, "gateway.endpoints.memory"),
+        EndpointKind(
+            "mqtt",
+            MqttSettings,
+            "gateway.endpoints.mqtt",
+            delivery_variants={"mqtt-2": "qos: 2", "mqtt-1": "qos: 1", "mqtt-0": "qos: 0"},
+        ),
+        EndpointKind(
+            "solace",
+            SolaceSettings,
+            "gateway.endpoints.solace",
+            extra="solace",
+            delivery_variants={
+                "solace-guaranteed": "guaranteed: true",
+                "solace-direct": "guaranteed: false",
+            },
+        ),
+        EndpointKind(
+            "yami4",
+            Yami4Settings,
+            "gateway.endpoints.yami4",
+            delivery_variants={
+                "yami4-reject": "overflow_policy: reject_message",
+                "yami4-drop": "overflow_policy: drop_update",
+            },
+        ),
     )
 }
 
@@ -47,10 +86,10 @@ KINDS: dict[str, Kind] = {
 def make_source(
     settings: EndpointSettings, subscriptions: Sequence[Subscription], *, instance: str = ""
 ) -> Source:
-    """A closed source with all of `subscriptions` on one connection; call its `open`.
+    """Return a closed source with all `subscriptions` on one connection.
 
-    `instance` tells apart several sources of one endpoint, by the route's name say: it becomes
-    part of the client id or of the queue's name, so keep it the same from run to run.
+    `instance` distinguishes the sources of one endpoint, for example by the name of the route. It
+    becomes part of the client id or of the queue's name, so keep it the same from run to run.
 
     Raises:
         DriverMissingError: the driver is not installed; the text names the extra.
@@ -60,13 +99,13 @@ def make_source(
 
 
 def make_sink(settings: EndpointSettings, *, instance: str = "") -> Sink:
-    """A closed sink; `instance` and errors as in `make_source`."""
+    """Return a closed sink; `instance` and errors as in `make_source`."""
     return cast(Sink, _load(settings).open_sink(settings, instance=instance))
 
 
-def find_kind(settings: EndpointSettings) -> Kind:
-    """The row that `settings` belongs to."""
-    for kind in KINDS.values():
+def find_kind(settings: EndpointSettings) -> EndpointKind:
+    """Return the kind whose settings these are."""
+    for kind in ENDPOINT_KINDS.values():
         if type(settings) is kind.settings:
             return kind
     raise EndpointError(f"{settings.name}: no kind of endpoint has {type(settings).__name__}")

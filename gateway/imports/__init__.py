@@ -1,1 +1,1 @@
-"""What people have today, as a mapping: configuration files of EMS and of mosquitto's bridges."""
+"""Import of existing bridges: configuration files of EMS and of mosquitto to a mapping."""

@@ -1,7 +1,4 @@
-"""A mapping in the making, and its text: endpoints, routes and where each came from.
-
-It writes no file, and says nothing that was not given to it.
-"""
+"""Mapping document of an import, and its YAML text with comments."""
 
 from __future__ import annotations
 
@@ -9,18 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gateway.imports.lines import Fate, Left, Place
-from gateway.imports.yaml_text import Value, comment, scalar
+from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine
+from gateway.imports.yaml_text import Value, comment_lines, to_yaml
+from gateway.proofs.reverse_route import REVERSE_SUFFIX
 
-LONGEST = 64  # characters of a name in a configuration
-BACK = ".back"  # behind the name of a route in both directions, for its way back
+MAX_NAME_LENGTH = 64  # characters of a name in a configuration
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
-_WILDCARDS = {"*": "each", "+": "each", ">": "all", "#": "all"}
+_WILDCARD_WORDS = {"*": "each", "+": "each", ">": "all", "#": "all"}
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One field of an endpoint, with a comment above it when there is something to say."""
+class EndpointSetting:
+    """One setting of an endpoint, and the comment above it."""
 
     key: str
     value: Value
@@ -28,33 +25,33 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """An endpoint to write."""
+class EndpointEntry:
+    """Endpoint of the document."""
 
     name: str
-    settings: tuple[Setting, ...]
+    settings: tuple[EndpointSetting, ...]
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
-    """One target of a route."""
+class TargetEntry:
+    """Target of a route of the document."""
 
     endpoint: str
     template: str
     notes: tuple[str, ...] = ()
-    lossy: bool = False  # several names become one here, as they do today
+    lossy: bool = False  # several names become one, as in the imported bridge
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A route to write; `place` is the line that asked for it."""
+class RouteEntry:
+    """Route of the document; `location` is the line it was made from."""
 
     name: str
-    place: Place
+    location: SourceLine
     endpoint: str
     pattern: str
-    sends: tuple[Send, ...]
+    targets: tuple[TargetEntry, ...]
     exclude: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     selector: str = ""
@@ -63,58 +60,63 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """All that an import found."""
+    """Result of an import: the mapping, and all lines that are not part of it."""
 
     command: str
     files: tuple[str, ...]
-    endpoints: tuple[Endpoint, ...]
-    rules: tuple[Rule, ...]
+    endpoints: tuple[EndpointEntry, ...]
+    routes: tuple[RouteEntry, ...]
     notes: tuple[str, ...] = ()  # at the top
     remarks: tuple[str, ...] = ()  # after the routes
-    left: tuple[Left, ...] = field(default=())
+    omitted: tuple[OmittedLine, ...] = field(default=())
 
 
-class Names:
-    """Names that a configuration takes; mutable, because no name is given twice."""
+class NameGenerator:
+    """Unique legal names for a configuration.
+
+    Mutable: remembers the names it has returned.
+    """
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
+        self._used: set[str] = set()
 
     def make(self, *parts: str) -> str:
-        """A legal name that reads like `parts`, unlike every name before it."""
+        """Return a new legal name that resembles `parts`."""
         wanted = _legal("-".join(parts))
-        if wanted.endswith(BACK):  # the configuration calls the way back of a route so
-            wanted = f"{wanted.removesuffix(BACK)}-back"
+        if wanted.endswith(REVERSE_SUFFIX):  # reserved for the reverse route
+            wanted = f"{wanted.removesuffix(REVERSE_SUFFIX)}-back"
         name, number = wanted, 1
-        while name in self._taken:
+        while name in self._used:
             number += 1
             tail = f"-{number}"
-            name = wanted[: LONGEST - len(tail)] + tail
-        self._taken.add(name)
+            name = wanted[: MAX_NAME_LENGTH - len(tail)] + tail
+        self._used.add(name)
         return name
 
 
 def render(document: Document) -> str:
-    """The mapping file's text, the same for the same document."""
-    return "\n".join([*_head(document), *_endpoints(document), *_rules(document), *_tail(document)])
+    """Return the text of the mapping file; equal documents have equal texts."""
+    return "\n".join(
+        [*_head(document), *_endpoints(document), *_routes(document), *_tail(document)]
+    )
 
 
 def _legal(text: str) -> str:
-    spelled = "".join(_WILDCARDS.get(char, char) for char in text)
-    return _NOT_NAME.sub("-", spelled).strip("-._")[:LONGEST] or "route"
+    replaced = "".join(_WILDCARD_WORDS.get(char, char) for char in text)
+    return _NOT_NAME.sub("-", replaced).strip("-._")[:MAX_NAME_LENGTH] or "route"
 
 
 def _head(document: Document) -> Iterator[str]:
     files = ", ".join(document.files)
-    yield from comment(f"Made by `gateway import {document.command}` from {files}.")
-    lost = sum(each.fate is Fate.LOST for each in document.left)
-    stays = len(document.left) - lost
-    if document.left:
-        said = f"{lost} not carried over, {stays} for the broker alone"
-        yield from comment(f"Read the list at the end before this runs: {said}.")
+    yield from comment_lines(f"Made by `gateway import {document.command}` from {files}.")
+    lost = sum(each.status is LineStatus.NOT_CARRIED_OVER for each in document.omitted)
+    stays = len(document.omitted) - lost
+    if document.omitted:
+        counts = f"{lost} not carried over, {stays} for the broker alone"
+        yield from comment_lines(f"Read the list at the end before this runs: {counts}.")
     for note in document.notes:
         yield "#"
-        yield from comment(note)
+        yield from comment_lines(note)
     yield ""
 
 
@@ -126,48 +128,48 @@ def _endpoints(document: Document) -> Iterator[str]:
         yield from _comments(endpoint.notes, 2)
         yield f"  {endpoint.name}:"
         for setting in endpoint.settings:
-            yield from comment(setting.note, 4)
+            yield from comment_lines(setting.note, 4)
             yield from _setting(setting)
     yield ""
 
 
-def _setting(setting: Setting) -> Iterator[str]:
+def _setting(setting: EndpointSetting) -> Iterator[str]:
     if isinstance(setting.value, Mapping) and setting.value:
         yield f"    {setting.key}:"
         for key, value in setting.value.items():
-            yield f"      {key}: {scalar(value)}"
+            yield f"      {key}: {to_yaml(value)}"
     else:
-        yield f"    {setting.key}: {scalar(setting.value)}"
+        yield f"    {setting.key}: {to_yaml(setting.value)}"
 
 
-def _rules(document: Document) -> Iterator[str]:
-    if not document.rules:
-        yield from comment("No line became a route; a configuration needs one at least.")
+def _routes(document: Document) -> Iterator[str]:
+    if not document.routes:
+        yield from comment_lines("No line became a route; a configuration needs one at least.")
         return
     yield "routes:"
-    for number, rule in enumerate(document.rules):
+    for number, route in enumerate(document.routes):
         if number:
             yield ""
-        yield from _rule(rule)
+        yield from _route(route)
 
 
-def _rule(rule: Rule) -> Iterator[str]:
-    yield from _comments(rule.notes, 2)
-    yield f"  {rule.name}:"
-    source: dict[str, Value] = {"endpoint": rule.endpoint, "pattern": rule.pattern}
-    if rule.exclude:
-        source["exclude"] = rule.exclude
-    if rule.selector:
-        source["selector"] = rule.selector
-    yield f"    from: {scalar(source)}"
+def _route(route: RouteEntry) -> Iterator[str]:
+    yield from _comments(route.notes, 2)
+    yield f"  {route.name}:"
+    source: dict[str, Value] = {"endpoint": route.endpoint, "pattern": route.pattern}
+    if route.exclude:
+        source["exclude"] = route.exclude
+    if route.selector:
+        source["selector"] = route.selector
+    yield f"    from: {to_yaml(source)}"
     yield "    to:"
-    for send in rule.sends:
-        yield from _comments(send.notes, 6)
-        target: dict[str, Value] = {"endpoint": send.endpoint, "template": send.template}
-        if send.lossy:
-            target["lossy"] = True
-        yield f"      - {scalar(target)}"
-    if rule.both:
+    for target in route.targets:
+        yield from _comments(target.notes, 6)
+        fields: dict[str, Value] = {"endpoint": target.endpoint, "template": target.template}
+        if target.lossy:
+            fields["lossy"] = True
+        yield f"      - {to_yaml(fields)}"
+    if route.both:
         yield "    direction: both"
 
 
@@ -175,16 +177,19 @@ def _tail(document: Document) -> Iterator[str]:
     if document.remarks:
         yield ""
         yield from _comments(document.remarks, 0)
-    for fate, title in ((Fate.LOST, "Not carried over:"), (Fate.STAYS, "Stays where it is:")):
-        found = [each for each in document.left if each.fate is fate]
+    for status, title in (
+        (LineStatus.NOT_CARRIED_OVER, "Not carried over:"),
+        (LineStatus.STAYS_AT_BROKER, "Stays where it is:"),
+    ):
+        found = [each for each in document.omitted if each.status is status]
         if found:
             yield ""
             yield f"# {title}"
             for each in found:
-                yield from comment(f"- {each.place}: {each.what}; {each.reason}")
+                yield from comment_lines(f"- {each.location}: {each.item}; {each.reason}")
     yield ""
 
 
 def _comments(notes: Iterable[str], indent: int) -> Iterator[str]:
     for note in notes:
-        yield from comment(note, indent)
+        yield from comment_lines(note, indent)

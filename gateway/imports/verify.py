@@ -1,6 +1,6 @@
-"""The routes of an import held to the proofs of `gateway check`; it changes none of them.
+"""Proofs of `gateway check` for imported routes.
 
-What no line of the input could show alone, a round through two bridges, say, is found here.
+They find faults that involve several lines of the input, such as a cycle through two bridges.
 """
 
 from __future__ import annotations
@@ -8,29 +8,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gateway.dialects.base import Dialect
-from gateway.imports.document import BACK, Rule
-from gateway.imports.lines import Left
+from gateway.imports.document import RouteEntry
+from gateway.imports.source_lines import OmittedLine
 from gateway.proofs import prove
-from gateway.proofs.reverse_route import both_ways
-from gateway.routing.captures import parse_source
+from gateway.proofs.reverse_route import REVERSE_SUFFIX, both_ways
 from gateway.routing.route import Route, Target
 from gateway.routing.selectors.selector import parse_selector
+from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
 from gateway.translate.names import Renderer
 
-MOST_RULES = 2_000  # past them the proofs take longer than an import should
+MAX_ROUTES = 2_000  # beyond them the proofs take too long for an import
 
 
-def refused(rules: Sequence[Rule], brokers: Mapping[str, str], dialect: Dialect) -> list[Left]:
-    """The errors that `gateway check` will have; `brokers` by endpoint, all of one dialect."""
-    if len(rules) > MOST_RULES:
-        reason = f"the proofs were left out for more than {MOST_RULES} routes; run `gateway check`"
-        return [Left(rules[0].place, "the routes together", reason)]
-    routes = [route for rule in rules for route in routes_of(rule, dialect)]
-    places = {name: rule.place for rule in rules for name in (rule.name, rule.name + BACK)}
+def find_refusals(
+    entries: Sequence[RouteEntry], brokers: Mapping[str, str], dialect: Dialect
+) -> list[OmittedLine]:
+    """Return the errors of `gateway check`; `brokers` is by endpoint, all of one dialect."""
+    if len(entries) > MAX_ROUTES:
+        reason = f"the proofs were left out for more than {MAX_ROUTES} routes; run `gateway check`"
+        return [OmittedLine(entries[0].location, "the routes together", reason)]
+    routes = [route for entry in entries for route in routes_of(entry, dialect)]
+    locations = {
+        name: entry.location
+        for entry in entries
+        for name in (entry.name, entry.name + REVERSE_SUFFIX)
+    }
     return [
-        Left(
-            places[finding.route],
+        OmittedLine(
+            locations[finding.route],
             f"route {finding.route!r}",
             f"`gateway check` refuses it: {finding.text}; {finding.hint}",
         )
@@ -39,29 +45,29 @@ def refused(rules: Sequence[Rule], brokers: Mapping[str, str], dialect: Dialect)
     ]
 
 
-def routes_of(rule: Rule, dialect: Dialect) -> Iterator[Route]:
-    """What the configuration makes of `rule`."""
-    source = parse_source(rule.pattern, dialect)
+def routes_of(entry: RouteEntry, dialect: Dialect) -> Iterator[Route]:
+    """Return the routes that the configuration makes of `entry`."""
+    source = parse_source(entry.pattern, dialect)
     targets = tuple(
         Target(
-            send.endpoint if number == 1 else f"{send.endpoint}:{number}",
-            send.endpoint,
+            target.endpoint if number == 1 else f"{target.endpoint}:{number}",
+            target.endpoint,
             Renderer(dialect),
-            parse_template(send.template, dialect, source),
-            lossy=send.lossy,
+            parse_template(target.template, dialect, source),
+            lossy=target.lossy,
         )
-        for number, send in enumerate(rule.sends, 1)
+        for number, target in enumerate(entry.targets, 1)
     )
-    there = Route(
-        rule.name,
-        rule.endpoint,
+    route = Route(
+        entry.name,
+        entry.endpoint,
         dialect,
         source,
         targets,
-        tuple(parse_source(text, dialect) for text in rule.exclude),
-        selector=parse_selector(rule.selector) if rule.selector else None,
+        tuple(parse_source(text, dialect) for text in entry.exclude),
+        selector=parse_selector(entry.selector) if entry.selector else None,
     )
-    if rule.both:
-        yield from both_ways(there, rule.sends[0].template, rule.name + BACK)
+    if entry.both:
+        yield from both_ways(route, entry.targets[0].template, entry.name + REVERSE_SUFFIX)
     else:
-        yield there
+        yield route

@@ -1,1 +1,1 @@
-"""Log lines for machines and for people, without secrets and without floods."""
+"""Logging: JSON or text lines, without secrets, with repeated lines counted."""

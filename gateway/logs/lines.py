@@ -1,4 +1,4 @@
-"""Log lines: JSON for machines, one readable line for people; never a payload or a secret."""
+"""Log set-up and formats: JSON lines for machines, text lines for people."""
 
 from __future__ import annotations
 
@@ -8,85 +8,90 @@ import sys
 import threading
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Final, TextIO
 
 from gateway.logs.redaction import Redactor
-from gateway.logs.repeats import Repeats
+from gateway.logs.repeats import RepeatFilter
 
 log = logging.getLogger(__name__)
 
-FORMATS = ("auto", "text", "json")
-LEVELS = ("debug", "info", "warning", "error")
-LOUD_SECONDS = 300.0  # a level raised by hand goes back by itself, so that nobody forgets it
-_STANDARD = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+FORMATS: Final = ("auto", "text", "json")
+LEVELS: Final = ("debug", "info", "warning", "error")
+DEBUG_SECONDS: Final = 300.0  # after which a level raised at run time is restored
+_STANDARD_FIELDS = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
 def set_up_logging(
     level: str, form: str, stream: TextIO | None = None, repeats: float = 10.0
-) -> Journal:
-    """Send the gateway's log to `stream` (standard error) in `form`, one of FORMATS.
+) -> LogControl:
+    """Send the gateway's log to `stream` (default standard error) in `form`, one of FORMATS.
 
-    A line that comes again within `repeats` seconds is counted and said once; 0 says all.
+    Equal lines within `repeats` seconds are counted and logged once; 0 logs each.
     """
     stream = stream or sys.stderr
     redactor = Redactor()
     as_text = form == "text" or (form == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
     handler.setFormatter(TextFormatter(redactor) if as_text else JsonFormatter(redactor))
-    return Journal(level, handler, redactor, Repeats(repeats, facts, handler.handle))
+    return LogControl(level, handler, redactor, RepeatFilter(repeats, extra_fields, handler.handle))
 
 
-class Journal:
-    """The process's log while it runs; mutable: its level changes, and what it must not say."""
+class LogControl:
+    """Changes level and redaction of the log at run time.
+
+    Mutable: `hide` and `close` are called by the main thread, `restore_level` also by a timer.
+    """
 
     def __init__(
-        self, level: str, handler: logging.Handler, redactor: Redactor, repeats: Repeats
+        self, level: str, handler: logging.Handler, redactor: Redactor, repeats: RepeatFilter
     ) -> None:
         self._level = level.upper()
         self._redactor, self._repeats = redactor, repeats
-        self._back: threading.Timer | None = None
-        self._root = logging.getLogger("gateway")
+        self._timer: threading.Timer | None = None
+        self._logger = logging.getLogger("gateway")
         handler.addFilter(repeats)
-        self._root.handlers[:] = [handler]
-        self._root.setLevel(self._level)
-        self._root.propagate = False
+        self._logger.handlers[:] = [handler]
+        self._logger.setLevel(self._level)
+        self._logger.propagate = False
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Never write these texts, whoever puts them into a line."""
+        """Redact these texts in every line from now on."""
         self._redactor.hide(secrets)
 
-    def louder(self, seconds: float = LOUD_SECONDS) -> None:
-        """Say everything, repeated lines too, for `seconds`; once more begins anew."""
-        self._change("DEBUG", counting=False)
-        log.info("the log says everything", extra={"seconds": seconds})
-        self._back = threading.Timer(seconds, self.normal)
-        self._back.daemon = True
-        self._back.start()
+    def raise_level(self, seconds: float = DEBUG_SECONDS) -> None:
+        """Log everything, with repeated lines, for `seconds`; a second call restarts the time."""
+        self._set_level("DEBUG", counting=False)
+        log.info("log level raised to debug", extra={"seconds": seconds})
+        self._timer = threading.Timer(seconds, self.restore_level)
+        self._timer.daemon = True
+        self._timer.start()
 
-    def normal(self) -> None:
-        """Go back to the level of the start."""
-        log.info("the log is as it was", extra={"level_name": self._level.lower()})
-        self._change(self._level, counting=True)
+    def restore_level(self) -> None:
+        """Restore the level of the start."""
+        log.info("log level restored", extra={"level_name": self._level.lower()})
+        self._set_level(self._level, counting=True)
 
     def close(self) -> None:
-        """Say what is still counted; the log goes on working."""
-        self._change(self._level, counting=True)
+        """Log the outstanding counts; logging still works afterwards."""
+        self._set_level(self._level, counting=True)
         self._repeats.flush()
 
-    def _change(self, level: str, *, counting: bool) -> None:
-        back, self._back = self._back, None
-        if back is not None:
-            back.cancel()
+    def _set_level(self, level: str, *, counting: bool) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
         self._repeats.counting = counting
-        self._root.setLevel(level)
+        self._logger.setLevel(level)
 
 
-def facts(record: logging.LogRecord) -> dict[str, object]:
-    """What a line says beside its message."""
-    return {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
+def extra_fields(record: logging.LogRecord) -> dict[str, object]:
+    """The fields of a record beside the standard ones."""
+    return {key: value for key, value in record.__dict__.items() if key not in _STANDARD_FIELDS}
 
 
 class JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON object."""
+
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()
         self._redactor = redactor
@@ -97,26 +102,28 @@ class JsonFormatter(logging.Formatter):
         line |= {"logger": record.name, "message": record.getMessage()}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(self._redactor.clean(line | facts(record)))
+        return json.dumps(self._redactor.clean(line | extra_fields(record)))
 
 
 class TextFormatter(logging.Formatter):
+    """Formats a record as one text line, followed by its traceback, if any."""
+
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()
         self._redactor = redactor
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, tz=UTC).strftime("%H:%M:%S.%f")[:-3]
-        said = " ".join(f"{key}={value}" for key, value in facts(record).items())
+        fields = " ".join(f"{key}={value}" for key, value in extra_fields(record).items())
         text = f"{time} {record.levelname.lower():7} {record.getMessage()}"
-        line = _on_one_line(f"{text}  {said}" if said else text)
+        line = _escape_control(f"{text}  {fields}" if fields else text)
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return self._redactor.redact(line)
 
 
-def _on_one_line(text: str) -> str:
-    """What a peer sent cannot begin a line of its own, nor move the reader's cursor."""
+def _escape_control(text: str) -> str:
+    """Escape control characters, so that a peer's text cannot forge a line or move the cursor."""
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )

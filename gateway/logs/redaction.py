@@ -1,4 +1,4 @@
-"""Keeps secrets out of log lines, even when a driver's error repeats one; it knows texts only."""
+"""Redaction of secrets in log lines, also in the texts of drivers' errors."""
 
 from __future__ import annotations
 
@@ -6,38 +6,43 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from typing import Final
 from urllib.parse import quote, quote_plus, unquote
 
 from gateway.config.load import Configuration
 
-HIDDEN = "***"
-SHORTEST = 4  # characters; to hide less would tear words apart and hide nothing
+HIDDEN: Final = "***"
+MIN_SECRET_LENGTH: Final = 4  # characters; redacting shorter texts would only damage other words
 _USER_INFO = re.compile(r"(?<=://)[^/@\s\"']*:[^/@\s\"']*(?=@)")  # name:password@ of a URL
 _SECRET_NAME = re.compile(r"pass(word|wd|phrase)?$|secret|token$|credential", re.IGNORECASE)
 
 
 class Redactor:
-    """Mutable: a configuration that is read again adds to what it hides."""
+    """Replaces known secrets, and passwords in URLs.
+
+    Thread-safe: `hide` replaces the pattern in one assignment.
+    """
 
     def __init__(self) -> None:
-        self._hidden: set[str] = set()
-        self._known: re.Pattern[str] | None = None
+        self._secrets: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
 
     def hide(self, secrets: Iterable[str]) -> None:
-        self._hidden |= {each for each in secrets if len(each) >= SHORTEST}
-        spellings = {form for secret in self._hidden for form in _spellings(secret)}
-        if spellings:  # the longest first, so that one inside another leaves no rest
+        """Add secrets."""
+        self._secrets |= {each for each in secrets if len(each) >= MIN_SECRET_LENGTH}
+        spellings = {form for secret in self._secrets for form in _spellings(secret)}
+        if spellings:  # the longest first: a secret may contain another one
             ordered = sorted(spellings, key=len, reverse=True)
-            self._known = re.compile("|".join(map(re.escape, ordered)))
+            self._pattern = re.compile("|".join(map(re.escape, ordered)))
 
     def redact(self, line: str) -> str:
-        """The line with `HIDDEN` for every secret in it."""
-        if self._known is not None:
-            line = self._known.sub(HIDDEN, line)
+        """The line with `HIDDEN` in place of every secret."""
+        if self._pattern is not None:
+            line = self._pattern.sub(HIDDEN, line)
         return _USER_INFO.sub(HIDDEN, line) if "://" in line else line
 
     def clean(self, value: object) -> object:
-        """A value for JSON with every text in it redacted; what JSON does not have becomes text."""
+        """A JSON value with every text redacted; other types become text."""
         match value:
             case None | bool() | int() | float():
                 return value
@@ -50,7 +55,7 @@ class Redactor:
 
 
 def secrets_of(configuration: Configuration) -> set[str]:
-    """Every text that a configuration holds and nobody may read in a log."""
+    """All secrets of a configuration."""
     return {
         secret
         for endpoint in configuration.endpoints.values()
@@ -59,7 +64,7 @@ def secrets_of(configuration: Configuration) -> set[str]:
 
 
 def _secrets_in(value: object) -> Iterator[str]:
-    """Fields declared secret, `name=value` texts with a telling name, passwords in URLs."""
+    """Fields declared secret, `name=value` texts with a secret's name, passwords in URLs."""
     if not is_dataclass(value):
         return
     for field in fields(value):
@@ -85,7 +90,7 @@ def _secrets_within(text: str) -> Iterator[str]:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """How an error may repeat a secret: as it is, in JSON, in `repr`, in a URL."""
+    """The forms of a secret in error texts: plain, in JSON, in `repr` and in a URL."""
     yield secret
     yield json.dumps(secret)[1:-1]
     yield repr(secret)[1:-1]

@@ -1,4 +1,4 @@
-"""Counts log lines that say the same again, so that a fault that repeats does not bury others."""
+"""Suppression of repeated log lines: equal lines are counted and summarised in one line."""
 
 from __future__ import annotations
 
@@ -6,89 +6,92 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
-MOST = 1_000  # different lines counted at a time; what comes beside them is said each time
+MAX_COUNTED_LINES: Final = 1_000  # distinct lines counted at a time; further ones are all logged
 
-Facts = Callable[[logging.LogRecord], dict[str, object]]
+Fields: TypeAlias = Callable[[logging.LogRecord], dict[str, object]]
 
 
 @dataclass(slots=True)
-class _Counted:
+class _CountedLine:
     since: float  # seconds since 1970
     last: logging.LogRecord
-    times: int = 0  # after the first
+    repeats: int = 0  # after the first
 
 
-class Repeats(logging.Filter):
-    """Lets the first of equal lines pass and says the number of the others after `seconds`.
+class RepeatFilter(logging.Filter):
+    """Passes the first of equal lines and emits the number of repeats after `seconds`.
 
-    Lines are equal when logger, level, text and facts are. Mutable: it counts, and `counting`
-    turns it off. Time is that of the records. What no later line brings out, a timer does.
+    Lines are equal when logger, level, text and fields are. Time is that of the records. A summary
+    is emitted with the next line, or by a timer if no line follows. `counting` turns it off.
+    Thread-safe: guarded by self._lock.
     """
 
     def __init__(
-        self, seconds: float, facts: Facts, say: Callable[[logging.LogRecord], object]
+        self, seconds: float, fields: Fields, emit: Callable[[logging.LogRecord], object]
     ) -> None:
         super().__init__()
         self.counting = True
-        self._seconds, self._facts, self._say = seconds, facts, say
-        self._counted: dict[tuple[object, ...], _Counted] = {}
+        self._seconds, self._fields, self._emit = seconds, fields, emit
+        self._counted: dict[tuple[object, ...], _CountedLine] = {}
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not self.counting or self._seconds <= 0 or hasattr(record, "repeated"):
             return True
-        key = (record.name, record.levelno, record.getMessage(), repr(self._facts(record)))
+        key = (record.name, record.levelno, record.getMessage(), repr(self._fields(record)))
         with self._lock:
-            over = self._take_over(record.created)
-            passes = self._first(key, record)
-        for summary in over:
-            self._say(summary)
+            summaries = self._pop_expired(record.created)
+            passes = self._count(key, record)
+        for summary in summaries:
+            self._emit(summary)
         return passes
 
     def flush(self) -> None:
-        """Say the numbers of all that is counted, and begin anew."""
+        """Emit all summaries now and count from zero."""
         with self._lock:
-            over = self._take_over(float("inf"))
-        for summary in over:
-            self._say(summary)
+            summaries = self._pop_expired(float("inf"))
+        for summary in summaries:
+            self._emit(summary)
 
-    def _first(self, key: tuple[object, ...], record: logging.LogRecord) -> bool:
+    def _count(self, key: tuple[object, ...], record: logging.LogRecord) -> bool:
+        """Count the line; return whether it is logged itself."""
         counted = self._counted.get(key)
         if counted is None:
-            if len(self._counted) < MOST:
-                self._counted[key] = _Counted(record.created, record)
+            if len(self._counted) < MAX_COUNTED_LINES:
+                self._counted[key] = _CountedLine(record.created, record)
             return True
-        counted.times += 1
+        counted.repeats += 1
         counted.last = record
         if self._timer is None:
-            self._timer = threading.Timer(self._seconds, self._flush_late)
+            self._timer = threading.Timer(self._seconds, self._flush_by_timer)
             self._timer.daemon = True
             self._timer.start()
         return False
 
-    def _flush_late(self) -> None:
+    def _flush_by_timer(self) -> None:
         with self._lock:
             self._timer = None
         self.flush()
 
-    def _take_over(self, now: float) -> list[logging.LogRecord]:
-        """Forget the lines whose time is over; one line for each that was repeated."""
-        over = {
+    def _pop_expired(self, now: float) -> list[logging.LogRecord]:
+        """Remove the lines whose time is over and return the summaries of the repeated ones."""
+        expired = {
             key: each
             for key, each in self._counted.items()
             if not 0 <= now - each.since < self._seconds
         }
-        for key in over:
+        for key in expired:
             del self._counted[key]
-        return [_summary(each) for each in over.values() if each.times]
+        return [_summary(each) for each in expired.values() if each.repeats]
 
 
-def _summary(counted: _Counted) -> logging.LogRecord:
-    """The last line, with the number of those that were not said; its time is when it was."""
+def _summary(counted: _CountedLine) -> logging.LogRecord:
+    """The last repeated line, with its own time and the number of repeats."""
     last = dict(counted.last.__dict__)
-    times = counted.times
-    text = f"{counted.last.getMessage()} (repeated {times} {'time' if times == 1 else 'times'})"
-    last |= {"msg": text, "args": None, "exc_info": None, "exc_text": None, "repeated": times}
+    count = counted.repeats
+    text = f"{counted.last.getMessage()} (repeated {count} {'time' if count == 1 else 'times'})"
+    last |= {"msg": text, "args": None, "exc_info": None, "exc_text": None, "repeated": count}
     return logging.makeLogRecord(last)

@@ -1,1 +1,1 @@
-"""Frozen values of the gateway; standard library only."""
+"""Values of the gateway: messages, subjects, patterns, and exact questions about patterns."""

@@ -1,8 +1,8 @@
-"""One text for every kind of level that some patterns can tell apart; it never invents two alike.
+"""One sample text for every class of levels that some patterns can distinguish.
 
 Two levels that the same literals and globs match are one letter of the alphabet in which
-`language` spells subjects. The letters are found by walking the automata of all globs together,
-character by character, so a kind that no text has is not listed.
+`language` spells subjects. The search for the letters runs the automata of all globs together,
+character by character, so a class that contains no text is not listed.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import TypeAlias
 
-from gateway.errors import LimitError
+from gateway.errors import SearchBudgetExceeded
 from gateway.model.pattern import Glob
 
-MAX_TEXTS = 20_000  # texts the walk looks at; about 0.2 s
-PLAIN = "xyzabcdefghijklmnopqrstuvw0123456789"  # what examples are made of, best first
-UNUSUAL = 0xA1  # where the search for a character goes on when none of PLAIN is left
+MAX_TEXTS = 20_000  # texts that the search examines; about 0.2 s
+PREFERRED_CHARACTERS = "xyzabcdefghijklmnopqrstuvw0123456789"  # for examples, best first
+FALLBACK_CODE_POINT = 0xA1  # the first character after PREFERRED_CHARACTERS are used up
 
-_State: TypeAlias = tuple[tuple[tuple[frozenset[int], int], ...], tuple[str, ...], int]
-_Kind: TypeAlias = tuple[bool, ...]
+_GlobState: TypeAlias = tuple[frozenset[int], int]  # positions, and characters read
+_State: TypeAlias = tuple[tuple[_GlobState, ...], tuple[str, ...], int]
+_Class: TypeAlias = tuple[bool, ...]  # for each glob: whether it matches
 
 
 @dataclass(frozen=True, slots=True)
 class Universe:
-    """Which subjects exist at all; an example outside of it would convince nobody."""
+    """The subjects that exist in a system; every example is one of them."""
 
     empty_levels: bool = True
     empty_subject: bool = True  # whether one empty level alone is a subject
-    forbidden: str = ""  # characters that no level holds
+    forbidden: str = ""  # characters that no level contains
 
     def has(self, level: str) -> bool:
         if not level:
@@ -42,113 +43,120 @@ EVERYTHING = Universe()
 
 
 @dataclass(frozen=True, slots=True)
-class _Spelling:
-    """A glob as characters in a row with loops between them, and the least length of its texts."""
+class _GlobAutomaton:
+    """A glob as a row of characters with loops between them, and the minimum length of a text."""
 
     chars: str
     loops: frozenset[int]
-    least: int
+    min_length: int
 
-    def after(self, state: tuple[frozenset[int], int], char: str) -> tuple[frozenset[int], int]:
-        places, length = state
-        moved = {place for place in places if place in self.loops}
-        moved |= {place + 1 for place in places if self.chars[place : place + 1] == char}
-        loop = max(moved & self.loops, default=0)  # it lets pass whatever an earlier place takes
-        return frozenset(place for place in moved if place >= loop), min(length + 1, self.least)
+    def after(self, state: _GlobState, char: str) -> _GlobState:
+        positions, length = state
+        moved = {position for position in positions if position in self.loops}
+        moved |= {at + 1 for at in positions if self.chars[at : at + 1] == char}
+        loop = max(moved & self.loops, default=0)  # it also accepts what earlier positions accept
+        kept = frozenset(position for position in moved if position >= loop)
+        return kept, min(length + 1, self.min_length)
 
-    def accepts(self, state: tuple[frozenset[int], int]) -> bool:
-        return len(self.chars) in state[0] and state[1] >= self.least
+    def accepts(self, state: _GlobState) -> bool:
+        return len(self.chars) in state[0] and state[1] >= self.min_length
 
 
-def letters(
+def sample_levels(
     exact: Collection[str],
     globs: Collection[Glob],
     universe: Universe = EVERYTHING,
-    most: int | None = None,
+    max_texts: int | None = None,
 ) -> tuple[str, ...]:
-    """A text for each kind of level: those that are not in `exact` first, then `exact` itself.
+    """Return a text for each class of levels: those outside `exact` first, then `exact` itself.
 
     Raises:
-        LimitError: a walk of `most` texts, MAX_TEXTS unless given, does not find them all.
+        SearchBudgetExceeded: a search of `max_texts` texts (default `MAX_TEXTS`) is incomplete.
     """
-    most = MAX_TEXTS if most is None else most
+    max_texts = MAX_TEXTS if max_texts is None else max_texts
     taken = frozenset(exact)
     known = tuple(text for text in exact if universe.has(text))
     if not globs:
-        return (_fresh_text(taken, universe), *known)
-    spellings = [_spelling(glob) for glob in globs]
-    found = _walk(spellings, (), universe, most)
-    if clashing := [kind for kind, text in found.items() if text in taken]:
-        others = _walk(spellings, tuple(sorted(taken)), universe, most)
-        for kind in clashing:
-            text = others.get(kind)
-            del found[kind]
+        return (_unused_text(taken, universe), *known)
+    automata = [_automaton(glob) for glob in globs]
+    found = _search(automata, (), universe, max_texts)
+    if clashing := [each for each, text in found.items() if text in taken]:
+        others = _search(automata, tuple(sorted(taken)), universe, max_texts)
+        for each in clashing:
+            text = others.get(each)
+            del found[each]
             if text is not None:
-                found[kind] = text
+                found[each] = text
     return (*found.values(), *known)
 
 
-def _fresh_text(taken: frozenset[str], universe: Universe) -> str:
+def _unused_text(taken: frozenset[str], universe: Universe) -> str:
     first = next(_characters(universe.forbidden))
-    short = (char for char in PLAIN if char not in universe.forbidden)
+    short = (char for char in PREFERRED_CHARACTERS if char not in universe.forbidden)
     longer = (first * length for length in count(1))
     return next(text for text in chain(short, longer) if text not in taken)
 
 
 def _characters(unwanted: Collection[str]) -> Iterator[str]:
-    every = chain(PLAIN, map(chr, count(UNUSUAL)))
+    every = chain(PREFERRED_CHARACTERS, map(chr, count(FALLBACK_CODE_POINT)))
     return (char for char in every if char not in unwanted)
 
 
-def _spelling(glob: Glob) -> _Spelling:
+def _automaton(glob: Glob) -> _GlobAutomaton:
     loops: set[int] = set()
     length = 0
     for part in glob.parts[:-1]:
         length += len(part)
         loops.add(length)
     chars = "".join(glob.parts)
-    return _Spelling(chars, frozenset(loops), glob.minimum and len(chars) + glob.minimum)
+    return _GlobAutomaton(chars, frozenset(loops), glob.minimum and len(chars) + glob.minimum)
 
 
-def _walk(
-    spellings: list[_Spelling], avoided: tuple[str, ...], universe: Universe, most: int
-) -> dict[_Kind, str]:
-    """The shortest text of every kind, none of `avoided`, the empty text only without another."""
-    common = {char for spelling in spellings for char in spelling.chars}
+def _search(
+    automata: list[_GlobAutomaton], avoided: tuple[str, ...], universe: Universe, max_texts: int
+) -> dict[_Class, str]:
+    """Return the shortest text of every class, none of `avoided`.
+
+    The empty text represents a class only when the class has no other text.
+    """
+    common = {char for automaton in automata for char in automaton.chars}
     fresh = next(_characters(common.union(universe.forbidden, *avoided)))
-    start: _State = (tuple((frozenset({0}), 0) for _ in spellings), avoided, 0)
-    found: dict[_Kind, str] = {}
+    start: _State = (tuple((frozenset({0}), 0) for _ in automata), avoided, 0)
+    found: dict[_Class, str] = {}
     seen: set[_State] = set()
     queue = deque([(start, "")])
-    looked = 0
+    examined = 0
     while queue:
         state, text = queue.popleft()
         ahead = {word[len(text)] for word in state[1] if len(word) > len(text)}
         for char in (fresh, *sorted(common | ahead)):
-            after = _next_state(spellings, state, text + char)
-            looked += 1
+            after = _next_state(automata, state, text + char)
+            examined += 1
             if char in universe.forbidden or after in seen:
                 continue
             seen.add(after)
             queue.append((after, text + char))
             if text + char not in after[1]:
-                found.setdefault(_kind(spellings, after), text + char)
-        if looked > most:
-            named = "globs of " + ", ".join(spelling.chars for spelling in spellings)
-            raise LimitError("pattern algebra", named, "texts", "texts", looked, most)
+                found.setdefault(_class_of(automata, after), text + char)
+        if examined > max_texts:
+            question = "globs of " + ", ".join(automaton.chars for automaton in automata)
+            raise SearchBudgetExceeded("pattern algebra", question, "texts", examined, max_texts)
     if universe.empty_levels and "" not in avoided:
-        found.setdefault(_kind(spellings, start), "")
+        found.setdefault(_class_of(automata, start), "")
     return found
 
 
-def _next_state(spellings: list[_Spelling], state: _State, text: str) -> _State:
-    """After the last character of `text`; `avoided` shrinks to the words that begin with it."""
-    machines = zip(spellings, state[0], strict=True)
-    moved = tuple(spelling.after(old, text[-1]) for spelling, old in machines)
+def _next_state(automata: list[_GlobAutomaton], state: _State, text: str) -> _State:
+    """Return the state after the last character of `text`.
+
+    Of the avoided words, the state keeps those that begin with `text`.
+    """
+    moved = tuple(
+        automaton.after(old, text[-1]) for automaton, old in zip(automata, state[0], strict=True)
+    )
     words = tuple(word for word in state[1] if word.startswith(text))
     return moved, words, len(text) if words else 0
 
 
-def _kind(spellings: list[_Spelling], state: _State) -> _Kind:
-    machines = zip(spellings, state[0], strict=True)
-    return tuple(spelling.accepts(old) for spelling, old in machines)
+def _class_of(automata: list[_GlobAutomaton], state: _State) -> _Class:
+    return tuple(automaton.accepts(old) for automaton, old in zip(automata, state[0], strict=True))

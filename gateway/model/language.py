@@ -1,8 +1,8 @@
-"""Exact answers about unions of patterns: covers, overlaps, and a subject that shows why not.
+"""Exact answers about unions of patterns: cover, overlap, and a subject as a counterexample.
 
-A subject is a word whose letters are levels (`alphabet`), a pattern an automaton over them
-(`chain`). One breadth-first search answers every question; it gives up with a `LimitError` rather
-than guess, after `MAX_STEPS` moves (about a second).
+A subject is a word whose letters are levels (`alphabet`), and a pattern is an automaton over them
+(`chain`). One breadth-first search answers every question. After `MAX_STEPS` moves (about a
+second) it raises `SearchBudgetExceeded` and gives no answer.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from gateway.errors import LimitError
-from gateway.model.aligned import aligned
-from gateway.model.alphabet import EVERYTHING, Universe, letters
-from gateway.model.chain import Chain, chain_of
-from gateway.model.pattern import AnyOne, Glob, Literal, Pattern
+from gateway.errors import SearchBudgetExceeded
+from gateway.model.alphabet import EVERYTHING, Universe, sample_levels
+from gateway.model.chain import Chain, chain_of, collect_tests, only_level
+from gateway.model.pattern import Glob, Pattern
+from gateway.model.quick_overlap import quick_overlap
 
 MAX_STEPS = 2_000_000
-NO_WORD = -1
+EMPTY_WORD = -1
 
-_Place: TypeAlias = tuple[int, int]  # a chain of a union, and the state in it
-_Places: TypeAlias = frozenset[_Place]
-_Needs: TypeAlias = tuple[tuple[str, ...], tuple[Glob, ...]]
+_State: TypeAlias = tuple[int, int]  # number of a chain in its union, and state in that chain
+_States: TypeAlias = frozenset[_State]
+_Distinctions: TypeAlias = tuple[tuple[str, ...], tuple[Glob, ...]]
 
 
 def covers(
     wide: Sequence[Pattern], narrow: Sequence[Pattern], universe: Universe = EVERYTHING
 ) -> bool:
-    """Whether every subject that `narrow` matches is matched by `wide`."""
+    """Return whether `wide` matches every subject that `narrow` matches."""
     return difference_example(narrow, wide, universe) is None
 
 
@@ -37,29 +37,31 @@ def equivalent(a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe = 
 
 
 def is_empty(patterns: Sequence[Pattern], universe: Universe = EVERYTHING) -> bool:
-    """Whether no subject at all is matched."""
+    """Return whether the patterns match no subject at all."""
     return difference_example(patterns, (), universe) is None
 
 
 def overlaps(a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe = EVERYTHING) -> bool:
-    """Whether some subject is matched by both; most pairs need no search."""
-    open_pairs: list[tuple[Pattern, Pattern]] = []
+    """Return whether both match some subject; most pairs need no search."""
+    undecided: list[tuple[Pattern, Pattern]] = []
     for one in a:
         for other in b:
-            verdict = aligned(one, other, universe)
-            if verdict:
+            overlap = quick_overlap(one, other, universe)
+            if overlap:
                 return True
-            if verdict is None:
-                open_pairs.append((one, other))
-    return any(_Search([one], [other], universe, both=True).example() for one, other in open_pairs)
+            if overlap is None:
+                undecided.append((one, other))
+    return any(_Search([one], [other], universe, both=True).example() for one, other in undecided)
 
 
 def intersection_example(
     a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe = EVERYTHING
 ) -> tuple[str, ...] | None:
-    """A subject that both match, of the fewest levels for the first pair that has one."""
+    """Return a subject that both match, the shortest for the first pair that overlaps."""
     pairs = ((one, other) for one in a for other in b)
-    close = ((one, other) for one, other in pairs if aligned(one, other, universe) is not False)
+    close = (
+        (one, other) for one, other in pairs if quick_overlap(one, other, universe) is not False
+    )
     found = (_Search([one], [other], universe, both=True).example() for one, other in close)
     return next(filter(None, found), None)
 
@@ -67,22 +69,22 @@ def intersection_example(
 def difference_example(
     a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe = EVERYTHING
 ) -> tuple[str, ...] | None:
-    """A subject that `a` matches and `b` does not; None when `b` covers `a`."""
+    """Return a subject that `a` matches and `b` does not; None when `b` covers `a`."""
     for one in a:
         if one in b:
             continue
-        near = [other for other in b if aligned(one, other, universe) is not False]
+        near = [other for other in b if quick_overlap(one, other, universe) is not False]
         if found := _Search([one], near, universe, both=False).example():
             return found
     return None
 
 
 class _Search:
-    """One breadth-first search for a subject that `a` matches and `b` does, or does not.
+    """One breadth-first search for a subject that `a` matches and that `b` matches or does not.
 
-    Mutable: it keeps the words it reached, the alphabets it made and counts its steps. A place of
-    `a` is followed alone, because one way to match is enough. The places of `b` stay together
-    when none of them may match, and are followed alone when one has to.
+    A state of `a` is followed alone, because one way to match is sufficient. The states of `b`
+    are followed alone when one of them has to match (`both`), and together when none may match.
+    Mutable: owned by the function that asks the question.
     """
 
     def __init__(
@@ -91,126 +93,111 @@ class _Search:
         self._question, self._universe, self._both = (a, b), universe, both
         self._a = [chain_of(pattern) for pattern in a]
         self._b = [chain_of(pattern) for pattern in b]
-        self._sinks = frozenset(
+        self._accept_all = frozenset(
             (number, len(chain.steps))
             for number, chain in enumerate(self._b)
-            if len(chain.steps) in chain.loops and not chain.shy.anywhere
+            if len(chain.steps) in chain.loops and not chain.exclusions.whole_levels
         )
-        self._alphabets: dict[_Needs, tuple[str, ...]] = {}
-        self._words: list[tuple[int, str]] = []  # the word before, and the level it adds
-        self._seen: set[tuple[_Place, _Places]] = set()
-        self._least: dict[_Place, list[_Places]] = {}
+        self._alphabets: dict[_Distinctions, tuple[str, ...]] = {}
+        self._words: list[tuple[int, str]] = []  # the previous word, and the level added to it
+        self._visited: set[tuple[_State, _States]] = set()
+        self._smallest_tails: dict[_State, list[_States]] = {}
         self._steps = 0
 
     def example(self) -> tuple[str, ...] | None:
         starts = frozenset((number, 0) for number in range(len(self._b)))
         queue = deque(
-            ((number, 0), places, NO_WORD)
+            ((number, 0), states, EMPTY_WORD)
             for number in range(len(self._a))
-            for places in self._divided(starts)
+            for states in self._split_tails(starts)
         )
         while queue:
             head, tail, word = queue.popleft()
-            first = word == NO_WORD
+            first = word == EMPTY_WORD
             for level in self._letters(head, tail, first=first):
                 heads = self._after(self._a, [head], level, first=first)
                 if not heads:
                     continue
                 tails = self._after(self._b, tail, level, first=first)
                 allowed = level or not first or self._universe.empty_subject
-                if allowed and _ends(self._a, heads) and _ends(self._b, tails) is self._both:
-                    return (*self._spelled(word), level)
+                if (
+                    allowed
+                    and _accepting(self._a, heads)
+                    and _accepting(self._b, tails) is self._both
+                ):
+                    return (*self._subject_of(word), level)
                 self._words.append((word, level))
                 queue.extend(
-                    (one, places, len(self._words) - 1)
+                    (one, states, len(self._words) - 1)
                     for one in heads
-                    for places in self._divided(tails)
-                    if self._is_promising(one, places)
+                    for states in self._split_tails(tails)
+                    if self._is_new(one, states)
                 )
         return None
 
-    def _divided(self, places: _Places) -> Iterable[_Places]:
-        return [frozenset({place}) for place in places] if self._both else [places]
+    def _split_tails(self, states: _States) -> Iterable[_States]:
+        return [frozenset({state}) for state in states] if self._both else [states]
 
     def _after(
-        self, chains: Sequence[Chain], places: Iterable[_Place], level: str, *, first: bool
-    ) -> _Places:
+        self, chains: Sequence[Chain], states: Iterable[_State], level: str, *, first: bool
+    ) -> _States:
         moved: dict[int, list[int]] = {}
-        for number, state in places:
-            self._spend(1)
-            if states := chains[number].moves(state, level, first=first):
-                moved.setdefault(number, []).extend(states)
+        for number, state in states:
+            self._count(1)
+            if after := chains[number].moves(state, level, first=first):
+                moved.setdefault(number, []).extend(after)
         return frozenset(
             (number, state)
-            for number, states in moved.items()
-            for state in chains[number].settled(states)
+            for number, after in moved.items()
+            for state in chains[number].pruned(after)
         )
 
-    def _is_promising(self, head: _Place, tail: _Places) -> bool:
-        """Whether nothing seen before leads wherever this does; fewer followers lead further."""
-        if (head, tail) in self._seen:
+    def _is_new(self, head: _State, tail: _States) -> bool:
+        """Return whether no earlier pair reaches at least the same subjects.
+
+        A subset of `tail` reaches more subjects, because fewer patterns have to fail.
+        """
+        if (head, tail) in self._visited:
             return False
-        self._seen.add((head, tail))
+        self._visited.add((head, tail))
         if self._both:
             return True
-        known = self._least.setdefault(head, [])
-        self._spend(len(known))
-        if not self._sinks.isdisjoint(tail) or any(old <= tail for old in known):
+        known = self._smallest_tails.setdefault(head, [])
+        self._count(len(known))
+        if not self._accept_all.isdisjoint(tail) or any(old <= tail for old in known):
             return False
         known.append(tail)
         return True
 
-    def _letters(self, head: _Place, tail: _Places, *, first: bool) -> tuple[str, ...]:
-        """Levels to try: one of every kind that the patterns tell apart at these places."""
+    def _letters(self, head: _State, tail: _States, *, first: bool) -> tuple[str, ...]:
+        """Return the levels to try: one of every class that the patterns distinguish here."""
         exact: dict[str, None] = {}
         globs: dict[Glob, None] = {}
-        if only := _only_level(self._a[head[0]], head[1]):
+        if only := only_level(self._a[head[0]], head[1]):
             return (only.text,) if self._universe.has(only.text) else ()
-        _collect(self._a[head[0]], head[1], exact, globs, first=first)
+        collect_tests(self._a[head[0]], head[1], exact, globs, first=first)
         for number, state in tail:
-            _collect(self._b[number], state, exact, globs, first=first)
+            collect_tests(self._b[number], state, exact, globs, first=first)
         if first and not self._universe.empty_subject:
             exact[""] = None
-        needs = (tuple(exact), tuple(globs))
-        if needs not in self._alphabets:
-            self._alphabets[needs] = letters(*needs, self._universe)
-        return self._alphabets[needs]
+        distinctions = (tuple(exact), tuple(globs))
+        if distinctions not in self._alphabets:
+            self._alphabets[distinctions] = sample_levels(*distinctions, self._universe)
+        return self._alphabets[distinctions]
 
-    def _spelled(self, word: int) -> tuple[str, ...]:
+    def _subject_of(self, word: int) -> tuple[str, ...]:
         levels: list[str] = []
-        while word != NO_WORD:
+        while word != EMPTY_WORD:
             word, level = self._words[word]
             levels.append(level)
         return tuple(reversed(levels))
 
-    def _spend(self, steps: int) -> None:
+    def _count(self, steps: int) -> None:
         self._steps += steps
         if self._steps > MAX_STEPS:
-            asked = repr(self._question)
-            raise LimitError("pattern algebra", asked, "steps", "steps", self._steps, MAX_STEPS)
+            question = repr(self._question)
+            raise SearchBudgetExceeded("pattern algebra", question, "steps", self._steps, MAX_STEPS)
 
 
-def _ends(chains: Sequence[Chain], places: Iterable[_Place]) -> bool:
-    return any(state == len(chains[number].steps) for number, state in places)
-
-
-def _collect(
-    chain: Chain, state: int, exact: dict[str, None], globs: dict[Glob, None], *, first: bool
-) -> None:
-    """Add what `chain` tells levels apart by in `state`."""
-    step = chain.steps[state] if state < len(chain.steps) else None
-    if isinstance(step, Literal):
-        exact[step.text] = None
-    elif isinstance(step, Glob):
-        globs[step] = None
-    if state in chain.loops or isinstance(step, Glob | AnyOne):
-        exact.update(dict.fromkeys(chain.shy.anywhere))
-        if first:
-            globs.update((Glob((prefix, "")), None) for prefix in chain.shy.first)
-
-
-def _only_level(chain: Chain, state: int) -> Literal | None:
-    if state in chain.loops or state == len(chain.steps):
-        return None
-    step = chain.steps[state]
-    return step if isinstance(step, Literal) else None
+def _accepting(chains: Sequence[Chain], states: Iterable[_State]) -> bool:
+    return any(state == len(chains[number].steps) for number, state in states)

@@ -1,4 +1,4 @@
-"""How long, deep or wide a name may be, as data; it measures nothing by itself."""
+"""Limits on the length and depth of a name, as data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Unit(Enum):
-    """What a limit counts; the value is the word a person reads behind the figure."""
+    """The unit of a limit; the value is the word printed after the figure."""
 
     BYTES = "bytes"  # of UTF-8
     CHARACTERS = "characters"
@@ -25,25 +25,26 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most `maximum` of `unit`, by `source`.
+    """At most `maximum` of `unit`; `reference` names the document that states it.
 
-    A system may keep `reserve` of it for itself when a name has `at` levels, and a share of it
-    before; the vendor tells only the two ends (TIBCO EMS User's Guide, destination names).
+    The system reserves `reserve` of a name with `reserve_levels` levels for itself, and a part of
+    `reserve` for fewer levels. The vendor states only the two ends (TIBCO EMS User's Guide,
+    destination names).
     """
 
     unit: Unit
     maximum: int
-    source: str
+    reference: str
     reserve: int = 0
-    at: int = 1
+    reserve_levels: int = 1
 
-    def received(self, levels: int) -> int:
-        """The most a name of `levels` levels that comes in may have: only what is stated."""
-        return self.maximum - (self.reserve if levels >= self.at else 0)
+    def maximum_received(self, levels: int) -> int:
+        """Return the maximum for a received name of `levels` levels: the stated figures only."""
+        return self.maximum - (self.reserve if levels >= self.reserve_levels else 0)
 
-    def made(self, levels: int) -> int:
-        """The most a name that we make may have: a straight line through the two ends."""
-        return self.maximum + (-self.reserve * levels) // self.at
+    def maximum_made(self, levels: int) -> int:
+        """Return the maximum for a name the gateway makes: a straight line through the two ends."""
+        return self.maximum + (-self.reserve * levels) // self.reserve_levels
 
     @property
     def rule(self) -> str:

@@ -1,41 +1,43 @@
-"""Whether a pattern selects a name; never takes more than a pass over the name.
+"""Test whether a pattern selects a name, in one pass over the name.
 
-Patterns and levels must be spelled alike: both as one system writes them, or both canonical.
+The pattern and the levels must have the same spelling: both of one system, or both canonical.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, Shy
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
 
 
 def matches(pattern: Pattern, levels: Sequence[str]) -> bool:
-    """Whether `pattern` selects the name with these `levels`."""
+    """Return whether `pattern` selects the name with these `levels`."""
     parts = pattern.levels
     last = len(parts) - 1
     for at, part in enumerate(parts):
         if isinstance(part, AnyMany):
             if at < last:
-                return _has_literals(parts, levels) and _matches_anywhere(
-                    parts, levels, pattern.shy
+                return _has_literals(parts, levels) and _matches_inner_rest(
+                    parts, levels, pattern.exclusions
                 )
-            return len(levels) >= at + part.minimum and _rest_is_free(levels, at, pattern.shy)
-        if at >= len(levels) or not _takes(part, levels[at], at, pattern.shy):
+            return len(levels) >= at + part.minimum and _rest_is_allowed(
+                levels, at, pattern.exclusions
+            )
+        if at >= len(levels) or not _takes(part, levels[at], at, pattern.exclusions):
             return False
     return len(levels) == len(parts)
 
 
 def glob_matches(glob: Glob, text: str) -> bool:
-    """Whether one level reads `text`: `parts` in order, first and last at the ends."""
-    first, *middle, end = glob.parts
+    """Return whether the level `text` has the parts of `glob` in order, with both ends fixed."""
+    first, *inner, end = glob.parts
     stop = len(text) - len(end)
-    if stop - len(first) < sum(map(len, middle)) + glob.minimum:
+    if stop - len(first) < sum(map(len, inner)) + glob.minimum:
         return False
     if not (text.startswith(first) and text.endswith(end)):
         return False
     at = len(first)
-    for part in middle:
+    for part in inner:
         found = text.find(part, at, stop)
         if found < 0:
             return False
@@ -43,32 +45,36 @@ def glob_matches(glob: Glob, text: str) -> bool:
     return True
 
 
-def _takes(part: Level, level: str, at: int, shy: Shy) -> bool:
+def _takes(part: Level, level: str, at: int, exclusions: WildcardExclusions) -> bool:
     if isinstance(part, Literal):
         return part.text == level
-    if level in shy.anywhere:
+    if level in exclusions.whole_levels:
         return False
     if isinstance(part, Glob):
         return glob_matches(part, level)
-    return at > 0 or not level.startswith(shy.first)
+    return at > 0 or not level.startswith(exclusions.first_level_prefixes)
 
 
-def _rest_is_free(levels: Sequence[str], at: int, shy: Shy) -> bool:
-    if at == 0 and levels and shy.first and levels[0].startswith(shy.first):
+def _rest_is_allowed(levels: Sequence[str], at: int, exclusions: WildcardExclusions) -> bool:
+    prefixes, excluded = exclusions.first_level_prefixes, exclusions.whole_levels
+    if at == 0 and levels and prefixes and levels[0].startswith(prefixes):
         return False
-    return not shy.anywhere or not any(level in shy.anywhere for level in levels[at:])
+    return not excluded or not any(level in excluded for level in levels[at:])
 
 
 def _has_literals(parts: Sequence[Level], levels: Sequence[str]) -> bool:
-    """Whether the name has every literal somewhere, which most names have not."""
+    """Return whether every literal occurs in the name; for most names one does not."""
     present = set(levels)
     return all(part.text in present for part in parts if isinstance(part, Literal))
 
 
-def _matches_anywhere(parts: tuple[Level, ...], levels: Sequence[str], shy: Shy) -> bool:
-    """All ways at once: bit `i` of `state` says that the parts before `i` took what came so far.
+def _matches_inner_rest(
+    parts: tuple[Level, ...], levels: Sequence[str], exclusions: WildcardExclusions
+) -> bool:
+    """Match a pattern with a rest wildcard that is not last, all alternatives at once.
 
-    A number of bits moves in one step, so `#/a/#/a/#...` costs a step for each level.
+    Bit `i` of `state` is set when the parts before `i` match the levels so far. One step moves
+    all bits, so `#/a/#/a/#...` takes one step for each level.
     """
     parts = _without_minimum(parts)
     many = one = 0
@@ -89,9 +95,9 @@ def _matches_anywhere(parts: tuple[Level, ...], levels: Sequence[str], shy: Shy)
     for at, level in enumerate(levels):
         taken = state & literals.get(level, 0)
         stayed = 0
-        if level not in shy.anywhere:
+        if level not in exclusions.whole_levels:
             taken |= sum(bit for bit, glob in globs if state & bit and glob_matches(glob, level))
-            if at > 0 or not level.startswith(shy.first):
+            if at > 0 or not level.startswith(exclusions.first_level_prefixes):
                 taken |= state & one
                 stayed = state & many
         state = taken << 1 | stayed
@@ -102,7 +108,7 @@ def _matches_anywhere(parts: tuple[Level, ...], levels: Sequence[str], shy: Shy)
 
 
 def _without_minimum(parts: tuple[Level, ...]) -> tuple[Level, ...]:
-    """The same selection in which every `AnyMany` may be empty and none follows another."""
+    """Return equivalent parts in which every `AnyMany` may be empty and none follows another."""
     flat: list[Level] = []
     for part in parts:
         if not isinstance(part, AnyMany):

@@ -1,7 +1,7 @@
-"""The one message every system's messages become and are made from; it knows no system.
+"""The message in the form that all endpoints share.
 
-Nobody changes a message or its headers, though the interpreter would let them: a frozen value
-takes three to six times as long to make, and some of these are made for each that crosses.
+`Message` and `Headers` are immutable by convention. A frozen dataclass takes three to six times
+as long to create, and the gateway creates several of them for each message.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Payload: TypeAlias = "bytes | str | Mapping[str, Value]"
 Properties: TypeAlias = Mapping[str, Value]
 
 NO_PROPERTIES: Properties = MappingProxyType({})
-GATEWAY_ID = "gateway_id"  # property that carries the id a gateway gave the message, in hex
+GATEWAY_ID = "gateway_id"  # property with the message id that a gateway assigned, in hex
 
 
 class DeliveryMode(IntEnum):
-    """What a hop promises; a higher value promises more."""
+    """The delivery guarantee of one connection; a higher value guarantees more."""
 
     AT_MOST_ONCE = 0  # MQTT QoS 0, SMF direct, EMS NON_PERSISTENT and RELIABLE, YAMI4 publish
     AT_LEAST_ONCE = 1  # MQTT QoS 1, SMF guaranteed, EMS PERSISTENT, YAMI4 publish_confirm
@@ -31,27 +31,28 @@ class DeliveryMode(IntEnum):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Headers:
-    """All of a message but its address and its payload.
+    """All of a message except its address and its payload.
 
-    Most messages of a source carry equal headers, so endpoints share one value among them.
-    Times are microseconds since 1970-01-01 UTC. `origin` lists the gateways passed, oldest first.
+    Most messages of a source carry equal headers, so an endpoint shares one value among them.
+    `origin` lists the gateways that forwarded the message, oldest first.
+    Units: microseconds since 1970-01-01 UTC.
     """
 
     mode: DeliveryMode = DeliveryMode.AT_MOST_ONCE
     retained: bool = False
     redelivered: bool = False
     priority: int | None = None  # 0 to 9
-    expiry: int | None = None  # the moment it becomes worthless
-    time: int | None = None  # when its publisher says it was sent
+    expiry: int | None = None  # the time at which the message expires
+    time: int | None = None  # when it was sent, by the clock of its publisher
     content_type: str | None = None
     correlation_id: bytes | str | None = None
     reply_to: str | None = None  # an address in the dialect of `Message.address`
-    source_id: str | None = None  # the identity the source system gave it
+    source_id: str | None = None  # the message id that the source system assigned
     origin: tuple[str, ...] = ()
     properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
 
     def with_origin(self, origin: tuple[str, ...]) -> Headers:
-        """These headers with the path `origin`; `replace` would take five times as long."""
+        """Return a copy with the given `origin`; `replace` would take five times as long."""
         return Headers(
             self.mode,
             self.retained,
@@ -68,22 +69,22 @@ class Headers:
         )
 
 
-PLAIN = Headers()
+NO_HEADERS = Headers()
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Message:
-    """One message; `address` is a subject or a tag list in the dialect of the system it is for."""
+    """One message; `address` is a name or a tag list in the dialect of its system."""
 
     address: str
     payload: Payload
-    headers: Headers = PLAIN
+    headers: Headers = NO_HEADERS
 
 
 def identity_of(headers: Headers) -> str | None:
-    """What tells this message from every other, where anything does.
+    """Return the unique id of the message, or None when it has none.
 
-    What a gateway gave it counts over what a broker did: it is the same on every way.
+    The id that a gateway assigned comes before the id of the broker: it is the same on every path.
     """
-    given = headers.properties.get(GATEWAY_ID) if headers.properties else None
-    return given if isinstance(given, str) else headers.source_id
+    assigned = headers.properties.get(GATEWAY_ID) if headers.properties else None
+    return assigned if isinstance(assigned, str) else headers.source_id

@@ -1,4 +1,4 @@
-"""How a delivery ends: accepted, to be tried again, or rejected with a reason."""
+"""The outcome of a delivery: accepted, retry, rejected with a reason, or spooled."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from enum import Enum
 
 class Outcome(Enum):
     ACCEPTED = "accepted"  # the receiver has taken responsibility
-    RETRY = "retry"  # unknown or not now; sending again may double it
-    REJECTED = "rejected"  # never for this message; it becomes a dead letter
-    SPOOLED = "spooled"  # the target is away: ours until it is back, on disk
+    RETRY = "retry"  # unknown or not now; sending again may produce a duplicate
+    REJECTED = "rejected"  # the message will never be accepted; it becomes a dead letter
+    SPOOLED = "spooled"  # the target is unavailable; the gateway keeps the message on disk
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
     outcome: Outcome
-    rule: str = ""  # short name of the rule that rejected it
-    reason: str = ""  # the text a person reads
+    rule: str = ""  # short name of the rule that rejected the message
+    reason: str = ""  # explanation for people
 
 
 ACCEPTED = Settlement(Outcome.ACCEPTED)

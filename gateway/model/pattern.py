@@ -1,4 +1,4 @@
-"""What a subscription selects, as levels; it carries the differences that characters hide."""
+"""Patterns: a subscription as levels, with the differences between systems made explicit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Exactly this level, whatever it looks like elsewhere."""
+    """Exactly this level; `text` may look like a wildcard."""
 
     text: str
 
@@ -17,7 +17,7 @@ class Literal:
 class Glob:
     """One level: `parts` joined by runs of any characters; a prefix `red*` is `("red", "")`.
 
-    `minimum` characters at least are taken by the runs together (YAMI4's last star takes one).
+    The runs together take at least `minimum` characters (the last star of a YAMI4 tag takes one).
     """
 
     parts: tuple[str, ...]
@@ -26,12 +26,12 @@ class Glob:
 
 @dataclass(frozen=True, slots=True)
 class AnyOne:
-    """Exactly one level, an empty one too."""
+    """Exactly one level, which may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnyMany:
-    """Any number of levels, `minimum` (0 or 1) at least; it may stand anywhere."""
+    """Any number of levels, at least `minimum` (0 or 1), at any position of the pattern."""
 
     minimum: int
 
@@ -40,24 +40,24 @@ Level: TypeAlias = Literal | Glob | AnyOne | AnyMany
 
 
 @dataclass(frozen=True, slots=True)
-class Shy:
-    """What the wildcards of a system do not match, though their place is right.
+class WildcardExclusions:
+    """Levels that the wildcards of a system never match.
 
-    `first` holds prefixes that keep a standalone wildcard (`AnyOne`, `AnyMany`) away from the
-    first level (MQTT 4.7.2: `#` does not match `$SYS/x`); `anywhere` holds whole levels that no
-    wildcard and no `Glob` matches wherever they stand (SMF: `#P2P`).
+    A first level that begins with one of `first_level_prefixes` is not matched by `AnyOne` and
+    `AnyMany` (MQTT 4.7.2: `#` does not match `$SYS/x`). A level that equals one of `whole_levels`
+    is matched by no wildcard and no `Glob` at any position (SMF: `#P2P`).
     """
 
-    first: tuple[str, ...] = ()
-    anywhere: tuple[str, ...] = ()
+    first_level_prefixes: tuple[str, ...] = ()
+    whole_levels: tuple[str, ...] = ()
 
 
-BOLD = Shy()
+NO_EXCLUSIONS = WildcardExclusions()
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Levels in order, with what its wildcards shy away from."""
+    """Levels in order, and the levels that its wildcards never match."""
 
     levels: tuple[Level, ...]
-    shy: Shy = BOLD
+    exclusions: WildcardExclusions = NO_EXCLUSIONS

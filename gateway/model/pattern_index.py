@@ -1,7 +1,7 @@
-"""Patterns that may overlap, found without asking every pair; it decides none.
+"""An index of patterns that finds the candidates for an overlap without testing every pair.
 
-Patterns are sorted twice, by their literals from the front and from the back, so that a wildcard
-for many levels at one end leaves the other end to find them by.
+Patterns are indexed twice, by their literals from the front and from the back. A wildcard for
+many levels at one end therefore leaves the other end for the search.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from gateway.model.aligned import aligned
 from gateway.model.alphabet import EVERYTHING
 from gateway.model.pattern import AnyMany, Level, Literal, Pattern
+from gateway.model.quick_overlap import quick_overlap
 
-DEEPEST = 32  # levels that the patterns are sorted by
-GLANCE = 64  # places that are looked at to choose the better end
+MAX_INDEXED_LEVELS = 32
+MAX_COUNTED_GROUPS = 64  # groups that are counted to choose the better end
 T = TypeVar("T")
 L = TypeVar("L")
 R = TypeVar("R")
@@ -23,93 +23,98 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class _Node(Generic[T]):
-    """What begins with the same levels. Mutable, because patterns are added.
+    """The patterns that begin with the same levels.
 
-    `ended` are the patterns without a further level, `rest` those that may have any here.
+    `ended` are the patterns without a further level, `rest` the patterns with a rest wildcard
+    here, `children` the nodes by literal, `wildcard` the node of all other levels.
+    Mutable: owned by its `PatternIndex`.
     """
 
     every: list[tuple[Pattern, T]] = field(default_factory=list)
     ended: list[tuple[Pattern, T]] = field(default_factory=list)
     rest: list[tuple[Pattern, T]] = field(default_factory=list)
-    texts: dict[str, _Node[T]] = field(default_factory=dict)
-    wild: _Node[T] | None = None
+    children: dict[str, _Node[T]] = field(default_factory=dict)
+    wildcard: _Node[T] | None = None
 
     def add(self, levels: Sequence[Level], row: tuple[Pattern, T]) -> None:
         node = self
-        for level in levels[:DEEPEST]:
+        for level in levels[:MAX_INDEXED_LEVELS]:
             node.every.append(row)
             if isinstance(level, AnyMany):
                 break
             if isinstance(level, Literal):
-                node = node.texts.setdefault(level.text, _Node())
+                node = node.children.setdefault(level.text, _Node())
             else:
-                node.wild = node.wild or _Node()
-                node = node.wild
+                node.wildcard = node.wildcard or _Node()
+                node = node.wildcard
         else:
             node.every.append(row)
-            if len(levels) <= DEEPEST:
+            if len(levels) <= MAX_INDEXED_LEVELS:
                 node.ended.append(row)
                 return
         node.rest.append(row)
 
     def groups(self, levels: Sequence[Level]) -> Iterator[list[tuple[Pattern, T]]]:
-        """Groups of the patterns that no literal keeps away from `levels`; some are empty."""
-        waiting: list[tuple[_Node[T], int]] = [(self, 0)]
-        while waiting:
-            node, at = waiting.pop()
-            level = levels[at] if at < len(levels) else None
-            if isinstance(level, AnyMany) or at == DEEPEST:
+        """Yield groups of the patterns whose literals agree with `levels`; some are empty."""
+        pending: list[tuple[_Node[T], int]] = [(self, 0)]
+        while pending:
+            node, depth = pending.pop()
+            level = levels[depth] if depth < len(levels) else None
+            if isinstance(level, AnyMany) or depth == MAX_INDEXED_LEVELS:
                 yield node.every
                 continue
             yield node.rest
             if level is None:
                 yield node.ended
                 continue
-            found = [*node.texts.values(), node.wild]
+            found = [*node.children.values(), node.wildcard]
             if isinstance(level, Literal):
-                found = [node.texts.get(level.text), node.wild]
-            waiting += [(each, at + 1) for each in found if each is not None]
+                found = [node.children.get(level.text), node.wildcard]
+            pending += [(each, depth + 1) for each in found if each is not None]
 
-    def crowd(self, levels: Sequence[Level]) -> float:
-        """How many patterns `groups` has; infinite when that is not told at a glance."""
+    def candidate_count(self, levels: Sequence[Level]) -> float:
+        """Return how many patterns `groups` yields; infinite past `MAX_COUNTED_GROUPS` groups."""
         size = 0
         for number, group in enumerate(self.groups(levels)):
             size += len(group)
-            if number == GLANCE:
+            if number == MAX_COUNTED_GROUPS:
                 return float("inf")
         return size
 
 
-class Index(Generic[T]):
-    """Values by pattern. Mutable: it grows, and an answer under way may miss what is added."""
+class PatternIndex(Generic[T]):
+    """Values by pattern. An iteration of `candidates` may miss patterns added meanwhile.
+
+    Mutable: owned by one thread.
+    """
 
     def __init__(self) -> None:
-        self._front: _Node[T] = _Node()
-        self._back: _Node[T] = _Node()
+        self._from_front: _Node[T] = _Node()
+        self._from_back: _Node[T] = _Node()
 
     def add(self, pattern: Pattern, value: T) -> None:
-        self._front.add(pattern.levels, (pattern, value))
-        self._back.add(pattern.levels[::-1], (pattern, value))
+        self._from_front.add(pattern.levels, (pattern, value))
+        self._from_back.add(pattern.levels[::-1], (pattern, value))
 
-    def near(self, pattern: Pattern) -> Iterator[T]:
-        """Every value whose pattern overlaps, and a few that only a search can tell from them."""
-        levels, turned = pattern.levels, pattern.levels[::-1]
-        groups = self._front.groups(levels)
-        if self._back.crowd(turned) < self._front.crowd(levels):
-            groups = self._back.groups(turned)
+    def candidates(self, pattern: Pattern) -> Iterator[T]:
+        """Yield every value whose pattern overlaps, and a few that only a search can exclude."""
+        levels, reverse = pattern.levels, pattern.levels[::-1]
+        groups = self._from_front.groups(levels)
+        if self._from_back.candidate_count(reverse) < self._from_front.candidate_count(levels):
+            groups = self._from_back.groups(reverse)
         for group in groups:
             for other, value in group:
-                if aligned(other, pattern, EVERYTHING) is not False:
+                if quick_overlap(other, pattern, EVERYTHING) is not False:
                     yield value
 
 
-def overlapping(
+def candidate_pairs(
     lefts: Sequence[tuple[Pattern, L]], rights: Sequence[tuple[Pattern, R]]
 ) -> Iterator[tuple[L, R]]:
-    """Every pair whose patterns overlap, and a few others that only a search can tell."""
-    index: Index[L] = Index()
+    """Yield every pair whose patterns overlap, and a few that only a search can exclude."""
+    index: PatternIndex[L] = PatternIndex()
     for pattern, left in lefts:
         index.add(pattern, left)
     for pattern, right in rights:
-        for left in index.near(pattern):
+        for left in index.candidates(pattern):
             yield left, right

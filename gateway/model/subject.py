@@ -1,4 +1,4 @@
-"""A concrete address: levels without wildcards, the same value whatever system spelled it."""
+"""A subject: a concrete address without wildcards, in the canonical form of every system."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Levels in order, at least one; a level may be empty and may hold any character."""
+    """At least one level, in order; a level may be empty and may hold any character."""
 
     levels: tuple[str, ...]

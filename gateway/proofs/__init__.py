@@ -1,4 +1,4 @@
-"""Proofs over a whole set of routes, each with a counter-example when it fails; no I/O."""
+"""Proofs over a set of routes; a failed proof gives a counter-example."""
 
 from gateway.proofs.finding import Finding, Severity
 from gateway.proofs.prove import prove

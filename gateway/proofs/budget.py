@@ -1,8 +1,8 @@
-"""How much the proofs may search, in steps of a few microseconds, so that every check ends.
+"""The search budget of the proofs, in steps of a few microseconds, so that every check ends.
 
-A question is one thing that is to be proved, about one target or one pair of them. It has some
-steps of its own; what it needs beyond comes out of a purse that all questions of a part of the
-proofs share. So a few hard questions get an answer, and very many leave enough to the easy ones.
+A question is one statement about one target or one pair of targets. Each question has a number of
+steps of its own; further steps come from a budget that all questions of one part of the proofs
+share. So a few hard questions can be answered, and many easy ones keep their steps.
 """
 
 from __future__ import annotations
@@ -12,58 +12,66 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from gateway.errors import LimitError
+from gateway.errors import SearchBudgetExceeded
 
-OWN = 300  # steps of each question
-AMPLE = 1_000  # the same, for questions that there are few of
-PURSE = 300_000  # steps that the questions share, about a second
-MOST = 100_000  # steps of one question
-ATTEMPT = 20  # steps that a name run through a route counts for
-TOO_LONG = "the search for an example became too long"
+PER_QUESTION = 300  # steps of each question
+PER_QUESTION_LARGE = 1_000  # steps of each question where questions are few
+SHARED_BUDGET = 300_000  # steps that the questions share, about a second
+MAX_PER_QUESTION = 100_000  # steps that one question may take in all
+STEPS_PER_TRANSLATION = 20  # steps for one name translated by a route
+SEARCH_TOO_LONG = "the search for an example became too long"
 
 
 @dataclass(slots=True)
-class _Effort:
-    """Mutable, because it is used up."""
+class _Budget:
+    """The steps that are left.
 
-    own: int
-    purse: int
-    used: int = 0  # by the question at hand
+    Mutable: owned by the context that called `search_budget`.
+    """
+
+    per_question: int
+    shared: int
+    used: int = 0  # by the current question
 
     def spend(self, steps: int) -> None:
-        before = max(self.own, self.used)
+        before = max(self.per_question, self.used)
         self.used += steps
-        self.purse -= max(0, self.used - before)
-        if self.used > MOST or (self.purse < 0 and self.used > self.own):
-            raise LimitError("proofs", "a question", "steps", "steps", self.used, MOST)
+        self.shared -= max(0, self.used - before)
+        spent = self.shared < 0 and self.used > self.per_question
+        if spent or self.used > MAX_PER_QUESTION:
+            raise SearchBudgetExceeded("proofs", "a question", "steps", self.used, MAX_PER_QUESTION)
 
 
-_EFFORT: ContextVar[_Effort | None] = ContextVar("effort", default=None)
+_BUDGET: ContextVar[_Budget | None] = ContextVar("search_budget", default=None)
 
 
 @contextmanager
-def bounded(own: int | None = None) -> Iterator[None]:
-    """Questions asked within have `own` steps each, and share a purse; outside nothing counts."""
-    token = _EFFORT.set(_Effort(OWN if own is None else own, PURSE))
+def search_budget(per_question: int | None = None) -> Iterator[None]:
+    """Limit the searches within: steps for each question, and a shared budget.
+
+    Searches outside of such a context are not counted.
+    """
+    own = PER_QUESTION if per_question is None else per_question
+    token = _BUDGET.set(_Budget(own, SHARED_BUDGET))
     try:
         yield
     finally:
-        _EFFORT.reset(token)
+        _BUDGET.reset(token)
 
 
-def ask() -> None:
+def start_question() -> None:
     """Begin another question, with steps of its own."""
-    effort = _EFFORT.get()
-    if effort is not None:
-        effort.used = 0
+    budget = _BUDGET.get()
+    if budget is not None:
+        budget.used = 0
 
 
 def spend(steps: int) -> None:
-    """Count `steps`.
+    """Count `steps` for the current question.
 
     Raises:
-        LimitError: the question has had its own steps, and the purse is empty.
+        SearchBudgetExceeded: the question has used its own steps, and the shared budget is empty.
     """
-    effort = _EFFORT.get()
-    if effort is not None:
-        effort.spend(steps)
+    budget = _BUDGET.get()
+    if budget is not None:
+        budget.spend(steps)

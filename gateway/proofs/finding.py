@@ -1,4 +1,4 @@
-"""What the proofs answer; nothing is proved here."""
+"""The finding of a proof: a rule, a severity, a text and a counter-example."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ Severity: TypeAlias = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing a proof found about a source of a route, or about one of its targets.
+    """One finding about a source of a route, or about one of its targets.
 
-    `source` and `target` count from 0 within the route. `target` is None when the source alone
-    is at fault.
-
-    `example` holds names to paste, `ends` the endpoint of each, whose system spells it so.
+    `source` and `target` are indexes within the route, from 0; `target` is None for a finding
+    about the source alone. `example` holds names as the systems write them, `endpoints` the
+    endpoint of each name.
     """
 
     route: str
@@ -26,4 +25,4 @@ class Finding:
     text: str
     hint: str
     example: tuple[str, ...]
-    ends: tuple[str, ...] = ()
+    endpoints: tuple[str, ...] = ()

@@ -1,115 +1,116 @@
-"""All proofs over a set of routes, in the order of the routes; nothing is sent and nothing read."""
+"""Run all proofs over a set of routes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gateway.errors import LimitError
+from gateway.errors import SearchBudgetExceeded
 from gateway.proofs import budget
-from gateway.proofs.budget import TOO_LONG, ask, bounded
+from gateway.proofs.budget import SEARCH_TOO_LONG, search_budget, start_question
 from gateway.proofs.finding import Finding
-from gateway.proofs.flows.extract import survey, whole_of
-from gateway.proofs.flows.flow import Flow, Site
-from gateway.proofs.rules.allowed import within
-from gateway.proofs.rules.cycles import cycles
-from gateway.proofs.rules.injective import injective
+from gateway.proofs.flows.extract import extract_flows, whole_target_flow
+from gateway.proofs.flows.flow import Flow, RouteSource
+from gateway.proofs.rules.allowed import restrict_to_allowed
+from gateway.proofs.rules.cycles import prove_cycles
+from gateway.proofs.rules.first_level import prove_first_level
+from gateway.proofs.rules.injective import prove_injective
 from gateway.proofs.rules.inverse import prove_inverse
-from gateway.proofs.rules.limits import sizes
-from gateway.proofs.rules.overlap import across
-from gateway.proofs.rules.reach import reach, unused
-from gateway.proofs.rules.reserved_prefixes import firsts
-from gateway.proofs.rules.shares import shares
-from gateway.proofs.search.growth import Edges
-from gateway.proofs.search.samples import never_sent, sample
+from gateway.proofs.rules.limits import prove_limits
+from gateway.proofs.rules.never_sent import prove_sendable
+from gateway.proofs.rules.overlap import prove_overlaps
+from gateway.proofs.rules.reach import prove_reachable, unused_captures
+from gateway.proofs.rules.shares import prove_shares
+from gateway.proofs.search.growth import KnownEdges
+from gateway.proofs.search.samples import sendable_name
 from gateway.routing.route import Route
 
-ALONE = frozenset(  # one finding of these is enough for a target
+ONCE_PER_TARGET = frozenset(  # rules with at most one finding for a target
     {"not-injective", "possible-loss", "past-limit", "first-place", "never-sent", "outside-allow"}
 )
 
 
 def prove(routes: Sequence[Route], brokers: Mapping[str, str]) -> list[Finding]:
-    """Every finding about `routes`, by route, errors first.
+    """Return every finding about `routes`, by route, errors first.
 
-    `brokers` has a text for each endpoint, the same for those that lead to one broker. Routes that
-    name each other as their `inverse` are held to it.
+    `brokers` maps each endpoint to an identifier of its broker. Routes that name each other as
+    `inverse` must translate every name back to itself.
 
     Raises:
         KeyError: an endpoint is not in `brokers`.
     """
-    sites, flows = survey(routes, brokers)
-    found = [*shares(sites)]
-    with bounded():
-        dead = _dead(sites, found)
-    with bounded(budget.AMPLE):
-        live = _live([flow for flow in flows if flow.site not in dead], found)
-    for proof in (across, cycles):
-        with bounded():
+    sources, flows = extract_flows(routes, brokers)
+    found = [*prove_shares(sources)]
+    with search_budget():
+        dead = _unreachable_sources(sources, found)
+    with search_budget(budget.PER_QUESTION_LARGE):
+        live = _sendable_flows([flow for flow in flows if flow.source not in dead], found)
+    for proof in (prove_overlaps, prove_cycles):
+        with search_budget():
             found += proof(live)
-    with bounded():
-        found += _inverses(routes)
-    return _ordered(found, routes)
+    with search_budget():
+        found += _prove_inverses(routes)
+    return _sort_findings(found, routes)
 
 
-def _dead(sites: Sequence[Site], found: list[Finding]) -> set[Site]:
-    """Routes that take no name; what is wrong with any goes to `found`."""
-    dead: set[Site] = set()
-    for site in sites:
-        about = list(reach(site))
-        found += [*about, *unused(site)]
+def _unreachable_sources(sources: Sequence[RouteSource], found: list[Finding]) -> set[RouteSource]:
+    """Return the sources that take no name; add the findings about sources to `found`."""
+    dead: set[RouteSource] = set()
+    for source in sources:
+        about = list(prove_reachable(source))
+        found += [*about, *unused_captures(source)]
         if any(finding.rule == "unreachable" for finding in about):
-            dead.add(site)
+            dead.add(source)
     return dead
 
 
-def _live(flows: Sequence[Flow], found: list[Finding]) -> list[Flow]:
-    """The parts of `flows` that names go through; what is wrong with one alone goes to `found`."""
+def _sendable_flows(flows: Sequence[Flow], found: list[Finding]) -> list[Flow]:
+    """Return the parts of `flows` that carry names; add findings about single flows to `found`."""
     live: list[Flow] = []
-    edges: Edges = {}
+    edges: KnownEdges = {}
     for flow in flows:
-        ask()
-        for part in _within(flow, found):
-            about = list(_single(part, edges))
+        start_question()
+        for part in _allowed_parts(flow, found):
+            about = list(_prove_target(part, edges))
             found += about
             if not any(finding.rule == "never-sent" for finding in about):
                 live.append(part)
     return live
 
 
-def _within(flow: Flow, found: list[Finding]) -> list[Flow]:
-    """The allowed part of `flow`; what is not allowed goes to `found`."""
+def _allowed_parts(flow: Flow, found: list[Finding]) -> list[Flow]:
+    """Return the allowed part of `flow`; add a finding about the rest to `found`."""
     try:
-        parts, outside = within(flow)
-    except LimitError:
-        found.append(_given_up(flow))
+        parts, outside = restrict_to_allowed(flow)
+    except SearchBudgetExceeded:
+        found.append(_unproven(flow))
         return [flow]
     found += [] if outside is None else [outside]
     return parts
 
 
-def _single(flow: Flow, edges: Edges) -> Iterator[Finding]:
-    """The proofs that look at one target alone."""
+def _prove_target(flow: Flow, edges: KnownEdges) -> Iterator[Finding]:
+    """Run the proofs about one target."""
     try:
-        plain = sample(flow)
-        if plain is None and (finding := never_sent(flow)) is not None:
+        plain = sendable_name(flow)
+        if plain is None and (finding := prove_sendable(flow)) is not None:
             yield finding
             return
-        if (finding := injective(whole_of(flow))) is not None:
+        if (finding := prove_injective(whole_target_flow(flow))) is not None:
             yield finding
         if plain is not None:
-            yield from sizes(flow, plain, edges)
-        yield from firsts(flow)
-    except LimitError:
-        yield _given_up(flow)
+            yield from prove_limits(flow, plain, edges)
+        yield from prove_first_level(flow)
+    except SearchBudgetExceeded:
+        yield _unproven(flow)
 
 
-def _given_up(flow: Flow) -> Finding:
-    text = f"what becomes of names at {flow.target.endpoint!r} is open: {TOO_LONG}"
+def _unproven(flow: Flow) -> Finding:
+    text = f"the names at {flow.target.endpoint!r} are not proved: {SEARCH_TOO_LONG}"
     hint = "use fewer rest wildcards in the pattern"
-    return flow.site.finding("unproven", "warning", text, hint, target=flow.place)
+    return flow.source.finding("unproven", "warning", text, hint, target=flow.target_index)
 
 
-def _inverses(routes: Sequence[Route]) -> Iterator[Finding]:
+def _prove_inverses(routes: Sequence[Route]) -> Iterator[Finding]:
     named = {route.name: route for route in routes}
     for route in routes:
         if (back := named.get(route.inverse)) is not None:
@@ -118,16 +119,16 @@ def _inverses(routes: Sequence[Route]) -> Iterator[Finding]:
                 yield finding
 
 
-def _ordered(found: Sequence[Finding], routes: Sequence[Route]) -> list[Finding]:
-    """By route, then errors first; of those that differ only in their example, the first."""
+def _sort_findings(found: Sequence[Finding], routes: Sequence[Route]) -> list[Finding]:
+    """Sort by route and severity; of findings that differ only in an example keep the first."""
     order = {name: at for at, name in enumerate(dict.fromkeys(route.name for route in routes))}
     weight = {"error": 0, "warning": 1, "note": 2}
     kept: dict[object, Finding] = {}
-    lost = {_target_of(each) for each in found if each.rule == "not-injective"}
+    not_injective = {_target_of(each) for each in found if each.rule == "not-injective"}
     for each in found:
-        if each.rule == "possible-loss" and _target_of(each) in lost:
-            continue  # another pattern of the same source is the proof
-        key = (*_target_of(each), each.rule) if each.rule in ALONE else each
+        if each.rule == "possible-loss" and _target_of(each) in not_injective:
+            continue  # another pattern of the same source gave the proof
+        key = (*_target_of(each), each.rule) if each.rule in ONCE_PER_TARGET else each
         kept.setdefault(key, each)
     return sorted(kept.values(), key=lambda each: (order[each.route], weight[each.severity]))
 

@@ -1,7 +1,8 @@
-"""A route in both directions as two: each takes what the other makes, and no other name.
+"""Derive the reverse route of `direction: both`.
 
-What one of them leaves alone, by `exclude` or because no wildcard of its system takes it, would
-come out of the other and never return.
+Each of the two routes takes exactly the names that the other makes. A name that one route does not
+take (because of `exclude`, or because no wildcard of its system matches it) is excluded from the
+other: it would arrive there and never return.
 """
 
 from __future__ import annotations
@@ -9,91 +10,113 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gateway.model.pattern import BOLD, AnyMany, Glob, Pattern
-from gateway.proofs.flows.extract import fixed_depth, flow_of, survey
+from gateway.dialects.base import render_pattern
+from gateway.errors import TranslationError
+from gateway.model.pattern import NO_EXCLUSIONS, AnyMany, Glob, Pattern
+from gateway.proofs.flows.extract import extract_flows, make_flow, selected_patterns
 from gateway.proofs.flows.flow import Flow
-from gateway.proofs.search.equations import restricted, restricted_exactly
-from gateway.proofs.search.examples import example
-from gateway.routing.captures import SourcePattern, parse_source
+from gateway.proofs.search.equations import exact_source_patterns, source_patterns
+from gateway.proofs.search.examples import find_example
 from gateway.routing.route import EACH_TAG, Route, Target
+from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.routing.template import parse_template
+
+REVERSE_SUFFIX = ".back"  # ends the name of a derived reverse route
 
 
 def both_ways(
-    there: Route, template: str, back: str, allow: tuple[SourcePattern, ...] = ()
+    forward: Route, template: str, name: str, allow: tuple[SourcePattern, ...] = ()
 ) -> tuple[Route, Route]:
-    """`there`, whose one target has the one `template`, and its way back, which is called `back`.
+    """Return `forward`, which has one target with one template, and its reverse route `name`.
+
+    `allow` are the names that the reverse route may send.
 
     Raises:
         SubjectError, TranslationError: the template is no pattern, or the pattern no template.
+        SearchBudgetExceeded: the search for the excluded names became too long.
     """
-    target = there.targets[0]
+    target = forward.targets[0]
     pattern = parse_source(template, target.renderer.dialect)
-    renderer = replace(target.renderer, dialect=there.dialect)
-    made = parse_template(there.source.text, there.dialect, pattern)
-    home = Target(
-        there.endpoint,
-        there.endpoint,
-        renderer,
-        made,
+    reverse_target = Target(
+        forward.endpoint,
+        forward.endpoint,
+        replace(target.renderer, dialect=forward.dialect),
+        parse_template(forward.source.text, forward.dialect, pattern),
         allow,
-        rules=target.rules.turned(),
+        rules=target.rules.inverted(),
         when_full=target.when_full,
-        place=there.place,
+        broker_id=forward.broker_id,
     )
-    way_back = replace(
-        there,
-        name=back,
+    reverse = replace(
+        forward,
+        name=name,
         endpoint=target.endpoint,
         dialect=target.renderer.dialect,
         source=pattern,
-        targets=(home,),
-        place=target.place,
+        targets=(reverse_target,),
+        broker_id=target.broker_id,
         heartbeat="",
         excludes=(),
         tags=EACH_TAG,
         selector=None,
-        inverse=there.name,
+        inverse=forward.name,
     )
-    left_there, left_back = _left_alone(way_back, there), _left_alone(there, way_back)
+    forward_excludes = _derived_excludes(reverse, forward)
+    reverse_excludes = _derived_excludes(forward, reverse)
     return (
-        replace(there, inverse=back, excludes=(*there.excludes, *left_there)),
-        replace(way_back, excludes=left_back),
+        replace(forward, inverse=name, excludes=(*forward.excludes, *forward_excludes)),
+        replace(reverse, excludes=reverse_excludes),
     )
 
 
-def _left_alone(route: Route, other: Route) -> tuple[SourcePattern, ...]:
-    """Names that `other` takes and would turn into those that `route` leaves alone."""
-    text = f"what {route.name} leaves alone"
-    taken = fixed_depth(other.source)
-    found = (each for each in _images(route) if example([[each], taken]) is not None)
-    return tuple(SourcePattern(text, "", (each,), None, ()) for each in dict.fromkeys(found))
+def _derived_excludes(route: Route, other: Route) -> tuple[SourcePattern, ...]:
+    """Return the names of `other` that `route` would have to take in return, and does not."""
+    taken = selected_patterns(other.source)
+    found = (each for each in _lost_images(route) if find_example([[each], taken]) is not None)
+    return tuple(
+        SourcePattern(_pattern_text(each, other), "", (each,), None, ())
+        for each in dict.fromkeys(found)
+    )
 
 
-def _images(route: Route) -> Iterator[Pattern]:
-    """What the target of `route` would make of the names that `route` leaves alone."""
-    (site,), flows = survey([route], {route.endpoint: "", route.targets[0].endpoint: ""})
+def _pattern_text(pattern: Pattern, route: Route) -> str:
+    """Return a pattern as text of the route's dialect, for findings.
+
+    Some derived patterns are illegal there (`ORDERS.$*`); then the text is the nearest spelling.
+    """
+    try:
+        return render_pattern(pattern, route.dialect)
+    except TranslationError as error:
+        return error.text
+
+
+def _lost_images(route: Route) -> Iterator[Pattern]:
+    """Yield patterns of the target names for the source names that `route` does not take."""
+    (source,), flows = extract_flows([route], {route.endpoint: "", route.targets[0].endpoint: ""})
     for flow in flows:
-        kept = _keeping(flow)
-        for each in (*_excluded(kept, site.excludes), *_shunned(kept, flow.pattern)):
-            yield flow_of(flow.site, flow.place, flow.target, flow.broker, each).image
+        identity = _identity_flow(flow)
+        lost = (*_excluded(identity, source.excludes), *_unmatched(identity, flow.pattern))
+        for pattern in lost:
+            image = make_flow(source, flow.target_index, flow.target, flow.broker, pattern)
+            yield image.target_pattern
 
 
-def _excluded(kept: Flow, excludes: Sequence[Pattern]) -> Iterator[Pattern]:
+def _excluded(identity: Flow, excludes: Sequence[Pattern]) -> Iterator[Pattern]:
     for exclude in excludes:
-        yield from restricted_exactly(kept, exclude) or ()
+        yield from exact_source_patterns(identity, exclude) or ()
 
 
-def _shunned(kept: Flow, pattern: Pattern) -> Iterator[Pattern]:
-    """What the first wildcard does not take though its place is right (MQTT 5.0, 4.7.2)."""
-    for first in pattern.shy.first:
-        for found in restricted(kept, Pattern((Glob((first, "")), AnyMany(0)))):
-            if found != kept.pattern:  # that would be everything: the answer was not exact
+def _unmatched(identity: Flow, pattern: Pattern) -> Iterator[Pattern]:
+    """Yield patterns of names that the first wildcard never matches (MQTT 5.0, 4.7.2)."""
+    for prefix in pattern.exclusions.first_level_prefixes:
+        for found in source_patterns(identity, Pattern((Glob((prefix, "")), AnyMany(0)))):
+            if found != identity.pattern:  # the whole pattern: the solution is not exact
                 yield found
 
 
-def _keeping(flow: Flow) -> Flow:
-    """The same names, also those that wildcards do not take, made into themselves."""
+def _identity_flow(flow: Flow) -> Flow:
+    """Return a flow of the same names to themselves, with names that wildcards never match."""
     target = replace(flow.target, template=None)
-    pattern = replace(flow.pattern, shy=replace(BOLD, anywhere=flow.pattern.shy.anywhere))
-    return flow_of(flow.site, flow.place, target, flow.broker, pattern)
+    exclusions = replace(NO_EXCLUSIONS, whole_levels=flow.pattern.exclusions.whole_levels)
+    pattern = replace(flow.pattern, exclusions=exclusions)
+    return make_flow(flow.source, flow.target_index, target, flow.broker, pattern)

@@ -1,1 +1,1 @@
-"""The nightly proof: what came in against what went out; the only package that uses Spark."""
+"""Reconciliation of received and delivered messages with Spark, nightly or through the day."""

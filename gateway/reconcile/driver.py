@@ -1,4 +1,4 @@
-"""Whether Spark can run here, in words that say what to install; it loads no Spark itself."""
+"""Check of the requirements of Spark, PySpark and Java, before they are loaded."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _HINT: Final = "install Java 17 or later (Debian: apt-get install default-jre-he
 
 
 def check_driver() -> None:
-    """Return when PySpark and a Java that can run it are there.
+    """Check that PySpark and a suitable Java are installed.
 
     Raises:
-        DriverMissingError: one of them is absent or too old.
+        DriverMissingError: one of them is absent or too old; the text says what to install.
     """
     if find_spec("pyspark") is None:
         raise DriverMissingError(
@@ -30,16 +30,15 @@ def check_driver() -> None:
     java = _java()
     found = _VERSION.search(_version(java))
     if found is None:
-        raise DriverMissingError(f"reconcile: {java} does not say its version; {_HINT}")
+        raise DriverMissingError(f"reconcile: {java} reports no version; {_HINT}")
     if int(found[1]) < OLDEST_JAVA:
         raise DriverMissingError(
-            f"reconcile: {java} is Java {found[1]}, the oldest Spark runs on is {OLDEST_JAVA};"
-            f" {_HINT}"
+            f"reconcile: {java} is Java {found[1]}, and Spark needs {OLDEST_JAVA} or later; {_HINT}"
         )
 
 
 def _java() -> str:
-    """The Java Spark's own scripts would take."""
+    """Return the path of the Java that Spark's scripts use."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(str(Path(home, "bin", "java")) if home else "java")
     if java is None:

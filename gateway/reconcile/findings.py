@@ -1,4 +1,4 @@
-"""What the night's report says beside its numbers: a rule, a place, a text, and its weight."""
+"""Findings about an archive: a rule, a file or folder, a text, and a weight."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from enum import Enum
 
 
 class Weight(Enum):
-    """What a finding does to the verdict."""
+    """The effect of a finding on the verdict."""
 
-    ERROR = "error"  # the numbers may be wrong: the night is not clean
-    WARNING = "warning"  # worth knowing; the numbers stand
+    ERROR = "error"  # the numbers may be wrong, so the verdict is not clean
+    WARNING = "warning"  # the verdict ignores it
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing wrong with the archive; `rule` is the short name scripts decide by."""
+    """One problem of the archive; `rule` is the short name for scripts."""
 
     weight: Weight
     rule: str

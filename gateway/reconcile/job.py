@@ -1,4 +1,4 @@
-"""The nightly job: look at the files, compose the transforms, write the tables. No rules here."""
+"""The nightly job: check the files, classify the copies, write tables and report."""
 
 from __future__ import annotations
 
@@ -14,77 +14,77 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gateway.errors import ReconcileError
-from gateway.reconcile.classify.evidence import Question, all_rows, by_digests
-from gateway.reconcile.classify.output import Terms, stored, write_tables
+from gateway.reconcile.classify.evidence import Scope, from_all_rows, from_digests
+from gateway.reconcile.classify.output import TableOptions, stored, write_tables
 from gateway.reconcile.classify.renames import Translator, renamed
 from gateway.reconcile.findings import Finding, error
 from gateway.reconcile.input import executor_tasks
 from gateway.reconcile.input.inputs import Inputs, find_inputs
-from gateway.reconcile.input.reading import expect, read_pairs
-from gateway.reconcile.progress import Say
+from gateway.reconcile.input.reading import read_pairs, set_shuffle_partitions
+from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.report.html import write_page
 from gateway.reconcile.report.text import Report, to_json
-from gateway.reconcile.session import spark_session
+from gateway.reconcile.session import spark_error_line, spark_session
 
-_SHORT: Final = 64 << 20  # bytes of archive that are read before a better compiler would pay
-_LITTLE: Final = 8 << 20  # the same, before any compiling of plans would
-_PLAIN: Final = {"spark.sql.codegen.wholeStage": "false"}
+_SHORT_JOB: Final = 64 << 20  # bytes of archive; below, Java's better compiler does not pay off
+_TINY_JOB: Final = 8 << 20  # bytes of archive; below, compiling plans does not pay off
+_WITHOUT_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false"}
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to reconcile and how."""
+    """The date to reconcile, and the options."""
 
     root: Path
     day: date
     output: Path
     master: str = "local[*]"
     full: bool = False  # read every page and join every row
-    strict: bool = False  # marked duplicates and late deliveries are a breach too
-    margin: int = 6  # hours of the neighbouring days that are read too
-    in_flight: int = 120  # seconds before the cut
-    late: int = 300  # seconds after receipt that a delivery is late
+    strict: bool = False  # marked duplicates and late deliveries fail the verdict
+    margin: int = 6  # hours of the neighbouring days that are read
+    in_flight: int = 120  # seconds before the last row: a copy without an outcome is in flight
+    late: int = 300  # seconds after receipt; a later delivery is late
     samples: int = 10  # of each class
-    translator: Translator | None = None  # what makes the names anew, to compare them
+    translator: Translator | None = None  # translates the names again, for comparison
 
 
-def reconcile(job: Job, say: Say) -> Report:
+def reconcile(job: Job, show_step: ShowStep) -> Report:
     """Reconcile one date; its tables replace those of an earlier run.
 
     Raises:
         ReconcileError: Spark does not start or does not finish.
     """
     began = monotonic()
-    say(f"looking at the files of {job.day}")
-    inputs = find_inputs(job.root, job.day, job.margin, whole=job.full)
+    show_step(f"checking the files of {job.day}")
+    inputs = find_inputs(job.root, job.day, job.margin, every_page=job.full)
     mode = "full" if job.full else "digest-first"
     report = Report(str(job.root), str(job.day), inputs.findings, strict=job.strict, mode=mode)
     if not inputs.day:
-        return _kept(job, _without_data(report))
-    say(f"starting Spark on {job.master} for {len(inputs.day)} files")
-    looked = monotonic()
-    extra = _PLAIN if inputs.size < (_LITTLE if job.full else _SHORT) else {}
-    short = not job.full or inputs.size < _SHORT
+        return _written(job, _without_data(report))
+    show_step(f"starting Spark on {job.master} for {len(inputs.day)} files")
+    checked = monotonic()
+    extra = _WITHOUT_CODEGEN if inputs.size < (_TINY_JOB if job.full else _SHORT_JOB) else {}
+    short = not job.full or inputs.size < _SHORT_JOB
     with spark_session(job.master, extra, short=short) as spark:
         started = monotonic()
         try:
-            report = _run(spark, job, inputs, say, report)
+            report = _run(spark, job, inputs, show_step, report)
         except (PySparkException, Py4JError) as fault:
-            say("Spark did not finish; reading every page to find out why")
-            whole = find_inputs(job.root, job.day, job.margin, whole=True)
-            if whole.findings == inputs.findings:
-                raise ReconcileError(f"spark: the job failed: {_first_line(fault)}") from fault
-            report = replace(report, findings=whole.findings)
-            if not whole.day:
-                return _kept(job, _without_data(report))
-            report = _run(spark, job, whole, say, report)
-    say("done")
-    timings = {"files": looked - began, "spark": started - looked, "job": monotonic() - started}
-    return _kept(job, replace(report, timings=timings))
+            show_step("Spark failed; reading every page to find damaged files")
+            readable = find_inputs(job.root, job.day, job.margin, every_page=True)
+            if readable.findings == inputs.findings:
+                raise ReconcileError(f"spark: the job failed: {spark_error_line(fault)}") from fault
+            report = replace(report, findings=readable.findings)
+            if not readable.day:
+                return _written(job, _without_data(report))
+            report = _run(spark, job, readable, show_step, report)
+    show_step("done")
+    timings = {"files": checked - began, "spark": started - checked, "job": monotonic() - started}
+    return _written(job, replace(report, timings=timings))
 
 
-def _kept(job: Job, report: Report) -> Report:
-    """The same, written as JSON and as a page; those of an earlier run never stay beside it."""
+def _written(job: Job, report: Report) -> Report:
+    """Write the report as JSON and as a page, replacing those of an earlier run; return it."""
     job.output.mkdir(parents=True, exist_ok=True)
     summary = job.output / "summary.json"
     summary.write_text(to_json(report), encoding="utf-8")
@@ -93,62 +93,61 @@ def _kept(job: Job, report: Report) -> Report:
 
 
 def _without_data(report: Report) -> Report:
-    place = f"date={report.day}"
-    nothing = error("no-data", place, "there is no readable segment of this date")
-    return replace(report, findings=[*report.findings, nothing], answered=False)
+    finding = error("no-data", f"date={report.day}", "there is no readable segment of this date")
+    return replace(report, findings=[*report.findings, finding], answered=False)
 
 
-def _first_line(fault: Exception) -> str:
-    return (str(fault).splitlines() or [type(fault).__name__])[0]
-
-
-def _run(spark: SparkSession, job: Job, inputs: Inputs, say: Say, report: Report) -> Report:
+def _run(
+    spark: SparkSession, job: Job, inputs: Inputs, show_step: ShowStep, report: Report
+) -> Report:
     found = list(report.findings)
-    asked = Question(job.day, job.margin, job.late)
+    scope = Scope(job.day, job.margin, job.late)
     if job.full:
-        expect(spark, inputs.size)
-        say("adding every segment up again, against its digest")
-        found += _checked_digests(spark, job, inputs)
-        say("matching every message with its ends")
-        evidence = all_rows(spark, asked, inputs)
+        set_shuffle_partitions(spark, inputs.size)
+        show_step("comparing every segment with its digest")
+        found += _wrong_digests(spark, job, inputs)
+        show_step("joining every message with its outcomes")
+        evidence = from_all_rows(spark, scope, inputs)
     else:
-        say("adding up the digests")
-        evidence = by_digests(spark, asked, inputs)
-    terms = Terms(job.output, job.late, job.in_flight if inputs.open_journals else 0, job.samples)
+        show_step("adding up the digests")
+        evidence = from_digests(spark, scope, inputs)
+    in_flight = job.in_flight if inputs.open_journals else 0
+    options = TableOptions(job.output, job.late, in_flight, job.samples)
     try:
-        report = write_tables(spark, terms, inputs.last, evidence, report, say)
+        report = write_tables(spark, options, inputs.last, evidence, report, show_step)
         if job.translator is not None:
-            say("translating the names again")
+            show_step("translating the names again")
             names = renamed(read_pairs(spark, inputs.day), job.translator)
             listed = stored(names, job.output / "renamed", "route", "target", "name")
             report = replace(report, renamed=listed)
-            found += _renamed(job)
+            found += _renamed_findings(job)
     finally:
         spark.catalog.clearCache()
     return replace(report, findings=found)
 
 
-def _renamed(job: Job) -> list[Finding]:
-    """One finding a target whose names are not what the mapping makes of them now."""
-    ways = ["route", "target"]
-    names = pq.read_table(job.output / "renamed", columns=ways, partitioning=None)
+def _renamed_findings(job: Job) -> list[Finding]:
+    """Return a finding for each target with names that the mapping now translates differently."""
+    keys = ["route", "target"]
+    names = pq.read_table(job.output / "renamed", columns=keys, partitioning=None)
     counted = (
-        names.group_by(ways)
+        names.group_by(keys)
         .aggregate([([], "count_all")])
-        .sort_by([(name, "ascending") for name in ways])
+        .sort_by([(name, "ascending") for name in keys])
     )
     return [
         error(
             "renamed",
             f"date={job.day}",
-            f"{row['count_all']} names sent by route {row['route']!r} to {row['target']!r} are not"
-            " what the mapping makes of them; the table `renamed` lists them",
+            f"the mapping now translates {row['count_all']} names of route {row['route']!r} to"
+            f" {row['target']!r} differently; the table `renamed` lists them",
         )
         for row in counted.to_pylist()
     ]
 
 
-def _checked_digests(spark: SparkSession, job: Job, inputs: Inputs) -> list[Finding]:
+def _wrong_digests(spark: SparkSession, job: Job, inputs: Inputs) -> list[Finding]:
+    """Return a finding for each digest that differs from its segment."""
     pairs = [
         (str(each.path.resolve()), str(each.digest.resolve()))
         for each in inputs.all
@@ -156,9 +155,9 @@ def _checked_digests(spark: SparkSession, job: Job, inputs: Inputs) -> list[Find
     ]
     if not pairs:
         return []
-    parts = min(len(pairs), 4 * spark.sparkContext.defaultParallelism)
+    tasks = min(len(pairs), 4 * spark.sparkContext.defaultParallelism)
     wrong = (
-        spark.sparkContext.parallelize(pairs, parts)
+        spark.sparkContext.parallelize(pairs, tasks)
         .mapPartitions(executor_tasks.differences)
         .collect()
     )

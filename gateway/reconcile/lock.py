@@ -1,32 +1,41 @@
-"""One job at a time replaces files of an archive: a lock in its folder."""
+"""Lock files of the reconciliation: one writer of an archive or an output folder at a time."""
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from gateway.errors import ReconcileError
+from gateway.file_lock import FileLock, FileLockedError
 
-_LOCK: Final = "_compacting.lock"
+_ARCHIVE_LOCK: Final = "_compacting.lock"
 
 
 @contextmanager
-def alone(root: Path) -> Iterator[None]:
-    """Hold the lock of the archive at `root`; it ends with the process too.
+def archive_lock(root: Path) -> Iterator[None]:
+    """Hold the lock of jobs that replace files of the archive at `root`.
 
     Raises:
-        ReconcileError: another job holds it, or it cannot be made.
+        ReconcileError: another job holds it, or the folder cannot be written.
+    """
+    with exclusive(root / _ARCHIVE_LOCK, "another compaction is running; wait for it"):
+        yield
+
+
+@contextmanager
+def exclusive(path: Path, conflict: str) -> Iterator[None]:
+    """Hold the lock file `path`; `conflict` completes the error text when it is locked.
+
+    Raises:
+        ReconcileError: another process holds it, or the folder cannot be written.
     """
     try:
-        lock = (root / _LOCK).open("w")
-    except OSError as fault:
-        raise ReconcileError(f"{root}: cannot be written: {fault.strerror}") from fault
+        lock = FileLock(path, conflict)
+    except FileLockedError as error:
+        raise ReconcileError(str(error)) from error
+    except OSError as error:
+        raise ReconcileError(f"{path}: cannot be written: {error.strerror}") from error
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as fault:
-            raise ReconcileError(f"{root}: another compaction is at work; wait for it") from fault
         yield

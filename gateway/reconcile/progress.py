@@ -1,4 +1,4 @@
-"""What a long command is doing now: a status line on a terminal, plain lines elsewhere."""
+"""Progress of a long command: a status line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import TypeAlias
 
 from rich.console import Console
 
-Say: TypeAlias = Callable[[str], None]
+ShowStep: TypeAlias = Callable[[str], None]
 
 
 @contextmanager
-def progress(console: Console) -> Iterator[Say]:
-    """A function that announces the next step; the steps done stay visible."""
+def progress(console: Console) -> Iterator[ShowStep]:
+    """A function that shows the next step; completed steps stay visible with their times."""
     began = monotonic()
 
-    def line(text: str) -> None:
+    def print_step(text: str) -> None:
         console.print(f"{monotonic() - began:5.1f} s  {text}", highlight=False, markup=False)
 
     if not console.is_terminal:
-        yield line
+        yield print_step
         return
     with console.status("") as status:
 
-        def say(text: str) -> None:
-            line(text)
+        def show_step(text: str) -> None:
+            print_step(text)
             status.update(text)
 
-        yield say
+        yield show_step

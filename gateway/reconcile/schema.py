@@ -1,4 +1,4 @@
-"""The archive's columns as Spark types: stated, never inferred from a file."""
+"""The archive's schemas as Spark types, so that Spark infers none from a file."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _TYPES: Final[Mapping[str, T.DataType]] = MappingProxyType(
 )
 
 
-def stated(columns: Mapping[str, str]) -> T.StructType:
-    """Spark's schema of columns as `gateway.archive.schema` states them."""
+def spark_schema(columns: Mapping[str, str]) -> T.StructType:
+    """Return the Spark schema of columns of `gateway.archive.schema`."""
     return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in columns.items()])
 
 
-ROWS: Final = stated(COLUMNS)
-DIGEST_ROWS: Final = stated(DIGESTS)
-PAIR_ROWS: Final = stated(PAIRS)
-DICTIONARY_ROWS: Final = stated(DICTIONARY)
+ROWS: Final = spark_schema(COLUMNS)
+DIGEST_ROWS: Final = spark_schema(DIGESTS)
+PAIR_ROWS: Final = spark_schema(PAIRS)
+DICTIONARY_ROWS: Final = spark_schema(DICTIONARY)

@@ -1,4 +1,4 @@
-"""A quiet Spark session: what the Java process writes goes to a log, shown only on failure."""
+"""The Spark session; errors quote the last lines from its Java process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from gateway.errors import ReconcileError
-from gateway.reconcile.zip_package import packed
+from gateway.errors import ReconcileError, first_line
+from gateway.reconcile.zip_package import zip_package
 
 LOCAL: Final = "local"
-_TAIL: Final = 15  # lines of the log an error repeats
+_MAX_LOG_LINES: Final = 15  # of the log in an error text
 
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.app.name": "gateway reconcile",
@@ -29,7 +29,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.filterPushdown": "true",
     "spark.sql.adaptive.enabled": "true",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # the stack, at each column made
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # records a stack trace for each column
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -38,26 +38,26 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",  # the archive writes them
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-_LOOPBACK: Final[Mapping[str, str]] = {  # a laptop's own name need not resolve
+_LOOPBACK: Final[Mapping[str, str]] = {  # the host name of a laptop may not resolve
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
 _SHORT: Final[Mapping[str, str]] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-_NOTHING: Final[Mapping[str, str]] = {}
+_NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
 @contextmanager
 def spark_session(
-    master: str, extra: Mapping[str, str] = _NOTHING, *, short: bool = False
+    master: str, extra: Mapping[str, str] = _NO_SETTINGS, *, short: bool = False
 ) -> Iterator[SparkSession]:
-    """The session that runs already, which stays, or a new one, which is stopped at the end.
+    """Use the active session, or start a new one and stop it at the end of the block.
 
-    A `short` one is compiled quickly rather than well, which halves the time of a small night.
+    `short` selects Java's quick compiler, which halves the time of a small job.
 
     Raises:
-        ReconcileError: Spark does not start; the text ends with its last log lines.
+        ReconcileError: Spark does not start; the text ends with the last lines of its log.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -69,7 +69,7 @@ def spark_session(
             spark = _start(_conf(master, folder, {**(_SHORT if short else {}), **extra}), sink, log)
         try:
             if not master.startswith(LOCAL):
-                spark.sparkContext.addPyFile(str(packed(Path(folder))))
+                spark.sparkContext.addPyFile(str(zip_package(Path(folder))))
             yield spark
         finally:
             _stop(spark)
@@ -77,7 +77,7 @@ def spark_session(
 
 @contextmanager
 def submitted_session() -> Iterator[SparkSession]:
-    """The session of a program that spark-submit started, with its settings before ours."""
+    """The session of a program that spark-submit started; its settings override ours."""
     conf = SparkConf()
     local = conf.get("spark.master", LOCAL).startswith(LOCAL)
     for name, value in {**_SETTINGS, **(_LOOPBACK if local else {})}.items():
@@ -101,7 +101,7 @@ def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
 
 
 def _heap() -> str:
-    """A quarter of this machine's memory, between 1 and 4 GB: what does not fit goes to disk."""
+    """Return a quarter of this machine's memory, from 1 to 4 GB; Spark spills the rest to disk."""
     bytes_here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return f"{min(max(bytes_here >> 32, 1), 4)}g"
 
@@ -110,37 +110,41 @@ def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
     if conf.get("spark.driver.host"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if conf.get("spark.master", LOCAL).startswith(LOCAL):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else it takes python3 of PATH
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the default is python3 on PATH
     java: Any = None  # py4j ships no types
     try:
         java = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]  # pyspark left it untyped
         return SparkSession(SparkContext(conf=conf, gateway=java))
     except (PySparkException, Py4JError, OSError) as error:
-        told = f"spark: does not start on {conf.get('spark.master')!r}: {_first_line(error)}"
-        _end(java)  # what it says is asked of it before
-        raise ReconcileError("\n".join([told, *_said(log)])) from error
+        text = f"spark: does not start on {conf.get('spark.master')!r}: {spark_error_line(error)}"
+        _end(java)  # after the error text, which is read from the Java process
+        raise ReconcileError("\n".join([text, *_log_lines(log)])) from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def spark_error_line(error: Exception) -> str:
+    """Return the first line of an error of Spark; of a Java exception, its own text."""
+    java: Any = getattr(error, "java_exception", None)
+    if java is None:
+        return first_line(error)
+    return next(iter(str(java.toString()).splitlines()), "") or type(error).__name__
 
 
-def _said(log: Path) -> list[str]:
-    """The last lines of the log a person can use: no stack frames."""
+def _log_lines(log: Path) -> list[str]:
+    """Return the last lines of the log without stack frames."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [line for line in lines if not line.startswith(("\t", "    at "))][-_TAIL:]
+    return [line for line in lines if not line.startswith(("\t", "    at "))][-_MAX_LOG_LINES:]
 
 
 def _stop(spark: SparkSession) -> None:
-    java: Any = spark.sparkContext._gateway  # noqa: SLF001  # there is no public way to end it
+    java: Any = spark.sparkContext._gateway  # noqa: SLF001  # no public way to end it
     spark.stop()
     _end(java)
 
 
 def _end(java: Any) -> None:  # noqa: ANN401
-    """End the Java process, so that the next session starts from nothing."""
+    """End the Java process, so that the next session starts a new one."""
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
     if java is not None:
         java.shutdown()
-        java.proc.stdin.close()  # its parent's end is what it waits for
+        java.proc.stdin.close()  # it exits at the end of its input
         java.proc.wait()

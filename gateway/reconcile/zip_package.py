@@ -1,4 +1,4 @@
-"""The package as one zip file, for machines that have its dependencies but not itself."""
+"""The package as a zip file, for executors that have its dependencies but not the package."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import gateway
 
 
-def packed(folder: Path) -> Path:
-    """`gateway.zip` in `folder`: code, and the files that lie beside it."""
+def zip_package(folder: Path) -> Path:
+    """Write `gateway.zip` into `folder`, with the code and its data files."""
     source = Path(gateway.__file__).parent
     path = folder / "gateway.zip"
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:

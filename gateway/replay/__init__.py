@@ -1,1 +1,1 @@
-"""Sends again what archive or dead letters have, from a process beside the gateway."""
+"""Sending of archived messages and dead letters again, from a process beside the gateway."""

@@ -1,6 +1,6 @@
-"""Archived messages sent again through the mapping as it is now; what arrives is recorded.
+"""Sends archived messages again through the current mapping and records the delivered ones.
 
-Messages are read, sent and answered a batch at a time, in the order of their receipt.
+Messages are read, sent and answered in batches, in the order of their receipt.
 """
 
 from __future__ import annotations
@@ -10,41 +10,47 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.schema import Leg, Step
+from gateway.archive.schema import Leg, RowOutcome
 from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.errors import ArchiveError, EndpointError, TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome
-from gateway.replay.outbox import TOGETHER, Outbox
-from gateway.routing.router import Hop, Router
-from gateway.runtime.record.restore import redacted, restore
+from gateway.replay.sender import SEND_MESSAGES, ReplaySender
+from gateway.routing.router import Delivery, Router
+from gateway.runtime.record.restore import has_redacted_values, restore
 from gateway.runtime.record.rows import fingerprint
 
-AGAIN: Final = 2  # the attempt of a replayed delivery: the reconciliation knows it as a second one
+REPLAY_ATTEMPT: Final = 2  # attempt of a replayed delivery; the reconciliation reads a redelivery
 
-ArchiveRow = Mapping[str, Any]
-Wanted = Mapping[bytes, Collection[str]]
+ArchiveRow: TypeAlias = Mapping[str, Any]
+WantedTargets: TypeAlias = Mapping[bytes, Collection[str]]  # target labels by message id
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """One message for one target, as it would be sent now; `message` None when it cannot be."""
+class ReplayCopy:
+    """The current copy of one message for one target.
+
+    `message` is None if it cannot be sent; `reason` then says why.
+    """
 
     row: ArchiveRow
-    hop: Hop
+    delivery: Delivery
     message: Message | None
     reason: str = ""
 
 
 class Replay:
-    """Plans and sends; mutable, it has sinks and an archive open until it is closed."""
+    """Plans and sends the archived messages of one route.
+
+    Mutable: owned by one thread; holds open sinks and an archive until `close`.
+    """
 
     def __init__(self, configuration: Configuration, route: str) -> None:
-        """Replay what `route` took.
+        """Replay messages that `route` received.
 
         Raises:
             EndpointError: the configuration has no such route.
@@ -54,38 +60,43 @@ class Replay:
             known = ", ".join(sorted({each.name for each in configuration.routes}))
             raise EndpointError(f"replay: no route {route!r} in the configuration; it has {known}")
         self._routers = {each.endpoint: Router(each.dialect, [each]) for each in routes}
-        self._outbox = Outbox(configuration, "replay")
+        self._sender = ReplaySender(configuration, "replay")
         self.counts: Counter[str] = Counter()
 
-    def hops(self, row: ArchiveRow) -> list[Hop]:
-        """Where the mapping sends the message of a row now, or why it does not."""
+    def deliveries(self, row: ArchiveRow) -> list[Delivery]:
+        """The deliveries that the mapping now makes of the message of a row, refused ones too."""
         router = self._routers.get(row["endpoint"])
-        ways = router[row["name"]] if router is not None else ()
-        return [hop for way in ways for hop in way.hops]
+        matches = router[row["name"]] if router is not None else ()
+        return [delivery for match in matches for delivery in match.deliveries]
 
-    def plan(self, row: ArchiveRow, targets: Collection[str] | None) -> Iterator[Copy]:
-        """The copies of one row, for `targets` alone where those are given."""
-        hops = [hop for hop in self.hops(row) if targets is None or hop.label in targets]
-        if not hops:
-            yield Copy(row, Hop(None, None, ""), None, "the route does not take it any more")
+    def plan(self, row: ArchiveRow, targets: Collection[str] | None) -> Iterator[ReplayCopy]:
+        """The copies of one row, for all targets or only for the labels in `targets`."""
+        deliveries = [
+            each for each in self.deliveries(row) if targets is None or each.label in targets
+        ]
+        if not deliveries:
+            reason = "the route does not take it any more"
+            yield ReplayCopy(row, Delivery(None, None, ""), None, reason)
             return
         try:
-            message = self._fresh(restore(row))
+            message = self._without_past_expiry(restore(row))
         except ArchiveError as error:
-            yield from (Copy(row, hop, None, str(error)) for hop in hops)
+            yield from (ReplayCopy(row, each, None, str(error)) for each in deliveries)
             return
-        self.counts["without redacted values"] += redacted(row)
-        for hop in hops:
-            yield self._through(row, hop, message)
+        self.counts["without redacted values"] += has_redacted_values(row)
+        for delivery in deliveries:
+            yield self._copy(row, delivery, message)
 
-    def send(self, rows: Iterable[ArchiveRow], wanted: Wanted | None) -> Iterator[tuple[Copy, str]]:
-        """Send the rows and count; yields every copy that did not arrive, with the reason.
+    def send(
+        self, rows: Iterable[ArchiveRow], wanted: WantedTargets | None
+    ) -> Iterator[tuple[ReplayCopy, str]]:
+        """Send the rows and count; yield each copy that was not delivered, with the reason.
 
         Raises:
-            GatewayError: an endpoint cannot be opened, or the archive cannot be written.
+            GatewayError: an endpoint cannot be opened, or the archive is not writable.
         """
-        rest = iter(rows)
-        while batch := list(islice(rest, TOGETHER)):
+        remaining = iter(rows)
+        while batch := list(islice(remaining, SEND_MESSAGES)):
             copies = [
                 copy
                 for row in batch
@@ -98,73 +109,72 @@ class Replay:
             yield from self._send([copy for copy in copies if copy.message is not None])
 
     def close(self) -> None:
-        self._outbox.close()
+        self._sender.close()
 
-    def _fresh(self, message: Message) -> Message:
-        """Without an expiry that has passed: its broker would drop it without a word."""
+    def _without_past_expiry(self, message: Message) -> Message:
+        """Remove an expiry in the past: a broker drops an expired message without an error."""
         expiry = message.headers.expiry
         if expiry is None or expiry > now():
             return message
         self.counts["without their expiry"] += 1
         return replace(message, headers=replace(message.headers, expiry=None))
 
-    def _through(self, row: ArchiveRow, hop: Hop, message: Message) -> Copy:
-        target = hop.target
-        if target is None or hop.rule:
-            return Copy(row, hop, None, hop.reason)
+    def _copy(self, row: ArchiveRow, delivery: Delivery, message: Message) -> ReplayCopy:
+        if delivery.target is None or delivery.rule:
+            return ReplayCopy(row, delivery, None, delivery.reason)
         dialect = self._routers[row["endpoint"]].dialect
         try:
-            return Copy(row, hop, self._outbox.make(message, hop, dialect))
+            return ReplayCopy(row, delivery, self._sender.make(message, delivery, dialect))
         except TranslationError as error:
-            return Copy(row, hop, None, str(error))
+            return ReplayCopy(row, delivery, None, str(error))
 
-    def _send(self, copies: Sequence[Copy]) -> Iterator[tuple[Copy, str]]:
-        groups: dict[str, list[Copy]] = {}
+    def _send(self, copies: Sequence[ReplayCopy]) -> Iterator[tuple[ReplayCopy, str]]:
+        groups: dict[str, list[ReplayCopy]] = {}
         for copy in copies:
-            if copy.hop.target is not None:
-                groups.setdefault(copy.hop.target.endpoint, []).append(copy)
+            if copy.delivery.target is not None:
+                groups.setdefault(copy.delivery.target.endpoint, []).append(copy)
         for endpoint, group in groups.items():
-            settled = self._outbox.send(endpoint, [each.message for each in group if each.message])
-            arrived = []
+            settled = self._sender.send(endpoint, [each.message for each in group if each.message])
+            delivered = []
             for copy, answer in zip(group, settled, strict=True):
                 if answer.outcome is Outcome.ACCEPTED:
-                    arrived.append(copy)
+                    delivered.append(copy)
                 else:
                     self.counts["not sent"] += 1
                     yield copy, answer.reason or "no answer"
-            self.counts["sent"] += len(arrived)
+            self.counts["sent"] += len(delivered)
             at = now()
-            self._outbox.record([_row(copy, at) for copy in arrived])
+            self._sender.record([_row(copy, at) for copy in delivered])
 
 
-def _row(copy: Copy, at: int) -> Rows:
-    """The delivered row of a replayed copy: a second attempt of the message it was."""
-    row, hop, message = copy.row, copy.hop, copy.message
-    assert message is not None  # noqa: S101  # it arrived
-    assert hop.target is not None  # noqa: S101
+def _row(copy: ReplayCopy, at: int) -> Rows:
+    """The delivered row of a copy: a second attempt of the archived message."""
+    row, delivery, message = copy.row, copy.delivery, copy.message
+    assert message is not None  # noqa: S101  # it was delivered
+    assert delivery.target is not None  # noqa: S101
     size, digest = fingerprint(message.payload)
-    converted = hop.target.conversion is not None
+    converted = delivery.target.conversion is not None
     common: dict[str, Cell] = {
         "route": row["route"],
         "leg": Leg.DELIVERED.value,
-        "endpoint": hop.target.endpoint,
-        "system": hop.target.system,
-        "target": hop.label,
+        "endpoint": delivery.target.endpoint,
+        "system": delivery.target.system,
+        "target": delivery.label,
         "name": message.address,
         "source_name": row["name"],
         "id": row["id"],
-        "attempt": AGAIN,
+        "attempt": REPLAY_ATTEMPT,
         "time": at,
-        "received": micros(row["received"] or row["time"]),
+        "received": microseconds(row["received"] or row["time"]),
         "mode": int(message.headers.mode),
         "redelivered": True,
         "size": size,
         "hash": digest,
-        "outcome": (Step.CONVERTED if converted else Step.ACCEPTED).value,
+        "outcome": (RowOutcome.CONVERTED if converted else RowOutcome.ACCEPTED).value,
     }
     return Rows(1, common)
 
 
-def micros(moment: datetime) -> int:
+def microseconds(moment: datetime) -> int:
     """Microseconds since 1970-01-01 UTC."""
     return round(moment.timestamp() * 1_000_000)

@@ -1,1 +1,1 @@
-"""Which routes take a message: patterns, captures, templates and the index over them."""
+"""Routes: source patterns, templates, header rules, selectors, and the index that finds them."""

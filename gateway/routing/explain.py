@@ -1,4 +1,4 @@
-"""Why a name goes where it goes: every route tried, captures, results, limits, the way back."""
+"""Explain the routing of a name: every route, its captures, target names and next routes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.dialects.base import parse_subject
-from gateway.dialects.limit_usage import Used, limits_used
+from gateway.dialects.limit_usage import LimitUsage, limit_usage
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
-    """A route that takes the made name where it arrived, and what it makes of it."""
+class OnwardName:
+    """The name that a route at the target gives the arrived message next."""
 
     route: str
     endpoint: str
@@ -22,84 +22,92 @@ class Back:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What one target makes of the name: the name and the room it takes, or the rule it breaks."""
+class TargetResult:
+    """The name at one target with the limits it uses, or the rule that refuses it."""
 
     target: str
     system: str
     name: str
     rule: str
     reason: str
-    used: tuple[Used, ...]
-    back: tuple[Back, ...]
+    used: tuple[LimitUsage, ...]
+    back: tuple[OnwardName, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """One route and the name: `why_not` is empty when the route takes it."""
+class RouteResult:
+    """The result of one route; `why_not` is empty when the route takes the name."""
 
     route: str
     endpoint: str
     pattern: str
     why_not: str
     captures: tuple[tuple[str, str], ...]
-    made: tuple[Made, ...]
+    made: tuple[TargetResult, ...]
 
 
-def explain(name: str, routes: Sequence[Route], endpoint: str | None = None) -> list[Tried]:
-    """What every route, or every one from `endpoint`, does with `name` as its source spells it."""
-    return [_try(name, route, routes) for route in routes if endpoint in (None, route.endpoint)]
+def explain(name: str, routes: Sequence[Route], endpoint: str | None = None) -> list[RouteResult]:
+    """Return the result of every route, or of each route from `endpoint`, for a source name."""
+    return [
+        _route_result(name, route, routes) for route in routes if endpoint in (None, route.endpoint)
+    ]
 
 
-def _try(name: str, route: Route, routes: Sequence[Route]) -> Tried:
+def _route_result(name: str, route: Route, routes: Sequence[Route]) -> RouteResult:
     try:
         levels = parse_subject(name, route.dialect).levels
     except (SubjectError, TranslationError) as error:
-        return _untaken(route, f"{route.dialect.name} has no such name: {error}")
+        return _not_taken(route, f"{route.dialect.name} has no such name: {error}")
     if not route.source.selects(levels):
-        return _untaken(route, "the pattern does not match")
+        return _not_taken(route, "the pattern does not match")
     for exclude in route.excludes:
         if exclude.selects(levels):
-            return _untaken(route, f"excluded by {exclude.text!r}")
+            return _not_taken(route, f"excluded by {exclude.text!r}")
     captures = route.source.capture(levels)
     shown = tuple(
         (word, route.dialect.separator.join(taken))
         for word, taken in captures.items()
         if not word.isdigit()
     )
-    made = tuple(_make(levels, captures, target, routes) for target in route.targets)
-    return Tried(route.name, route.endpoint, route.source.text, "", shown, made)
+    results = tuple(_target_result(levels, captures, target, routes) for target in route.targets)
+    return RouteResult(route.name, route.endpoint, route.source.text, "", shown, results)
 
 
-def _untaken(route: Route, why_not: str) -> Tried:
-    return Tried(route.name, route.endpoint, route.source.text, why_not, (), ())
+def _not_taken(route: Route, why_not: str) -> RouteResult:
+    return RouteResult(route.name, route.endpoint, route.source.text, why_not, (), ())
 
 
-def _make(
+def _target_result(
     levels: tuple[str, ...],
     captures: dict[str, tuple[str, ...]],
     target: Target,
     routes: Sequence[Route],
-) -> Made:
+) -> TargetResult:
     try:
         name = target.name_for(Subject(levels), captures)
     except TranslationError as error:
-        return Made(target.endpoint, target.system, "", error.rule, str(error), (), ())
+        return TargetResult(target.endpoint, target.system, "", error.rule, str(error), (), ())
     dialect = target.renderer.dialect
-    used = tuple(limits_used(name, dialect))
-    return Made(
-        target.endpoint, target.system, name, "", "", used, tuple(_back(name, target, routes))
+    used = tuple(limit_usage(name, dialect))
+    return TargetResult(
+        target.endpoint,
+        target.system,
+        name,
+        "",
+        "",
+        used,
+        tuple(_onward_names(name, target, routes)),
     )
 
 
-def _back(name: str, target: Target, routes: Sequence[Route]) -> Iterator[Back]:
+def _onward_names(name: str, target: Target, routes: Sequence[Route]) -> Iterator[OnwardName]:
     for route in routes:
         if route.endpoint == target.endpoint:
-            for made in _results(name, route):
-                yield Back(route.name, made[0], made[1])
+            for endpoint, next_name in _next_names(name, route):
+                yield OnwardName(route.name, endpoint, next_name)
 
 
-def _results(name: str, route: Route) -> Iterator[tuple[str, str]]:
+def _next_names(name: str, route: Route) -> Iterator[tuple[str, str]]:
     try:
         subject = parse_subject(name, route.dialect)
     except (SubjectError, TranslationError):

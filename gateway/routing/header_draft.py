@@ -1,7 +1,7 @@
-"""One message's headers while header rules change them: read and write by name, checked.
+"""Read and write the headers of one message by name, with checked values.
 
-`Slot` is a place that rules speak of. The names of `HEADERS` are the message's own fields, every
-other name is a property, and `property.priority` is the property called `priority`.
+A name in `FIELD_NAMES` is a field of the message; every other name is a property, and
+`property.priority` is the property with the name `priority`.
 """
 
 from __future__ import annotations
@@ -14,37 +14,43 @@ from typing import Final
 from gateway.errors import TranslationError
 from gateway.model.message import DeliveryMode, Headers, Value
 
-HEADERS: Final = (
+FIELD_NAMES: Final = (
     "priority", "expiry", "ttl", "mode", "content_type", "correlation_id", "reply_to",
 )  # fmt: skip
-PROPERTY: Final = "property."
-MILLI, SECOND = 1_000, 1_000_000  # microseconds
-LATEST = 253_402_300_800_000  # milliseconds from 1970 to the end of the year 9999
-DIGITS = 18
-HIGHEST = 9  # priority
-MICRO = 1e-6
+PROPERTY_PREFIX: Final = "property."
+MICROS_PER_MILLI, MICROS_PER_SECOND = 1_000, 1_000_000
+MAX_EXPIRY_MS = 253_402_300_800_000  # milliseconds from 1970 to the end of the year 9999
+MAX_DIGITS = 18
+MAX_PRIORITY = 9
+MIN_TTL = 1e-6  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """A place for a value: a field of the message, or a property.
+class HeaderName:
+    """The name of a field of the message or of a property.
 
-    `stated` says that the file calls it a property, which makes no other place of it.
+    `prefixed` says that the configuration writes `property.NAME`; names that differ only in this
+    are equal.
     """
 
-    name: str
-    header: bool
-    stated: bool = field(default=False, compare=False)
+    text: str
+    is_field: bool
+    prefixed: bool = field(default=False, compare=False)
 
 
-def find_slot(text: str) -> Slot:
-    if text.startswith(PROPERTY):
-        return Slot(text.removeprefix(PROPERTY), header=False, stated=True)
-    return Slot(text, text in HEADERS)
+def parse_header_name(text: str) -> HeaderName:
+    """Parse a header name as a configuration writes it."""
+    if text.startswith(PROPERTY_PREFIX):
+        return HeaderName(text.removeprefix(PROPERTY_PREFIX), is_field=False, prefixed=True)
+    return HeaderName(text, text in FIELD_NAMES)
 
 
-class Draft:
-    """Headers under change; mutable, because rules follow each other on it."""
+class HeaderDraft:
+    """The headers of one message, changed by one rule after the other.
+
+    Mutable: owned by the call that applies the rules.
+    Units: microseconds.
+    """
 
     def __init__(self, headers: Headers, now_us: int) -> None:
         self._before, self._now = headers, now_us
@@ -52,18 +58,21 @@ class Draft:
         self._content_type, self._reply_to = headers.content_type, headers.reply_to
         self._correlation = headers.correlation_id
         self.properties = dict(headers.properties)
-        self._changed = False  # whether a property is; of the fields `finish` sees it
+        self._changed = False  # a property; `finish` compares the fields
 
-    def read(self, slot: Slot) -> Value:
-        """None when it is absent. `expiry` is in milliseconds since 1970, `ttl` in seconds left."""
-        if not slot.header:
-            return self.properties.get(slot.name)
-        if slot.name not in {"expiry", "ttl"}:
-            return self._read_field(slot.name)
+    def read(self, name: HeaderName) -> Value:
+        """Return a value, None when it is absent.
+
+        `expiry` is in milliseconds since 1970, `ttl` in seconds from now.
+        """
+        if not name.is_field:
+            return self.properties.get(name.text)
+        if name.text not in {"expiry", "ttl"}:
+            return self._read_field(name.text)
         if self._expiry is None:
             return None
-        left = (self._expiry - self._now) / SECOND
-        return self._expiry // MILLI if slot.name == "expiry" else max(0.0, left)
+        left = (self._expiry - self._now) / MICROS_PER_SECOND
+        return self._expiry // MICROS_PER_MILLI if name.text == "expiry" else max(0.0, left)
 
     def _read_field(self, name: str) -> Value:
         match name:
@@ -78,32 +87,38 @@ class Draft:
             case _:
                 return self._correlation
 
-    def write(self, slot: Slot, value: Value) -> None:
-        """Put `value` there; None takes away what is there.
+    def write(self, name: HeaderName, value: Value) -> None:
+        """Set a value; None removes it.
 
         Raises:
-            TranslationError: it does not fit that field.
+            TranslationError: the value does not fit the field.
         """
-        if not slot.header:
-            self._write_property(slot.name, value)
+        if not name.is_field:
+            self._write_property(name.text, value)
             return
-        match slot.name:
+        match name.text:
             case "priority":
-                self._priority = None if value is None else _whole(slot, value, HIGHEST)
+                self._priority = (
+                    None if value is None else _integer_value(name, value, MAX_PRIORITY)
+                )
             case "expiry":
-                self._expiry = None if value is None else _whole(slot, value, LATEST) * MILLI
+                self._expiry = (
+                    None
+                    if value is None
+                    else _integer_value(name, value, MAX_EXPIRY_MS) * MICROS_PER_MILLI
+                )
             case "ttl":
-                self._expiry = None if value is None else self._now + _seconds(slot, value)
+                self._expiry = None if value is None else self._now + _ttl_value(name, value)
             case "mode":
-                self._mode = _mode(slot, value)
+                self._mode = _mode_value(name, value)
             case "content_type":
-                self._content_type = None if value is None else _said(slot, value)
+                self._content_type = None if value is None else _text_value(name, value)
             case "reply_to":
-                self._reply_to = None if value is None else _said(slot, value)
+                self._reply_to = None if value is None else _text_value(name, value)
             case _ if value is None or isinstance(value, bytes):
                 self._correlation = value
             case _:
-                self._correlation = _said(slot, value)
+                self._correlation = _text_value(name, value)
 
     def _write_property(self, name: str, value: Value) -> None:
         before = self.properties.get(name)
@@ -116,7 +131,7 @@ class Draft:
             self.properties[name] = value
 
     def finish(self) -> Headers:
-        """The headers as they are now: the same object as before when nothing has changed."""
+        """Return the changed headers, or the original object when nothing changed."""
         before = self._before
         made = replace(
             before,
@@ -132,8 +147,8 @@ class Draft:
         return before if made == before else made
 
 
-def text_of(value: Value) -> str | None:
-    """A simple value as a person writes it; None for bytes, lists and maps."""
+def simple_text(value: Value) -> str | None:
+    """Return a value as a configuration writes it; None for bytes, lists and maps."""
     match value:
         case str():
             return value
@@ -145,38 +160,38 @@ def text_of(value: Value) -> str | None:
             return None
 
 
-def _said(slot: Slot, value: Value) -> str:
-    text = text_of(value)
+def _text_value(name: HeaderName, value: Value) -> str:
+    text = simple_text(value)
     if not text:
-        raise _misfit(slot, "is no text, or empty")
+        raise _refusal(name, "is not a text, or is empty")
     return text
 
 
-def _whole(slot: Slot, value: Value, most: int) -> int:
-    text = text_of(value) or ""
-    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS and int(text) <= most):
-        raise _misfit(slot, f"is no whole number from 0 to {most}")
+def _integer_value(name: HeaderName, value: Value, maximum: int) -> int:
+    text = simple_text(value) or ""
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and int(text) <= maximum):
+        raise _refusal(name, f"is not an integer from 0 to {maximum}")
     return int(text)
 
 
-def _seconds(slot: Slot, value: Value) -> int:
-    """Microseconds, at least one: what expires at once is not what anyone means."""
+def _ttl_value(name: HeaderName, value: Value) -> int:
+    """Convert seconds to microseconds, at least one."""
     try:
-        number = math.nan if isinstance(value, bool) else float(text_of(value) or "")
+        number = math.nan if isinstance(value, bool) else float(simple_text(value) or "")
     except ValueError:
         number = math.nan
-    if not MICRO <= number <= LATEST / 1_000:
-        raise _misfit(slot, "is no number of seconds above 0")
-    return round(number * SECOND)
+    if not MIN_TTL <= number <= MAX_EXPIRY_MS / 1_000:
+        raise _refusal(name, "is not a positive number of seconds")
+    return round(number * MICROS_PER_SECOND)
 
 
-def _mode(slot: Slot, value: Value) -> DeliveryMode:
-    text = text_of(value) or ""
+def _mode_value(name: HeaderName, value: Value) -> DeliveryMode:
+    text = simple_text(value) or ""
     if not text.islower() or text.upper() not in DeliveryMode.__members__:
         known = ", ".join(mode.name.lower() for mode in DeliveryMode)
-        raise _misfit(slot, f"is none of {known}")
+        raise _refusal(name, f"is none of {known}")
     return DeliveryMode[text.upper()]
 
 
-def _misfit(slot: Slot, reason: str) -> TranslationError:
-    return TranslationError("headers", slot.name, "header", f"the value {reason}")
+def _refusal(name: HeaderName, reason: str) -> TranslationError:
+    return TranslationError("headers", name.text, "header", f"the value {reason}")

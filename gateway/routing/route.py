@@ -1,4 +1,4 @@
-"""One rule of the bridge as frozen values: which names it takes, and what each becomes."""
+"""Routes and their targets as frozen values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from enum import Enum
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
-from gateway.routing.captures import SourcePattern
-from gateway.routing.headers import NO_RULES, HeaderRules
-from gateway.routing.payload import Conversion
+from gateway.routing.header_rules import NO_RULES, HeaderRules
+from gateway.routing.payload_conversion import PayloadConversion
 from gateway.routing.selectors.selector import Selector
-from gateway.routing.tags import TagRule, tag_list
+from gateway.routing.source_pattern import SourcePattern
+from gateway.routing.tags import TagRule, join_tags
 from gateway.routing.template import Template
 from gateway.translate.names import Renderer
 
@@ -21,7 +21,7 @@ EACH_TAG = TagRule()
 
 
 class WhenFull(Enum):
-    """What happens to one message more when the spool of its target is full."""
+    """Policy for a message whose target has a full spool."""
 
     SLOW = "slow"  # the source waits
     OLDEST = "dead-letter-oldest"
@@ -30,38 +30,43 @@ class WhenFull(Enum):
 
 @dataclass(frozen=True)
 class Target:
-    """One destination of a route; `template` None keeps the name and only spells it anew."""
+    """One destination of a route; without a `template` a message keeps its name.
 
-    label: str  # unique in its route: the endpoint's name, numbered when it comes twice
+    `label` is unique in its route: the name of the endpoint, numbered from its second target on.
+    """
+
+    label: str
     endpoint: str
     renderer: Renderer
     template: Template | None = None
-    allow: tuple[SourcePattern, ...] = ()  # names outside are refused; all are allowed when empty
-    also: tuple[Template, ...] = ()  # further tags, where the target has tag lists
+    allow: tuple[SourcePattern, ...] = ()  # other names are refused; empty: all names are allowed
+    more_templates: tuple[Template, ...] = ()  # for further tags, at a target with tag lists
     rules: HeaderRules = NO_RULES
-    conversion: Conversion | None = None
-    lossy: bool = False  # different names may become one here, and that is meant
+    conversion: PayloadConversion | None = None
+    lossy: bool = False  # the mapping allows that different names become one
     when_full: WhenFull = WhenFull.SLOW
-    identify: bool = False  # each copy carries the id of its message in a property
-    place: str = ""  # what all gateways call its broker
-    observe: str = ""  # a subscription there, to see what arrives
+    add_message_id: bool = False  # each copy carries the id of its message in a property
+    broker_id: str = ""  # the name of its broker, the same at every gateway
+    observe: str = ""  # a subscription at the target that records arriving messages
 
     @property
     def system(self) -> str:
+        """The name of the target's dialect."""
         return self.renderer.dialect.name
 
     def name_for(self, subject: Subject, captures: Mapping[str, tuple[str, ...]]) -> str:
-        """What `subject` is called at this target.
+        """Return the name of `subject` at this target.
 
         Raises:
-            TranslationError: the target cannot spell it; LimitError: it is too long or too deep.
+            TranslationError: the target has no form for it, or does not allow it.
+            LimitError: it is too long or too deep.
         """
         if self.template is None:
             return self._spell(subject)
-        if not self.also:
+        if not self.more_templates:
             return self._spell(self.template.expand(captures))
-        every = (self.template, *self.also)
-        return tag_list(self._spell(template.expand(captures)) for template in every)
+        every = (self.template, *self.more_templates)
+        return join_tags(self._spell(template.expand(captures)) for template in every)
 
     def _spell(self, subject: Subject) -> str:
         name = self.renderer.render(subject)
@@ -71,17 +76,18 @@ class Target:
         return name
 
     def reply_name(self, dialect: Dialect, name: str) -> str:
-        """A reply address of the source's `dialect` as this target's system spells it.
+        """Translate a reply address from the source's `dialect` to this target's.
 
         Raises:
-            SubjectError: it is no legal name at the source; TranslationError: none here.
+            SubjectError: the address is illegal at the source.
+            TranslationError: the target has no form for it.
         """
         return replace(self.renderer, replies=True).render(parse_subject(name, dialect))
 
 
 @dataclass(frozen=True)
 class Route:
-    """A source pattern at an endpoint, its exclusions, and its targets in order."""
+    """A source pattern at an endpoint, its exclusions, and its targets, in order."""
 
     name: str
     endpoint: str
@@ -91,24 +97,27 @@ class Route:
     excludes: tuple[SourcePattern, ...] = ()
     tags: TagRule = EACH_TAG
     selector: Selector | None = None
-    inverse: str = ""  # name of the route that is its way back
+    inverse: str = ""  # name of the route in the reverse direction
     take_retained: bool = True
-    drop_duplicates: bool = True  # a message seen before, by the identity its source gives it
-    heartbeat: str = ""  # a name at the source, to send signs of life to
-    place: str = ""  # what all gateways call the broker of its source
+    drop_duplicates: bool = True  # by the identity that the source gives a message
+    heartbeat: str = ""  # a name at the source that receives heartbeats
+    broker_id: str = ""  # the name of the source's broker, the same at every gateway
     archive_payload: bool = False
-    archive_payload_bytes: int | None = None  # of each, the rest is cut
-    archive_redact: tuple[str, ...] = ()  # header fields and properties whose values are not kept
+    archive_payload_bytes: int | None = None  # of each message; a longer payload is cut
+    archive_redact: tuple[
+        str, ...
+    ] = ()  # header fields and properties whose values are not recorded
 
-    def has_carried(self, mark: str, origin: tuple[str, ...]) -> bool:
-        """Whether a message that passed `origin` would go in a circle here.
+    def has_carried(self, gateway: str, origin: tuple[str, ...]) -> bool:
+        """Return whether this route would send a message with the path `origin` in a cycle.
 
-        It does when this route has carried it before, or its way back has just now. Entries are
-        `gateway/route`; `mark` is the gateway.
+        True when this route is in the path, or its inverse is the last entry. Entries are
+        `GATEWAY/ROUTE`.
         """
         if not origin:
             return False
-        return f"{mark}/{self.name}" in origin or origin[-1] == f"{mark}/{self.inverse}"
+        return f"{gateway}/{self.name}" in origin or origin[-1] == f"{gateway}/{self.inverse}"
 
     def takes(self, levels: tuple[str, ...]) -> bool:
+        """Return whether the pattern selects a name and no exclusion does."""
         return self.source.selects(levels) and not any(x.selects(levels) for x in self.excludes)

@@ -1,4 +1,4 @@
-"""Which routes take a name and what it becomes at each target, remembered for names seen before."""
+"""The router of a source endpoint: the routes and target names of each name, in a cache."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from itertools import count
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.subject import Subject
-from gateway.routing.headers import NO_RULES, HeaderRules
+from gateway.routing.header_rules import NO_RULES, HeaderRules
+from gateway.routing.pattern_table import PatternTable
 from gateway.routing.route import Route, Target
-from gateway.routing.table import PatternTable
-from gateway.routing.tags import Pick, Tag, TagMode, parse_tags, spread, tag_list
-from gateway.translate.shorten import Dictionary, resolved
+from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_tags, select_tags
+from gateway.translate.shorten import ShortNames, resolved
 
-CACHED_NAMES = 100_000  # past this the memory starts anew; a name costs about 500 bytes
+MAX_CACHED_NAMES = 100_000  # a full cache is cleared; a name takes about 500 bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
-    """One copy of a message: where it goes and under which name, or why it cannot.
+class Delivery:
+    """One copy of a message for one target: the name it gets, or the rule that refuses it.
 
-    `label` is what the archive calls it: the target's label, numbered when the target gets several
+    `label` is its name in the archive: the target's label, numbered when the target gets several
     copies of one message (a tag list whose tags become different names).
     """
 
@@ -33,38 +33,41 @@ class Hop:
     label: str = ""
     rule: str = ""
     reason: str = ""
-    rules: HeaderRules = NO_RULES  # with the captures of the name, and the tags left over
-    taken: str = ""  # the mark of where it comes from, under the name it has there
-    mark: str = ""  # the mark of where it goes, under the name it gets
+    rules: HeaderRules = NO_RULES  # with the captures of the name and the unused tags
+    source_mark: str = ""  # broker mark of the source name
+    target_mark: str = ""  # broker mark of the target name
 
     @property
-    def place(self) -> str:
-        return self.target.place if self.target is not None else ""
+    def broker_id(self) -> str:
+        """The name of the target's broker, the same at every gateway."""
+        return self.target.broker_id if self.target is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """What one route makes of a name; `route` None when the name is at fault before any route."""
+class RouteMatch:
+    """The deliveries of one route for a name; without a `route` the name itself is refused."""
 
     route: Route | None
-    hops: tuple[Hop, ...]
-    labels: tuple[str, ...] = field(init=False)  # the ends that a message on this way owes
+    deliveries: tuple[Delivery, ...]
+    labels: tuple[str, ...] = field(init=False)  # of the deliveries; each must get an outcome
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", tuple(hop.label for hop in self.hops))
+        object.__setattr__(self, "labels", tuple(each.label for each in self.deliveries))
 
 
-class Router(dict[str, tuple[Way, ...]]):
-    """All routes of one source endpoint; `router[name]` says what each makes of that name.
+class Router(dict[str, tuple[RouteMatch, ...]]):
+    """All routes of one source endpoint: `router[name]` is the match of every route.
 
-    It is a dict of answers already given, so that a name seen before costs one look-up; hence
-    mutable, and bounded. A name that no route takes has no ways.
+    The dict is a cache, so that a known name takes one look-up. A name that no route takes has no
+    matches.
+
+    Mutable: the cache grows up to MAX_CACHED_NAMES names and is then cleared.
     """
 
     def __init__(
-        self, dialect: Dialect, routes: Sequence[Route], dictionary: Dictionary | None = None
+        self, dialect: Dialect, routes: Sequence[Route], dictionary: ShortNames | None = None
     ) -> None:
-        """Routes from one endpoint; `dictionary` where names that arrive may be shortened ones."""
+        """Index the routes from one endpoint; `dictionary` resolves shortened names."""
         super().__init__()
         self.dialect = dialect
         self.routes = tuple(routes)
@@ -75,77 +78,82 @@ class Router(dict[str, tuple[Way, ...]]):
             for pattern in route.source.patterns:
                 self._table.add(pattern, route)
 
-    def __missing__(self, name: str) -> tuple[Way, ...]:
-        if len(self) >= CACHED_NAMES:
+    def __missing__(self, name: str) -> tuple[RouteMatch, ...]:
+        if len(self) >= MAX_CACHED_NAMES:
             self.clear()
-        ways = self[name] = self._ways(name)
-        return ways
+        matches = self[name] = self._matches(name)
+        return matches
 
-    def _ways(self, name: str) -> tuple[Way, ...]:
+    def _matches(self, name: str) -> tuple[RouteMatch, ...]:
         try:
-            tags = [self._whole(tag) for tag in parse_tags(name, self.dialect)]
+            tags = [self._resolved(tag) for tag in parse_tags(name, self.dialect)]
         except (SubjectError, TranslationError) as error:
-            return (Way(None, (Hop(None, None, "", rule=error.rule, reason=str(error)),)),)
+            return (
+                RouteMatch(None, (Delivery(None, None, "", rule=error.rule, reason=str(error)),)),
+            )
         found = (route for tag in tags for route in self._table.find(tag.subject.levels))
         routes = {id(route): route for route in found}.values()
-        ways = (Way(route, _hops(route, name, tags)) for route in routes)
-        return tuple(way for way in ways if way.hops)
+        matches = (RouteMatch(route, _deliveries(route, name, tags)) for route in routes)
+        return tuple(match for match in matches if match.deliveries)
 
-    def _whole(self, tag: Tag) -> Tag:
-        """The tag with the name that a shortened one stands for."""
+    def _resolved(self, tag: Tag) -> Tag:
+        """Return the tag with the original of a shortened name."""
         if self._dictionary is None:
             return tag
         levels = resolved(tag.subject.levels, tag.text, self.dialect, self._dictionary)
         return Tag(tag.text, Subject(levels))
 
 
-def mark_of(place: str, name: str) -> str:
-    """An entry of an origin path that says: the message has been there under that name.
+def broker_mark(broker_id: str, name: str) -> str:
+    """Return the entry of an origin path for a message with this name at a broker.
 
-    `place` is what all gateways call the broker; only its hash travels.
+    `broker_id` is the same at every gateway; messages carry a hash of it.
     """
-    if not place:
+    if not broker_id:
         return ""
-    return (
-        "@" + blake2b(f"{place}\0{name}".encode(errors="surrogatepass"), digest_size=6).hexdigest()
-    )
+    data = f"{broker_id}\0{name}".encode(errors="surrogatepass")
+    return "@" + blake2b(data, digest_size=6).hexdigest()
 
 
-def _hops(route: Route, whole: str, tags: Sequence[Tag]) -> tuple[Hop, ...]:
+def _deliveries(route: Route, name: str, tags: Sequence[Tag]) -> tuple[Delivery, ...]:
     try:
-        picks = spread(tags, route.tags, route.source, route.takes)
+        selections = select_tags(tags, route.tags, route.source, route.takes)
     except TranslationError as error:
         rule, reason = error.rule, str(error)
-        return tuple(Hop(route, each, "", each.label, rule, reason) for each in route.targets)
-    taken = mark_of(route.place, whole)
-    made = (hop for target in route.targets for hop in _hops_to(route, target, picks))
-    return tuple(
-        hop if hop.rule else replace(hop, taken=taken, mark=mark_of(hop.place, hop.address))
-        for hop in made
-    )
+        return tuple(Delivery(route, each, "", each.label, rule, reason) for each in route.targets)
+    source_mark = broker_mark(route.broker_id, name)
+    made = (each for target in route.targets for each in _deliveries_to(route, target, selections))
+    return tuple(each if each.rule else _marked(each, source_mark) for each in made)
 
 
-def _hops_to(route: Route, target: Target, picks: Sequence[Pick]) -> Iterator[Hop]:
-    """One hop for each different name: a target gets a message once under one name."""
+def _marked(delivery: Delivery, source_mark: str) -> Delivery:
+    target_mark = broker_mark(delivery.broker_id, delivery.address)
+    return replace(delivery, source_mark=source_mark, target_mark=target_mark)
+
+
+def _deliveries_to(
+    route: Route, target: Target, selections: Sequence[TagSelection]
+) -> Iterator[Delivery]:
+    """Yield one delivery for each distinct name, and one for each refused tag."""
     made: dict[str, HeaderRules] = {}
     refused: list[TranslationError] = []
-    for pick in picks:
+    for selection in selections:
         try:
-            name = target.name_for(pick.tag.subject, pick.captures)
-            made.setdefault(name, _rules(route, target, pick))
+            name = target.name_for(selection.tag.subject, selection.captures)
+            made.setdefault(name, _rules(route, target, selection))
         except TranslationError as error:
             refused.append(error)
     if made and route.tags.mode is TagMode.LIST:
-        made = {tag_list(made): next(iter(made.values()))}
+        made = {join_tags(made): next(iter(made.values()))}
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
     for name, rules in made.items():
-        yield Hop(route, target, name, next(labels), rules=rules)
-    for fault in refused:
-        yield Hop(route, target, "", next(labels), fault.rule, str(fault))
+        yield Delivery(route, target, name, next(labels), rules=rules)
+    for refusal in refused:
+        yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
 
 
-def _rules(route: Route, target: Target, pick: Pick) -> HeaderRules:
-    rules = target.rules.bind(pick.captures)
-    for name, value in pick.property_of(route.tags).items():
+def _rules(route: Route, target: Target, selection: TagSelection) -> HeaderRules:
+    rules = target.rules.bind(selection.captures)
+    for name, value in selection.property_of(route.tags).items():
         rules = rules.with_property(name, value)
     return rules

@@ -1,7 +1,7 @@
-"""Tag lists in routes: which tags of a message make which copies; names come from templates.
+"""Tag lists in routes: the copies of a message that a route makes for its tags.
 
-A YAMI4 message has a list of tags and is one message. A route looks at each tag by itself; its
-`TagRule` says what the tags it takes become.
+A YAMI4 message is one message with a list of tags. A route selects tags one by one; its `TagRule`
+says how many copies the selected tags make.
 """
 
 from __future__ import annotations
@@ -11,105 +11,109 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gateway.dialects.base import Dialect, read_tags
-from gateway.dialects.names import unescape
+from gateway.dialects.names import canonical_levels
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
-from gateway.routing.captures import SourcePattern
-from gateway.routing.functions import Levels
+from gateway.routing.source_pattern import SourcePattern
+from gateway.routing.template_functions import Levels
 
-Takes = Callable[[Levels], bool]
+TakesLevels = Callable[[Levels], bool]
 
 
 class TagMode(Enum):
-    """What becomes of the tags that a route takes."""
+    """The copies that a route makes for the tags it selects."""
 
-    EACH = "each"  # a copy for each of them
-    FIRST = "first"  # one copy, under the first or preferred one
-    COMBINE = "combine"  # one copy, with captures from several of them
-    LIST = "list"  # one copy under all of them, for a target with tag lists
+    EACH = "each"  # one copy for each tag
+    FIRST = "first"  # one copy, named by the first or preferred tag
+    COMBINE = "combine"  # one copy, with captures from several tags
+    LIST = "list"  # one copy with all tags, for a target with tag lists
 
 
 @dataclass(frozen=True, slots=True)
 class TagRule:
-    """`prefer` orders the choice of `FIRST`; every pattern in `along` must find a tag (`COMBINE`).
+    """How a route treats tag lists.
 
-    The tags of the message that made no name go into the property `others`, unless it is empty.
+    `prefer` orders the choice of `FIRST`. Each pattern in `require_tags` must find a tag
+    (`COMBINE`). The tags without a copy go into the property `unused_tags_property`, unless it is
+    empty.
     """
 
     mode: TagMode = TagMode.EACH
     prefer: tuple[SourcePattern, ...] = ()
-    along: tuple[SourcePattern, ...] = ()
-    others: str = ""
+    require_tags: tuple[SourcePattern, ...] = ()
+    unused_tags_property: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """`text` as the source spells it, `subject` as all systems have it."""
+    """One tag: its text in the source system and its subject in the canonical form."""
 
     text: str
     subject: Subject
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
-    """What one copy is made from: its tag, the captures, and the tags that are left over."""
+class TagSelection:
+    """The content of one copy: its tag, the captures, and the unused tags."""
 
     tag: Tag
     captures: Mapping[str, Levels]
-    others: tuple[str, ...]
+    unused_tags: tuple[str, ...]
 
     def property_of(self, rule: TagRule) -> dict[str, str]:
-        """The property for the tags left over, if the rule wants one and there are any."""
-        return {rule.others: ",".join(self.others)} if rule.others and self.others else {}
+        """Return the property with the unused tags; empty without a property or an unused tag."""
+        if not rule.unused_tags_property or not self.unused_tags:
+            return {}
+        return {rule.unused_tags_property: ",".join(self.unused_tags)}
 
 
 def parse_tags(text: str, dialect: Dialect) -> tuple[Tag, ...]:
-    """The different tags of a tag list, in order; elsewhere the one name.
+    """Split a tag list into its distinct tags, in order; other dialects have one name.
 
     Raises:
         SubjectError: a tag is illegal, or never leaves its system.
     """
     if not dialect.tag_lists or "," not in text:
         read = read_tags(text, dialect)
-        return (Tag(text, Subject(unescape(read[0], text, dialect))),)
+        return (Tag(text, Subject(canonical_levels(read[0], text, dialect))),)
     found = zip(text.split(","), read_tags(text, dialect), strict=True)
     unique = dict(found)
     return tuple(
-        Tag(tag, Subject(unescape(levels, text, dialect))) for tag, levels in unique.items()
+        Tag(tag, Subject(canonical_levels(levels, text, dialect))) for tag, levels in unique.items()
     )
 
 
-def spread(
-    tags: Sequence[Tag], rule: TagRule, source: SourcePattern, takes: Takes
-) -> tuple[Pick, ...]:
-    """What one route makes of a message with these tags; empty when it takes none of them.
+def select_tags(
+    tags: Sequence[Tag], rule: TagRule, source: SourcePattern, takes: TakesLevels
+) -> tuple[TagSelection, ...]:
+    """Return the copies that one route makes of a message with these tags.
 
     Raises:
-        TranslationError: no tag is there for a pattern of `rule.along`.
+        TranslationError: no tag matches a pattern of `rule.require_tags`.
     """
     taken = [tag for tag in tags if takes(tag.subject.levels)]
     if not taken:
         return ()
     if rule.mode in {TagMode.EACH, TagMode.LIST}:
         left = [tag for tag in tags if tag not in taken]
-        return tuple(_pick(tag, source.capture(tag.subject.levels), left) for tag in taken)
+        return tuple(_selection(tag, source.capture(tag.subject.levels), left) for tag in taken)
     chosen = _preferred(taken, rule.prefer)
     captures = source.capture(chosen.subject.levels)
     used = [chosen]
-    for pattern in rule.along if rule.mode is TagMode.COMBINE else ():
-        other = _companion(tags, pattern)
+    for pattern in rule.require_tags if rule.mode is TagMode.COMBINE else ():
+        other = _required_tag(tags, pattern)
         captures = _named(pattern, other) | captures
         used.append(other)
-    return (_pick(chosen, captures, [tag for tag in tags if tag not in used]),)
+    return (_selection(chosen, captures, [tag for tag in tags if tag not in used]),)
 
 
-def tag_list(names: Iterable[str]) -> str:
-    """Several names of one target as its tag list, each once."""
+def join_tags(names: Iterable[str]) -> str:
+    """Join names to a tag list, each once."""
     return ",".join(dict.fromkeys(names))
 
 
-def _pick(tag: Tag, captures: Mapping[str, Levels], others: Sequence[Tag]) -> Pick:
-    return Pick(tag, captures, tuple(other.text for other in others))
+def _selection(tag: Tag, captures: Mapping[str, Levels], unused: Sequence[Tag]) -> TagSelection:
+    return TagSelection(tag, captures, tuple(each.text for each in unused))
 
 
 def _preferred(taken: Sequence[Tag], prefer: Sequence[SourcePattern]) -> Tag:
@@ -120,7 +124,7 @@ def _preferred(taken: Sequence[Tag], prefer: Sequence[SourcePattern]) -> Tag:
     return taken[0]
 
 
-def _companion(tags: Sequence[Tag], pattern: SourcePattern) -> Tag:
+def _required_tag(tags: Sequence[Tag], pattern: SourcePattern) -> Tag:
     for tag in tags:
         if pattern.selects(tag.subject.levels):
             return tag
@@ -129,6 +133,6 @@ def _companion(tags: Sequence[Tag], pattern: SourcePattern) -> Tag:
 
 
 def _named(pattern: SourcePattern, tag: Tag) -> dict[str, Levels]:
-    """Numbers belong to the route's own pattern."""
+    """Return the named captures; numbers belong to the route's own pattern."""
     found = pattern.capture(tag.subject.levels)
     return {name: levels for name, levels in found.items() if not name.isdigit()}

@@ -1,1 +1,1 @@
-"""Puts endpoints, routes and archive to work; the only package with threads of its own."""
+"""The running gateway: its threads, from receiving to delivery and recording."""

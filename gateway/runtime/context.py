@@ -1,4 +1,4 @@
-"""What the parts of a running gateway share, and where a pump receives."""
+"""State shared by the pumps of a gateway, and the binding of a pump to its source."""
 
 from __future__ import annotations
 
@@ -9,62 +9,66 @@ from typing import Protocol
 
 from gateway.endpoints.base import Source
 from gateway.routing.router import Router
-from gateway.runtime.inbound.echo_cache import Echoes
-from gateway.runtime.monitor.heartbeat import Pulse
-from gateway.runtime.outbound.backlog import Parcel
-from gateway.runtime.outbound.lane import Outlet
+from gateway.runtime.inbound.echo_cache import EchoCache
+from gateway.runtime.monitor.heartbeat import Heartbeat
+from gateway.runtime.outbound.backlog import OutboundBatch
+from gateway.runtime.outbound.lane import SinkBinding
 from gateway.runtime.record.ledger import Ledger
 
 
-class Identities:
-    """Message ids of this run: its start in microseconds, then a counter; mutable, it counts."""
+class MessageIds:
+    """Message ids of this run: the start of the run in microseconds, then a counter.
+
+    Thread-safe: guarded by self._lock.
+    """
 
     def __init__(self, run: int) -> None:
         self.run = run
         self._next = 0
         self._lock = threading.Lock()
 
-    def take(self, number: int) -> int:
-        """The first of `number` counters in a row."""
+    def reserve(self, count: int) -> int:
+        """Reserve `count` consecutive counters and return the first."""
         with self._lock:
             first = self._next
-            self._next += number
+            self._next += count
         return first
 
 
-class Carrier(Protocol):
-    """Where a pump hands over: a lane, or one that is watched."""
+class OutboundLane(Protocol):
+    """The lane of one target as a pump uses it: a plain lane or a traced one."""
 
     @property
-    def outlet(self) -> Outlet:
-        """Where it leads."""
+    def binding(self) -> SinkBinding:
+        """The sink of the lane and its settings."""
 
-    def deliver(self, parcel: Parcel) -> None:
-        """Take the parcel; the order of the calls is the order of the parcels."""
+    def deliver(self, batch: OutboundBatch) -> None:
+        """Accept the batch; batches are sent in the order of the calls."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all pumps of a gateway share; `gateway` is its name."""
+class GatewayContext:
+    """State shared by all pumps of the gateway named `gateway`."""
 
     gateway: str
-    lanes: Mapping[str, Carrier]
+    lanes: Mapping[str, OutboundLane]
     ledger: Ledger
-    identities: Identities
-    echoes: Echoes
-    pulses: Mapping[str, Pulse]  # by route, for those that have a heartbeat
+    message_ids: MessageIds
+    echoes: EchoCache
+    heartbeats: Mapping[str, Heartbeat]  # by route; only routes with a heartbeat
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
-    """Where a pump receives: a source, its routes, and how its broker behaves.
+class SourceBinding:
+    """A source with its routes and the echo settings of its broker.
 
-    `echoes_of` names a broker that returns our own messages without their origin path; within
-    `echo_seconds` the same name and payload counts as the same message.
+    `echo_broker` is the key of a broker that returns our own messages without their origin path,
+    or empty. Two messages with the same name and payload within `echo_window` count as one.
+    Units: seconds.
     """
 
     source: Source
     router: Router
     backoff: tuple[float, float]
-    echoes_of: str = ""
-    echo_seconds: float = 0.0
+    echo_broker: str = ""
+    echo_window: float = 0.0

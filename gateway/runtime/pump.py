@@ -1,4 +1,4 @@
-"""One source's way in: receive a batch, ask the router, hand every copy to its lane."""
+"""The pump of one source endpoint: receives batches, routes them and hands copies to lanes."""
 
 from __future__ import annotations
 
@@ -7,272 +7,297 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Source
-from gateway.errors import GatewayError, NotConnectedError, TranslationError
+from gateway.errors import GatewayError, NotConnectedError, TranslationError, unexpected_error
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.routing.payload import convert
+from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route, Target, WhenFull
-from gateway.routing.router import Hop, Way
-from gateway.runtime.context import Carrier, Intake, Surroundings
-from gateway.runtime.delivery.in_flight import Flight, Share
+from gateway.routing.router import Delivery, RouteMatch
+from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
+from gateway.runtime.delivery.in_flight import InFlightBatch, LaneBatch
 from gateway.runtime.inbound.admission import Admission
-from gateway.runtime.inbound.dedup import Landing, Seen
-from gateway.runtime.inbound.header_mapping import Adapter
-from gateway.runtime.monitor.counters import Connection, EndpointState
-from gateway.runtime.outbound.backlog import Parcel
-from gateway.runtime.outbound.backoff import Attempts
-from gateway.runtime.record.rows import Origin
+from gateway.runtime.inbound.dedup import BatchCompletion, DuplicateFilter
+from gateway.runtime.inbound.header_mapping import HeaderMapper
+from gateway.runtime.monitor.counters import ConnectionState, EndpointState
+from gateway.runtime.outbound.backlog import OutboundBatch, memory_size
+from gateway.runtime.outbound.backoff import Backoff
+from gateway.runtime.record.rows import BatchOrigin
 
 log = logging.getLogger(__name__)
 
-Taken: TypeAlias = dict[int, tuple[list[int], list[Way]]]
-Shares: TypeAlias = dict[tuple[str, WhenFull], Share]
-Refused: TypeAlias = list[tuple[int, Hop]]
+ReceivedGroups: TypeAlias = dict[int, tuple[list[int], list[RouteMatch]]]
+LaneBatches: TypeAlias = dict[tuple[str, WhenFull], LaneBatch]
+Refused: TypeAlias = list[tuple[int, Delivery]]
 
-WAIT = 0.25  # seconds that a stop may have to wait for a quiet source
-LETTING_GO = 5.0  # seconds that a changed source gets for what it has brought
-SOON = 0.02  # seconds between looks at what is under way
-OVERHEAD = 300  # bytes a message costs beside its payload while it waits
+RECEIVE_TIMEOUT: Final = 0.25  # seconds; a stop waits this long for a quiet source
+REBIND_TIMEOUT: Final = 5.0  # seconds for the batches of the old source to be settled
+POLL_INTERVAL: Final = 0.02  # seconds between checks for batches in flight
 
 
 class Pump:
-    """The thread of one source endpoint; mutable, it keeps its flights.
+    """The thread of one source endpoint.
 
-    `receive` is called only by this thread; settlements come back on the threads of the targets.
+    Only this thread calls `receive`; settlements arrive on the threads of the targets.
+    Mutable: owned by the pump's thread; other threads call only the public methods.
     """
 
-    def __init__(self, intake: Intake, state: EndpointState, around: Surroundings) -> None:
+    def __init__(
+        self, binding: SourceBinding, state: EndpointState, context: GatewayContext
+    ) -> None:
         self.state = state
-        self.seen = Seen()
-        self._around = around
-        self._intake = intake
-        self._next: Intake | None = None  # what a reload wants instead
-        self._admission = Admission(state.name, around, self.seen)
-        self._adapter = self._make_adapter(intake)
-        self._flying: set[Flight] = set()
+        self.duplicates = DuplicateFilter()
+        self._context = context
+        self._binding = binding
+        self._next_binding: SourceBinding | None = None  # set by a reload
+        self._admission = Admission(state.name, context, self.duplicates)
+        self._header_mapper = self._make_header_mapper(binding)
+        self._in_flight: set[InFlightBatch] = set()
         self._stop = threading.Event()
-        self._attempts = Attempts()
-        self._given_up = ""  # why the connection is to be built anew
-        self._thread = threading.Thread(target=self._pump, name=f"pump-{state.name}", daemon=True)
+        self._backoff = Backoff()
+        self._reconnect_reason = ""  # set when the connection must be replaced
+        self._thread = threading.Thread(target=self._run, name=f"pump-{state.name}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop_receiving(self) -> None:
-        """Take no more from the source; what is under way goes on."""
+        """Receive no further batch; batches in flight continue."""
         self._stop.set()
 
     def idle(self) -> bool:
-        """Whether the thread has ended and every batch is settled."""
-        return not self._thread.is_alive() and not self._flying
+        """Return whether the thread has ended and every batch is settled."""
+        return not self._thread.is_alive() and not self._in_flight
 
     @property
     def settled(self) -> bool:
-        """Whether every batch that was received is settled."""
-        return not self._flying
+        """Whether every received batch is settled."""
+        return not self._in_flight
 
     def close(self) -> None:
-        """End the thread, then the source: a closed one may hand out again what is unsettled."""
+        """End the thread, then close the source: closing may redeliver unsettled messages."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(timeout=4 * WAIT)  # unless a full lane holds it
-        self._intake.source.close()
+            self._thread.join(timeout=4 * RECEIVE_TIMEOUT)  # a full lane may block it longer
+        self._binding.source.close()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
-    def exchange(self, intake: Intake) -> None:
-        """Go on with other routes, and with another source when `intake` has one."""
-        self._next = intake
+    def rebind(self, binding: SourceBinding) -> None:
+        """Continue with the routes of `binding`, and with its source when it is another one."""
+        self._next_binding = binding
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        return (self._next or self._intake).router.routes
+        return (self._next_binding or self._binding).router.routes
 
     @property
-    def changing(self) -> bool:
-        """Whether an exchange is asked for and has not happened."""
-        return self._next is not None and self._thread.is_alive()
+    def rebinding(self) -> bool:
+        """Whether a requested rebind is still outstanding."""
+        return self._next_binding is not None and self._thread.is_alive()
 
-    def rebuild(self, reason: str) -> None:
-        """Give up the connection and build a new one; may be called from any thread."""
-        self._given_up = reason
-        self._intake.source.close()  # wakes a receive that would wait for ever
+    def reconnect(self, reason: str) -> None:
+        """Replace the connection; any thread may call this."""
+        self._reconnect_reason = reason
+        self._binding.source.close()  # wakes a blocked receive
 
     @property
     def source(self) -> Source:
-        return self._intake.source
+        return self._binding.source
 
-    def _make_adapter(self, intake: Intake) -> Adapter:
-        around = self._around
-        return Adapter(around.gateway, intake.router.dialect, around.ledger.counters)
+    def _make_header_mapper(self, binding: SourceBinding) -> HeaderMapper:
+        context = self._context
+        return HeaderMapper(context.gateway, binding.router.dialect, context.ledger.counters)
 
-    def _pump(self) -> None:
+    def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                self._step()
+                self._receive_once()
                 continue
             except GatewayError as failure:
                 error = failure
-            except Exception as failure:  # a fault of a driver, or ours, must not end this thread
-                log.exception("a fault", extra={"endpoint": self.state.name})
-                self._intake.source.close()
-                error = NotConnectedError(f"{self.state.name}: {type(failure).__name__}: {failure}")
+            except Exception as failure:  # a driver's fault, or ours, must not end this thread
+                log.exception("unexpected error", extra={"endpoint": self.state.name})
+                self._binding.source.close()
+                error = unexpected_error(self.state.name, failure)
             self.state.lost(error)
             refused = not error.retryable
-            self._stop.wait(self._attempts.pause(self._intake.backoff, refused=refused))
+            self._stop.wait(self._backoff.pause(self._binding.backoff, refused=refused))
 
-    def _step(self) -> None:
-        """Open the source unless it is open, and bridge a batch."""
-        if self._next is not None:
-            self._change(self._next)
-        if self._given_up:
-            reason, self._given_up = self._given_up, ""
-            text = f"{self.state.name}: {reason}; the connection is built anew"
-            raise NotConnectedError(text)
-        if self.state.connection is not Connection.CONNECTED:
-            self._intake.source.open()
+    def _receive_once(self) -> None:
+        """Open the source if necessary, and relay one batch."""
+        if self._next_binding is not None:
+            self._apply(self._next_binding)
+        if self._reconnect_reason:
+            reason, self._reconnect_reason = self._reconnect_reason, ""
+            raise NotConnectedError(f"{self.state.name}: {reason}; reconnecting")
+        if self.state.connection is not ConnectionState.CONNECTED:
+            self._binding.source.open()
             self.state.connected()
-            self._attempts.connected()
-        batch = self._intake.source.receive(WAIT)
+            self._backoff.connected()
+        batch = self._binding.source.receive(RECEIVE_TIMEOUT)
         if batch is not None:
             self.state.messages += len(batch.messages)
-            self._bridge(batch)
+            self._relay(batch)
 
-    def _change(self, wanted: Intake) -> None:
-        """Take the routes of `wanted`; its source too, once what the old one brought has ended."""
-        if wanted.source is not self._intake.source:
-            deadline = time.monotonic() + LETTING_GO
-            while self._flying and time.monotonic() < deadline and not self._stop.is_set():
-                self._stop.wait(SOON)
-            self._intake.source.close()
-            self.state.connection = Connection.CONNECTING
-        self._intake, self._next = wanted, None
-        self._adapter = self._make_adapter(wanted)
+    def _apply(self, binding: SourceBinding) -> None:
+        """Switch to `binding`; a replaced source is closed when its batches are settled."""
+        if binding.source is not self._binding.source:
+            deadline = time.monotonic() + REBIND_TIMEOUT
+            while self._in_flight and time.monotonic() < deadline and not self._stop.is_set():
+                self._stop.wait(POLL_INTERVAL)
+            self._binding.source.close()
+            self.state.connection = ConnectionState.CONNECTING
+        self._binding, self._next_binding = binding, None
+        self._header_mapper = self._make_header_mapper(binding)
 
-    def _bridge(self, batch: Batch) -> None:
-        landing = Landing()
-        batch, twins = self._admission.recognise(batch, self._intake, landing)
-        taken, shares, refused = self._sort(batch, twins)
-        if not taken and not refused and not twins:
+    def _relay(self, batch: Batch) -> None:
+        completion = BatchCompletion()
+        batch, earlier = self._admission.recognise(batch, self._binding, completion)
+        received, lane_batches, refused = self._distribute(batch, earlier)
+        if not received and not refused and not earlier:
             batch.settle([ACCEPTED] * len(batch.messages))
             return
-        flight = self._take_off(batch, landing)
-        for earlier in {id(each): each for each in twins.values()}.values():
-            if earlier is not landing:  # a duplicate is settled no sooner than what it doubles
-                flight.sent()
-                earlier.follow(flight.release)
-        if self._around.pulses:
-            for positions, ways in taken.values():
-                self._feel(batch, positions, ways, landing)
-        for position, hop in refused:
-            flight.refused(position, hop)
-        for (endpoint, when_full), share in shares.items():
-            self._deliver(flight, self._around.lanes[endpoint], batch, share, when_full)
-        for positions, ways in taken.values():  # no message need wait until this is recorded
-            flight.received(positions, ways)
-        flight.release()
+        in_flight = self._track(batch, completion)
+        for original in {id(each): each for each in earlier.values()}.values():
+            if original is not completion:  # settle a duplicate no sooner than its original
+                in_flight.expect_answer()
+                original.when_done(in_flight.release)
+        if self._context.heartbeats:
+            for positions, matches in received.values():
+                self._note_heartbeats(batch, positions, matches, completion)
+        for position, delivery in refused:
+            in_flight.refuse(position, delivery)
+        for (endpoint, when_full), lane_batch in lane_batches.items():
+            self._deliver(in_flight, self._context.lanes[endpoint], batch, lane_batch, when_full)
+        for positions, matches in received.values():  # after sending: recording delays no message
+            in_flight.record_received(positions, matches)
+        in_flight.release()
 
-    def _sort(self, batch: Batch, twins: Mapping[int, Landing]) -> tuple[Taken, Shares, Refused]:
-        """What was taken, what each lane gets, and what cannot go to one.
+    def _distribute(
+        self, batch: Batch, earlier: Mapping[int, BatchCompletion]
+    ) -> tuple[ReceivedGroups, LaneBatches, Refused]:
+        """Route the batch: messages to record as received, batches by lane, refused deliveries.
 
-        Of what was taken each route that keeps payloads has its own, the others share theirs.
+        Each route that archives payloads has its own received group; the other routes share one.
         """
-        taken: Taken = {}
-        shares: Shares = {}
+        received: ReceivedGroups = {}
+        lane_batches: LaneBatches = {}
         refused: Refused = []
-        of_target: dict[int, Share] = {}
-        found_ways = self._admission.ways(batch.messages, self._intake, twins)
-        for position, each in enumerate(found_ways):
-            for way in each:
-                route = way.route
+        by_target: dict[int, LaneBatch] = {}
+        found = self._admission.match(batch.messages, self._binding, earlier)
+        for position, matches in enumerate(found):
+            for match in matches:
+                route = match.route
                 if route is not None:
-                    own = id(route) if route.archive_payload else 0
-                    found = taken.get(own)
-                    if found is None:
-                        found = taken[own] = ([], [])
-                    found[0].append(position)
-                    found[1].append(way)
-                for hop in way.hops:
-                    target = hop.target
-                    if target is None or hop.rule:
-                        refused.append((position, hop))
+                    key = id(route) if route.archive_payload else 0
+                    group = received.get(key)
+                    if group is None:
+                        group = received[key] = ([], [])
+                    group[0].append(position)
+                    group[1].append(match)
+                for delivery in match.deliveries:
+                    target = delivery.target
+                    if target is None or delivery.rule:
+                        refused.append((position, delivery))
                         continue
-                    share = of_target.get(id(target))
-                    if share is None:
-                        share = shares.setdefault((target.endpoint, target.when_full), Share())
-                        of_target[id(target)] = share
-                    share.positions.append(position)
-                    share.hops.append(hop)
-        return taken, shares, refused
+                    lane_batch = by_target.get(id(target))
+                    if lane_batch is None:
+                        lane_batch = lane_batches.setdefault(
+                            (target.endpoint, target.when_full), LaneBatch()
+                        )
+                        by_target[id(target)] = lane_batch
+                    lane_batch.positions.append(position)
+                    lane_batch.deliveries.append(delivery)
+        return received, lane_batches, refused
 
-    def _feel(
-        self, batch: Batch, positions: Sequence[int], ways: Sequence[Way], landing: Landing
+    def _note_heartbeats(
+        self,
+        batch: Batch,
+        positions: Sequence[int],
+        matches: Sequence[RouteMatch],
+        completion: BatchCompletion,
     ) -> None:
-        """Notice heartbeats of routes among what those took."""
-        for position, way in zip(positions, ways, strict=True):
-            pulse = self._around.pulses.get(way.route.name) if way.route else None
+        """Note the heartbeats among the messages at `positions`."""
+        for position, match in zip(positions, matches, strict=True):
+            heartbeat = self._context.heartbeats.get(match.route.name) if match.route else None
             message = batch.messages[position]
-            if pulse and message.address == pulse.name and pulse.is_ours(message.payload):
-                pulse.arrived()
-                landing.follow(pulse.landed)
+            if (
+                heartbeat
+                and message.address == heartbeat.name
+                and heartbeat.is_ours(message.payload)
+            ):
+                heartbeat.note_received()
+                completion.when_done(heartbeat.note_delivered)
 
-    def _take_off(self, batch: Batch, landing: Landing) -> Flight:
-        identities = self._around.identities
-        first = identities.take(len(batch.messages))
-        system = self._intake.router.dialect.name
-        origin = Origin(self.state.name, system, now(), identities.run, first)
-        flight = Flight(batch, origin, self._around.ledger, landing)
-        self._flying.add(flight)
-        flight.landed = self._flying.discard
-        return flight
+    def _track(self, batch: Batch, completion: BatchCompletion) -> InFlightBatch:
+        message_ids = self._context.message_ids
+        first = message_ids.reserve(len(batch.messages))
+        system = self._binding.router.dialect.name
+        origin = BatchOrigin(self.state.name, system, now(), message_ids.run, first)
+        in_flight = InFlightBatch(batch, origin, self._context.ledger, completion)
+        self._in_flight.add(in_flight)
+        in_flight.on_settled = self._in_flight.discard
+        return in_flight
 
     def _deliver(
-        self, flight: Flight, lane: Carrier, batch: Batch, found: Share, when_full: WhenFull
+        self,
+        in_flight: InFlightBatch,
+        lane: OutboundLane,
+        batch: Batch,
+        routed: LaneBatch,
+        when_full: WhenFull,
     ) -> None:
-        share = Share()
-        carries, adapt = lane.outlet.carries, self._adapter.adapt
-        for position, hop in zip(found.positions, found.hops, strict=True):
-            given, target = batch.messages[position], hop.target
+        """Create the target's copies of the `routed` entries and hand them to `lane`."""
+        made = LaneBatch()
+        carries, map_headers = lane.binding.carries, self._header_mapper.map_headers
+        for position, delivery in zip(routed.positions, routed.deliveries, strict=True):
+            source_message, target = batch.messages[position], delivery.target
             try:
-                message = Message(hop.address, given.payload, adapt(given.headers, hop, carries))
-                if target is not None and (target.conversion is not None or target.identify):
-                    message = _finished(message, target, flight, position)
+                headers = map_headers(source_message.headers, delivery, carries)
+                message = Message(delivery.address, source_message.payload, headers)
+                if target is not None and (target.conversion is not None or target.add_message_id):
+                    message = _convert(message, target, in_flight, position)
             except TranslationError as error:
-                flight.refused(position, replace(hop, rule=error.rule, reason=str(error)))
+                in_flight.refuse(position, replace(delivery, rule=error.rule, reason=str(error)))
                 continue
             except Exception as error:
-                log.exception("a message was not made", extra={"endpoint": self.state.name})
+                log.exception(
+                    "internal error while translating", extra={"endpoint": self.state.name}
+                )
                 reason = f"{type(error).__name__} while translating; this is a fault of the gateway"
-                flight.refused(position, replace(hop, rule="internal", reason=reason))
+                in_flight.refuse(position, replace(delivery, rule="internal", reason=reason))
                 continue
-            share.positions.append(position)
-            share.hops.append(hop)
-            share.messages.append(message)
-        messages = share.messages
+            made.positions.append(position)
+            made.deliveries.append(delivery)
+            made.messages.append(message)
+        messages = made.messages
         if not messages:
             return
-        flight.sent()
+        in_flight.expect_answer()
         lane.deliver(
-            Parcel(
+            OutboundBatch(
                 messages,
-                sum([len(message.payload) for message in messages]) + OVERHEAD * len(messages),
-                lambda settlements, attempts: flight.answered(share, settlements, attempts),
-                lambda: flight.ends(share),
+                memory_size(messages),
+                lambda settlements, attempts: in_flight.record_answers(made, settlements, attempts),
+                lambda: in_flight.pending_rows(made),
                 when_full,
             )
         )
 
 
-def _finished(message: Message, target: Target, flight: Flight, position: int) -> Message:
-    """The message as a target gets it that wants more than a name; `position` is in the batch."""
+def _convert(message: Message, target: Target, in_flight: InFlightBatch, position: int) -> Message:
+    """Convert the payload and add the message id, as the target wants.
+
+    `position` is the message's index in the received batch.
+    """
     headers, payload = message.headers, message.payload
     if target.conversion is not None:
-        payload = convert(payload, target.conversion)
-    if target.identify:
-        properties = {**headers.properties, GATEWAY_ID: flight.identity(position).hex()}
+        payload = convert_payload(payload, target.conversion)
+    if target.add_message_id:
+        properties = {**headers.properties, GATEWAY_ID: in_flight.message_id(position).hex()}
         headers = replace(headers, properties=properties)
     return Message(message.address, payload, headers)

@@ -1,4 +1,4 @@
-"""Sources, sinks and routers of a configuration, made and not yet opened."""
+"""Creates the sources, sinks, routers and taps of a configuration, without opening them."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.archive.journal.rolling import ArchiveOptions
-from gateway.archive.location import Place, parse_place
+from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.config.load import Configuration
-from gateway.config.process import ArchiveRef
+from gateway.config.process import ArchiveSettings
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.errors import SearchBudgetExceeded
 from gateway.model.language import covers
 from gateway.model.message import Message
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
+from gateway.routing.pattern_table import PatternTable
 from gateway.routing.route import Route
 from gateway.routing.router import Router
-from gateway.routing.table import PatternTable
-from gateway.runtime.context import Identities, Intake
-from gateway.runtime.inbound.echo_cache import Echoes
-from gateway.runtime.outbound.lane import Outlet
-from gateway.runtime.record.ledger import Archive
-from gateway.runtime.record.tap import Tap, Tapped
-from gateway.translate.names import Length
-from gateway.translate.shorten import Shortened
+from gateway.runtime.context import MessageIds, SourceBinding
+from gateway.runtime.inbound.echo_cache import EchoCache
+from gateway.runtime.outbound.lane import SinkBinding
+from gateway.runtime.record.ledger import ArchiveAppend
+from gateway.runtime.record.tap import Tap, TapTarget
+from gateway.translate.names import OnTooLong
+from gateway.translate.shorten import ShortNamesInMemory
 
 
-def sources_of(configuration: Configuration) -> list[str]:
-    """The endpoints that routes take from."""
+def source_endpoints(configuration: Configuration) -> list[str]:
+    """The names of the endpoints that routes receive from."""
     return sorted({route.endpoint for route in configuration.routes})
 
 
-def targets_of(configuration: Configuration) -> list[str]:
-    """The endpoints that are sent to: by routes, by heartbeats, and with dead letters."""
+def target_endpoints(configuration: Configuration) -> list[str]:
+    """The names of the endpoints that routes, heartbeats or dead letters are sent to."""
     names = {target.endpoint for route in configuration.routes for target in route.targets}
     names |= {route.endpoint for route in configuration.routes if route.heartbeat}
     if configuration.dead_letters.endpoint and configuration.spool:
@@ -41,78 +42,80 @@ def targets_of(configuration: Configuration) -> list[str]:
     return sorted(names)
 
 
-def echoing(configuration: Configuration) -> dict[str, str]:
-    """Endpoints whose broker returns what we send without its origin path, and that broker."""
-    every = {name: endpoint.settings for name, endpoint in configuration.endpoints.items()}
-    listened = {every[name].broker_key for name in sources_of(configuration)}
-    listened &= {every[name].broker_key for name in targets_of(configuration)}
+def echo_brokers(configuration: Configuration) -> dict[str, str]:
+    """Map each endpoint that receives echoes without an origin path to the key of its broker."""
+    settings_of = {name: endpoint.settings for name, endpoint in configuration.endpoints.items()}
+    relayed = {settings_of[name].broker_key for name in source_endpoints(configuration)}
+    relayed &= {settings_of[name].broker_key for name in target_endpoints(configuration)}
     return {
         name: settings.broker_key
-        for name, settings in every.items()
-        if "origin" not in settings.carries and settings.broker_key in listened
+        for name, settings in settings_of.items()
+        if "origin" not in settings.carries and settings.broker_key in relayed
     }
 
 
-def make_outlet(configuration: Configuration, name: str, echoes: Echoes) -> Outlet:
-    """The way to the endpoint `name`."""
+def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache) -> SinkBinding:
+    """Create the sink of the endpoint `name`; messages to an echo broker are noted in `echoes`."""
     settings = configuration.endpoints[name].settings
-    broker = echoing(configuration).get(name)
+    broker = echo_brokers(configuration).get(name)
 
-    def sending(messages: Sequence[Message]) -> None:
+    def note_sent(messages: Sequence[Message]) -> None:
         if broker is not None:
-            echoes.sending(broker, messages)
+            echoes.note_sent(broker, messages)
 
-    return Outlet(
+    return SinkBinding(
         make_sink(settings),
         settings.dialect,
         settings.carries,
         (settings.backoff_min, settings.backoff_max),
-        suspect_after=configuration.gateway.suspect_after,
-        answer_seconds=configuration.gateway.answer_seconds,
-        sending=None if broker is None else sending,
+        isolate_after=configuration.gateway.isolate_after,
+        stuck_after_seconds=configuration.gateway.stuck_after_seconds,
+        before_send=None if broker is None else note_sent,
     )
 
 
-def make_intake(configuration: Configuration, name: str, source: Source | None = None) -> Intake:
-    """The way from the endpoint `name`, through `source` when that one goes on."""
+def make_source_binding(
+    configuration: Configuration, name: str, source: Source | None = None
+) -> SourceBinding:
+    """Create the binding of the endpoint `name`, around `source` when one is given."""
     endpoint = configuration.endpoints[name]
     settings = endpoint.settings
-    routes, wanted = _wanted(configuration, name)
-    return Intake(
+    routes, wanted = _routes_and_subscriptions(configuration, name)
+    return SourceBinding(
         source or make_source(settings, wanted),
-        Router(routes[0].dialect, routes, dictionary_at(configuration, name)),
+        Router(routes[0].dialect, routes, dictionary_for(configuration, name)),
         (settings.backoff_min, settings.backoff_max),
-        echoing(configuration).get(name, ""),
-        endpoint.echo_seconds,
+        echo_brokers(configuration).get(name, ""),
+        endpoint.echo_window,
     )
 
 
-def connection_of(
+def source_parameters(
     configuration: Configuration, name: str
 ) -> tuple[EndpointSettings, Sequence[Subscription]]:
-    """What the source of `name` is made from: while it is the same, the source can stay."""
-    return configuration.endpoints[name].settings, _wanted(configuration, name)[1]
+    """The parameters of the source of `name`; a reload keeps the source while they are equal."""
+    return configuration.endpoints[name].settings, _routes_and_subscriptions(configuration, name)[1]
 
 
-def _wanted(
+def _routes_and_subscriptions(
     configuration: Configuration, name: str
 ) -> tuple[Sequence[Route], Sequence[Subscription]]:
     settings = configuration.endpoints[name].settings
     routes = [route for route in configuration.routes if route.endpoint == name]
     selector = ""
-    if find_kind(settings).selects and routes[0].selector is not None:
+    if find_kind(settings).evaluates_selectors and routes[0].selector is not None:
         texts = {route.selector.text if route.selector else "" for route in routes}
         selector = texts.pop() if len(texts) == 1 else ""
     wanted = subscriptions(routes, selector)
-    if selector:  # the broker evaluates it, as its own clients know it
+    if selector:  # the broker evaluates it, with its own rules
         routes = [replace(route, selector=None) for route in routes]
     return routes, wanted
 
 
-def dictionary_at(configuration: Configuration, name: str) -> Shortened | None:
-    """The dictionary, when a route shortens names that it sends to the endpoint `name`."""
+def dictionary_for(configuration: Configuration, name: str) -> ShortNamesInMemory | None:
+    """The dictionary of short names when a route shortens names for the endpoint `name`."""
     shortens = any(
-        target.endpoint == name and target.renderer.length is Length.SHORTEN
+        target.endpoint == name and target.renderer.on_too_long is OnTooLong.SHORTEN
         for route in configuration.routes
         for target in route.targets
     )
@@ -120,10 +123,11 @@ def dictionary_at(configuration: Configuration, name: str) -> Shortened | None:
 
 
 def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscription]:
-    """The fewest subscriptions that bring what the routes take.
+    """The fewest subscriptions that receive all messages of `routes`.
 
-    One that another covers is left out, because some brokers deliver a message once for each. A
-    shared one brings only a part of the messages: it covers those of its own share.
+    A subscription that another one covers is omitted, because some brokers deliver a message once
+    for each matching subscription. An undecided cover counts as none. A shared subscription
+    receives only a part of the messages, so it covers only subscriptions of the same share.
     """
     table: PatternTable[int] = PatternTable()
     for number, route in enumerate(routes):
@@ -138,26 +142,36 @@ def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscript
             for each in found
             if each != number and routes[each].source.share == route.source.share
         ]
-        if any(each in kept and covers(kept[each].source.patterns, patterns) for each in others):
+        if any(each in kept and _covers(kept[each].source.patterns, patterns) for each in others):
             continue
-        wider = [each for each in others if each > number]
-        if any(_is_within(route, routes[each]) for each in wider):
+        later = [each for each in others if each > number]
+        if any(_is_narrower(route, routes[each]) for each in later):
             continue
         kept[number] = route
-    wanted = any(route.take_retained for route in routes)
+    retained = any(route.take_retained for route in routes)
     return [
-        Subscription(route.source.subscription, not wanted, selector) for route in kept.values()
+        Subscription(route.source.subscription, not retained, selector) for route in kept.values()
     ]
 
 
-def _is_within(route: Route, other: Route) -> bool:
-    """Whether `other` takes all names of `route`, and more."""
-    mine, theirs = route.source.patterns, other.source.patterns
-    return covers(theirs, mine) and not covers(mine, theirs)
+def _is_narrower(route: Route, other: Route) -> bool:
+    """Return whether `other` takes all names of `route`, and more."""
+    names, other_names = route.source.patterns, other.source.patterns
+    return _covers(other_names, names) and not _covers(names, other_names)
+
+
+def _covers(wide: Sequence[Pattern], narrow: Sequence[Pattern]) -> bool:
+    """Return whether it is certain that `wide` matches every subject that `narrow` matches."""
+    try:
+        return covers(wide, narrow)
+    except SearchBudgetExceeded:
+        # An omitted subscription can lose messages. A superfluous one can only bring second copies
+        # (MQTT 5.0, 3.3.4); admission recognises a copy that has an id, or all with `echo_window`.
+        return False
 
 
 def _example(pattern: Pattern) -> tuple[str, ...]:
-    """A name that the pattern selects: whatever covers the pattern selects it too."""
+    """A name that the pattern selects; each pattern that covers it selects this name too."""
     levels: list[str] = []
     for level in pattern.levels:
         match level:
@@ -170,41 +184,44 @@ def _example(pattern: Pattern) -> tuple[str, ...]:
     return tuple(levels)
 
 
-def taps_of(configuration: Configuration) -> list[Tapped]:
-    """What routes want observed; nothing without an archive to write it to."""
+def tap_targets(configuration: Configuration) -> list[TapTarget]:
+    """The targets that routes observe; none without an archive."""
     if configuration.archive is None:
         return []
-    every = (
-        Tapped(route.name, target.label, target.endpoint, target.system, target.observe)
+    observed = (
+        TapTarget(route.name, target.label, target.endpoint, target.system, target.observe)
         for route in configuration.routes
         for target in route.targets
         if target.observe
     )
-    return list(dict.fromkeys(every))
+    return list(dict.fromkeys(observed))
 
 
 def make_tap(
-    configuration: Configuration, tapped: Tapped, archive: Archive, identities: Identities
+    configuration: Configuration, target: TapTarget, archive: ArchiveAppend, message_ids: MessageIds
 ) -> Tap:
-    """A subscriber of its own connection; it leaves alone what the broker kept from before."""
-    settings = configuration.endpoints[tapped.endpoint].settings
-    wanted = [Subscription(tapped.pattern, exclude_retained=True)]
-    source = make_source(settings, wanted, instance=f"tap-{tapped.route}-{tapped.label}")
+    """Create the tap of `target`: a connection of its own, without retained messages."""
+    settings = configuration.endpoints[target.endpoint].settings
+    wanted = [Subscription(target.pattern, exclude_retained=True)]
+    source = make_source(settings, wanted, instance=f"tap-{target.route}-{target.label}")
     backoff = settings.backoff_min, settings.backoff_max
-    return Tap(tapped, source, backoff, archive, identities)
+    return Tap(target, source, backoff, archive, message_ids)
 
 
-def place_of(archive: ArchiveRef) -> Place:
-    """Where its journals and its segments are; the configuration was checked, so this works."""
-    return parse_place(archive.path, archive.buffer)
+def archive_location(archive: ArchiveSettings) -> ArchiveLocation:
+    """The location of journals and segments; a checked configuration always has a valid one."""
+    return parse_location(archive.path, archive.buffer)
 
 
-def options_of(archive: ArchiveRef) -> ArchiveOptions:
-    """How it is written. Only an archive elsewhere has a bound: a local one ends with its disk."""
+def archive_options(archive: ArchiveSettings) -> ArchiveOptions:
+    """The options of the archive writer.
+
+    Only a remote archive has a buffer limit; a local one is limited by its disk.
+    """
     return ArchiveOptions(
         segment_bytes=archive.segment_bytes,
         segment_seconds=archive.segment_seconds,
         sync=archive.sync,
-        buffer_bytes=archive.buffer_bytes if place_of(archive).url else None,
+        buffer_bytes=archive.buffer_bytes if archive_location(archive).url else None,
         keep_days=archive.keep_days,
     )

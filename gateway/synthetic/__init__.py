@@ -1,1 +1,1 @@
-"""Generated archives with known faults, for tests, benchmarks and `gateway archive generate`."""
+"""Synthetic archives with known faults, for tests, benchmarks and `gateway archive generate`."""

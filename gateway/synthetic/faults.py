@@ -1,4 +1,4 @@
-"""Faults for a generated archive: how many of each class, and which messages they befall."""
+"""The faults of a synthetic archive: kinds, counts, and the messages they happen to."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 
 from gateway.errors import ArchiveError
 
-Ranges = Sequence[tuple[int, int]]  # numbers of messages: the first, and the first after them
+Ranges = Sequence[tuple[int, int]]  # numbers of messages: the first, and the end (exclusive)
 
 
 class Fault(Enum):
-    """What may happen to one copy of a message; the value is its word on the command line."""
+    """A fault of one copy of a message; the value is its name on the command line."""
 
-    LOSS = "loss"  # no end at all
+    LOSS = "loss"  # no outcome
     DUPLICATE = "duplicate"  # two delivered rows
     ALTER = "alter"  # delivered with another payload
     REORDER = "reorder"  # recorded before an earlier message of the same name
-    LATE = "late"  # delivered a quarter of an hour after it came
-    DEAD = "dead"  # set aside by a rule of the target
-    UNEXPECTED = "unexpected"  # an end of a message that never came
-    UNOBSERVED = "unobserved"  # delivered, and never seen at the target
+    LATE = "late"  # delivered a quarter of an hour after its receipt
+    DEAD = "dead"  # dead-lettered by a rule of the target
+    UNEXPECTED = "unexpected"  # an outcome of a message that was never received
+    UNOBSERVED = "unobserved"  # delivered, and never observed by the tap
 
 
-# What the reconciliation calls them.
+# The class of each fault in a reconciliation.
 CLASSES: Final[Mapping[Fault, str]] = {
     Fault.LOSS: "missing",
     Fault.DUPLICATE: "duplicated",
@@ -41,8 +41,8 @@ CLASSES: Final[Mapping[Fault, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Injected:
-    """One fault as the manifest lists it; `other` is the message that was overtaken."""
+class InjectedFault:
+    """A fault in the manifest; `other` is the id of the message that was overtaken."""
 
     id: str
     gateway: str
@@ -53,26 +53,27 @@ class Injected:
     other: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        told = {"id": self.id, "gateway": self.gateway, "route": self.route, "target": self.target}
-        told |= {"class": CLASSES[self.fault], "fault": self.fault.value, "minute": self.minute}
-        return told | ({"overtaken": self.other} if self.other else {})
+        fields = {"id": self.id, "gateway": self.gateway, "route": self.route}
+        fields |= {"target": self.target, "class": CLASSES[self.fault]}
+        fields |= {"fault": self.fault.value, "minute": self.minute}
+        return fields | ({"overtaken": self.other} if self.other else {})
 
 
 def parse_faults(text: str, messages: int) -> dict[Fault, int]:
-    """How many of each: `loss=1e-6,dead=3`; below 1 a share of `messages`, from 1 on a number.
+    """Parse a list like `loss=1e-6,dead=3`: a number, or below 1 a share of `messages`.
 
     Raises:
-        ArchiveError: a word or a number is none; there are more faults than messages.
+        ArchiveError: a fault or number is wrong, or there are too many faults.
     """
     counts: dict[Fault, int] = {}
     for part in filter(None, text.split(",")):
-        word, _, number = part.partition("=")
+        name, _, number = part.partition("=")
         try:
-            fault, share = Fault(word.strip()), float(number)
+            fault, share = Fault(name.strip()), float(number)
         except ValueError as error:
             known = ", ".join(each.value for each in Fault)
             raise ArchiveError(
-                f"faults: {part!r} is no fault; write WORD=NUMBER with one of {known}"
+                f"faults: {part!r} is no fault; write NAME=NUMBER with one of {known}"
             ) from error
         if not 0 <= share < float("inf"):
             raise ArchiveError(f"faults: {part!r} is not 0 or more")
@@ -85,13 +86,17 @@ def parse_faults(text: str, messages: int) -> dict[Fault, int]:
 def plan(
     counts: Mapping[Fault, int], messages: int, minutes: Ranges | None, rng: np.random.Generator
 ) -> dict[int, Fault]:
-    """Which messages are befallen, by number; in `minutes` alone where those are given."""
+    """Choose the messages with faults, by number; only among `minutes` when given.
+
+    Raises:
+        ArchiveError: the minutes have too few messages.
+    """
     faults = [fault for fault in Fault for _ in range(counts.get(fault, 0))]
     if minutes is None:
-        where = rng.choice(messages // 2, len(faults), replace=False) * 2  # never two in a row
+        chosen = rng.choice(messages // 2, len(faults), replace=False) * 2  # never two in sequence
     else:
         numbers = np.concatenate([np.arange(first, after, 2) for first, after in minutes])
         if len(numbers) < len(faults):
             raise ArchiveError(f"faults: {len(faults)} do not fit into {len(minutes)} minutes")
-        where = rng.choice(numbers, len(faults), replace=False)
-    return dict(sorted(zip(where.tolist(), faults, strict=True)))
+        chosen = rng.choice(numbers, len(faults), replace=False)
+    return dict(sorted(zip(chosen.tolist(), faults, strict=True)))

@@ -1,7 +1,8 @@
-"""A believable day of traffic as archive rows, thousands at once; it writes nothing.
+"""A synthetic day of traffic, computed column by column.
 
-The rate follows a working day, one route has most of the traffic, a few names have most of a
-route's. Messages arrive and are answered in batches, in order. Everything follows from the seed.
+The rate follows a working day; one route has most of the traffic, and a few names have most of a
+route's traffic. Messages arrive and are answered in batches, in order. The same seed gives the
+same traffic.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from gateway.archive.segments.parquet import SCHEMA
 
 Numbers = npt.NDArray[np.int64]
 
-# Share of the day's messages by hour, in percent: a plant that never sleeps, an exchange that does.
-_HOURS: Final = (2, 2, 2, 2, 2, 3, 4, 5, 6, 7, 7, 6, 5, 6, 7, 7, 6, 5, 4, 3, 3, 2, 2, 2)
+# Share of the day's messages by hour, in percent: constant load at night, a peak in the morning.
+_HOUR_SHARES: Final = (2, 2, 2, 2, 2, 3, 4, 5, 6, 7, 7, 6, 5, 6, 7, 7, 6, 5, 4, 3, 3, 2, 2, 2)
 _DAY: Final = 24 * 3_600  # seconds
 _SECOND: Final = 1_000_000  # microseconds
 BATCH: Final = 20  # messages that arrive together
-_QUICKEST: Final = 2_000  # microseconds from a message's arrival to its answer
-_SLOWER: Final = 38_000  # what may come on top
-STRETCH: Final = 64  # batches that are answered equally fast
+_MIN_LATENCY: Final = 2_000  # microseconds from a message's arrival to its answer
+_MAX_JITTER: Final = 38_000  # microseconds on top of it
+LATENCY_BATCHES: Final = 64  # successive batches with the same latency
 TARGETS: Final = ("erp", "audit")
-EARLIER: Final = HOUR  # how long before midnight the gateways started
+STARTED_BEFORE: Final = HOUR  # from the start of the gateways to midnight
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a day holds; `skew` is the share of the first route."""
+    """Parameters of a day of traffic; `skew` is the share of the first route."""
 
     messages: int
     day: date
@@ -44,21 +45,23 @@ class Traffic:
     skew: float = 0.9
     seed: int = 1
     observed: bool = False
-    ahead: int = 0  # seconds that each gateway's clock is ahead of the one before
+    clock_skew: int = 0  # seconds from one gateway's clock to the next one's
 
     @property
     def midnight(self) -> int:
-        """Start of the day, microseconds."""
+        """Start of the day in microseconds."""
         return (
             int(datetime(self.day.year, self.day.month, self.day.day, tzinfo=UTC).timestamp())
             * 1_000_000
         )
 
     @cached_property
-    def spread(self) -> int:
-        """How much the answers differ: less than two batches are apart in the busiest hour."""
-        pause = HOUR * BATCH * self.gateways * sum(_HOURS) // (self.messages * max(_HOURS))
-        return min(_SLOWER, pause)
+    def jitter(self) -> int:
+        """Range of the latencies in microseconds, at most the batch interval of the peak hour."""
+        pause = (
+            HOUR * BATCH * self.gateways * sum(_HOUR_SHARES) // (self.messages * max(_HOUR_SHARES))
+        )
+        return min(_MAX_JITTER, pause)
 
     @cached_property
     def sources(self) -> pa.Array:
@@ -70,16 +73,17 @@ class Traffic:
         return pa.array([name.replace("/", ".") for name in self.sources.to_pylist()])
 
     def times(self, numbers: Numbers) -> Numbers:
-        """When the messages `numbers` arrive, all of a batch at once; never decreasing."""
-        share = np.cumsum((0, *_HOURS)) / sum(_HOURS)
+        """Return the ascending arrival times of the messages; a batch arrives at once."""
+        share = np.cumsum((0, *_HOUR_SHARES)) / sum(_HOUR_SHARES)
         batches = numbers // (BATCH * self.gateways) * (BATCH * self.gateways)
         hours = np.interp(batches / self.messages, share, np.arange(25))
-        day = 1 - self.ahead * (self.gateways - 1) / _DAY  # the last clock's ends at midnight too
+        # Scaled so that the day of the last clock ends at midnight, too.
+        day = 1 - self.clock_skew * (self.gateways - 1) / _DAY
         times: Numbers = self.midnight + (hours * HOUR * day).astype(np.int64)
         return times
 
     def number_at(self, time: int) -> int:
-        """The first message that arrives at `time` or later."""
+        """Return the number of the first message that arrives at `time` or later."""
         low, high = 0, self.messages
         while low < high:
             middle = (low + high) // 2
@@ -90,7 +94,7 @@ class Traffic:
         return low
 
     def targets(self, route: int) -> tuple[str, ...]:
-        """Every third route has two targets."""
+        """Return the targets of a route; every third route has two."""
         return TARGETS if route % 3 == 2 else TARGETS[:1]  # noqa: PLR2004  # the third of three
 
     def gateway(self, number: int) -> str:
@@ -102,12 +106,15 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Window:
-    """The messages of one gateway in a stretch of the day, column by column, as they came."""
+    """Successive messages of one gateway, column by column, in the order of arrival.
+
+    Units: microseconds.
+    """
 
     gateway: int
     number: Numbers  # of the message in the day
-    time: Numbers  # of its arrival, microseconds
-    end: Numbers  # when its targets had answered
+    time: Numbers  # of its arrival
+    end: Numbers  # of the answer of its targets
     route: Numbers
     name: Numbers
     size: Numbers
@@ -115,7 +122,7 @@ class Window:
 
 
 def windows(traffic: Traffic, first: int, after: int) -> list[Window]:
-    """The messages from `first` up to `after`, one window a gateway."""
+    """Return the messages from `first` up to `after` (exclusive), in a window for each gateway."""
     rng = np.random.default_rng([traffic.seed, first])
     number = np.arange(first, after, dtype=np.int64)
     time = traffic.times(number)
@@ -131,7 +138,7 @@ def windows(traffic: Traffic, first: int, after: int) -> list[Window]:
     found = []
     for gateway in range(traffic.gateways):
         own = slice((gateway - first) % traffic.gateways, None, traffic.gateways)
-        ahead = traffic.ahead * gateway * _SECOND
+        ahead = traffic.clock_skew * gateway * _SECOND
         found.append(
             Window(
                 gateway, number[own], time[own] + ahead, end[own] + ahead, route[own], name[own],
@@ -142,24 +149,24 @@ def windows(traffic: Traffic, first: int, after: int) -> list[Window]:
 
 
 def _latency(traffic: Traffic, number: Numbers) -> Numbers:
-    """Microseconds until a message's batch is answered, at least 2 ms.
+    """Return the microseconds until a message's batch is answered, at least 2 ms.
 
-    It varies by less than the pause between two batches, so that none overtakes another.
+    They vary by less than the interval of two batches, so that no batch overtakes another.
     """
     batch = number // (BATCH * traffic.gateways)
-    mixed = (batch // STRETCH * 2654435761 + traffic.seed) % 1_000_003
-    return _QUICKEST + (mixed % 1_000) ** 2 * traffic.spread // 1_000_000
+    mixed = (batch // LATENCY_BATCHES * 2654435761 + traffic.seed) % 1_000_003
+    return _MIN_LATENCY + (mixed % 1_000) ** 2 * traffic.jitter // 1_000_000
 
 
 def ids(start: int, numbers: Numbers) -> pa.Array:
-    """16-byte identities of the messages `numbers` of the gateway started at `start`."""
+    """Return the 16-byte ids of the messages `numbers` of the gateway started at `start`."""
     words = np.empty((len(numbers), 2), ">u8")
     words[:, 0], words[:, 1] = start, numbers
-    return fixed(words)
+    return binary16(words)
 
 
-def fixed(words: npt.NDArray[np.uint64]) -> pa.Array:
-    """Pairs of words as 16-byte binary values."""
+def binary16(words: npt.NDArray[np.uint64]) -> pa.Array:
+    """Return pairs of words as 16-byte binary values."""
     buffer = pa.py_buffer(np.ascontiguousarray(words, ">u8").tobytes())
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(words), [None, buffer]).cast(
         pa.binary()
@@ -167,7 +174,7 @@ def fixed(words: npt.NDArray[np.uint64]) -> pa.Array:
 
 
 def rows(count: int, **columns: object) -> pa.Table:
-    """Archive rows; a column is an array, or one value for all, and null where it is absent."""
+    """Return archive rows; a column is an array or one value for all, and null when absent."""
     arrays = []
     for field in SCHEMA:
         given = columns.get(field.name)

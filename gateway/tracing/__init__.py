@@ -1,1 +1,1 @@
-"""Traces of what the gateway carries: W3C context in, a span for each hop, OTLP out."""
+"""Tracing of relayed messages: W3C trace context, a span for each target, OTLP export."""

@@ -1,4 +1,4 @@
-"""Spans by the OpenTelemetry SDK, with parents from elsewhere; a thread of the SDK exports them."""
+"""Spans of the OpenTelemetry SDK with parents from received messages."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from opentelemetry.trace import (
 )
 
 import gateway
-from gateway.config.process import TracingRef
-from gateway.tracing.context import Context
-from gateway.tracing.otlp import Exporter
+from gateway.config.process import TracingSettings
+from gateway.tracing.context import TraceContext
+from gateway.tracing.otlp import OtlpExporter
 
-Facts: TypeAlias = Mapping[str, str | int]
+Attributes: TypeAlias = Mapping[str, str | int]
 
-WAITING: Final = 2048  # spans that wait for the exporter, about 4 MB; more are dropped
-BATCH: Final = 512  # spans
-PAUSE: Final = 1000  # milliseconds between two batches that are not full
-CLOSING: Final = 2.0  # seconds for the last batches
-NANO: Final = 1000  # nanoseconds in a microsecond
+MAX_QUEUED_SPANS: Final = 2048  # waiting for the exporter, about 4 MB; more are dropped
+MAX_BATCH_SPANS: Final = 512
+EXPORT_INTERVAL: Final = 1000  # milliseconds between two batches that are not full
+CLOSE_TIMEOUT: Final = 2.0  # seconds for the last batches
+NANOSECONDS: Final = 1000  # in a microsecond
 
 
-class Spans:
-    """Begins and ends spans; mutable, it owns the SDK's provider and its thread.
+class SpanRecorder:
+    """Begins and ends spans; every span is exported, because the caller samples.
 
-    Which message is recorded is decided by who asks: whatever is begun here is exported.
+    Thread-safe: by the SDK, whose provider and exporting thread it owns.
     """
 
-    def __init__(self, ref: TracingRef, name: str) -> None:
-        """`name` is the gateway's.
+    def __init__(self, ref: TracingSettings, name: str) -> None:
+        """`name` is the name of the gateway.
 
         Raises:
-            TracingError: the collector's certificates cannot be used.
+            TracingError: the certificate file cannot be used.
         """
         resource = Resource.create(
             {
@@ -56,39 +56,41 @@ class Spans:
             }
         )
         processor = BatchSpanProcessor(
-            Exporter(ref),
-            max_queue_size=WAITING,
-            schedule_delay_millis=PAUSE,
-            max_export_batch_size=BATCH,
+            OtlpExporter(ref),
+            max_queue_size=MAX_QUEUED_SPANS,
+            schedule_delay_millis=EXPORT_INTERVAL,
+            max_export_batch_size=MAX_BATCH_SPANS,
         )
         self._provider = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False)
         self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer("gateway", gateway.__version__)
 
-    def begin(self, name: str, parent: Context | None, facts: Facts, at: int) -> Span:
-        """A span since `at` in microseconds; without a parent it begins a trace."""
-        around = None if parent is None else set_span_in_context(NonRecordingSpan(_given(parent)))
+    def begin(
+        self, name: str, parent: TraceContext | None, attributes: Attributes, at: int
+    ) -> Span:
+        """Begin a span at `at`, in microseconds; without a parent it begins a trace."""
+        context = None if parent is None else set_span_in_context(_remote_span(parent))
         return self._tracer.start_span(
-            name, around, SpanKind.PRODUCER, dict(facts), start_time=at * NANO
+            name, context, SpanKind.PRODUCER, dict(attributes), start_time=at * NANOSECONDS
         )
 
-    def end(self, span: Span, facts: Facts, at: int, fault: str = "") -> None:
-        """End `span` at `at` in microseconds; `fault` is the rule that refused the message."""
-        span.set_attributes(dict(facts))
-        if fault:
-            span.set_status(Status(StatusCode.ERROR, fault))
-        span.end(at * NANO)
+    def end(self, span: Span, attributes: Attributes, at: int, rule: str = "") -> None:
+        """End `span` at `at`, in microseconds; `rule` is set if it rejected the message."""
+        span.set_attributes(dict(attributes))
+        if rule:
+            span.set_status(Status(StatusCode.ERROR, rule))
+        span.end(at * NANOSECONDS)
 
     def close(self) -> None:
-        """Export what waits, for at most CLOSING seconds, however the collector behaves."""
+        """Export the queued spans within CLOSE_TIMEOUT, even if the collector does not answer."""
         closing = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
         closing.start()
-        closing.join(CLOSING)
+        closing.join(CLOSE_TIMEOUT)
 
 
-def _given(parent: Context) -> SpanContext:
+def _remote_span(parent: TraceContext) -> NonRecordingSpan:
     state = TraceState.from_header([parent.state]) if parent.state else None
     flags = TraceFlags(TraceFlags.SAMPLED)
-    return SpanContext(
-        parent.trace, parent.span, is_remote=True, trace_flags=flags, trace_state=state
+    return NonRecordingSpan(
+        SpanContext(parent.trace, parent.span, is_remote=True, trace_flags=flags, trace_state=state)
     )

@@ -1,1 +1,1 @@
-"""Names and subscriptions of one system in the words of another."""
+"""Translation of names and subscriptions from one system to another."""

@@ -1,6 +1,6 @@
-"""One request about names and its answer, as JSON has them; it never raises for a bad one.
+"""Requests about names and their answers as JSON values, see `gateway names` in `docs/names.md`.
 
-Requests and answers are those of `gateway names`, see `docs/names.md`.
+A wrong request has an answer too: an object with `error` and `rule`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from gateway.dialects.dialect import Dialect
 from gateway.dialects.names import check_name
 from gateway.dialects.patterns import matches_text, read_pattern
 from gateway.dialects.registry import UnknownSystemError, find_dialect
-from gateway.errors import GatewayError, SubjectError, TranslationError, shown
+from gateway.errors import GatewayError, SubjectError, TranslationError, quoted
 from gateway.translate.names import Translator
 from gateway.translate.subscriptions import Covering, translate_pattern
 
 Answer: TypeAlias = "dict[str, bool | str | list[str]]"
 Request: TypeAlias = Mapping[str, object]
 
-REMEMBERED = 1_000  # subscriptions of latest requests
+CACHED_SUBSCRIPTIONS = 1_000
 
 
 class RequestError(GatewayError):
-    """The request itself is wrong; `rule` is the short name scripts decide by."""
+    """The request itself is wrong; `rule` is the short name for scripts."""
 
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(reason)
@@ -34,7 +34,7 @@ class RequestError(GatewayError):
 
 
 def answer_line(line: bytes) -> str:
-    """The answer to one line of JSON in UTF-8, as one line of JSON."""
+    """Answer one line of JSON in UTF-8 with one line of JSON."""
     try:
         request = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
@@ -43,7 +43,7 @@ def answer_line(line: bytes) -> str:
 
 
 def answer(request: object) -> Answer:
-    """The answer to one request; `{"error": ..., "rule": ...}` when it cannot be answered."""
+    """Answer one request; the answer to a wrong request is `{"error": ..., "rule": ...}`."""
     try:
         fields = _fields(request)
         return _operation(_text(fields, "op"))(fields)
@@ -58,7 +58,7 @@ def answer(request: object) -> Answer:
 def _operation(op: str) -> Callable[[Request], Answer]:
     if op not in OPERATIONS:
         known = ", ".join(OPERATIONS)
-        raise RequestError("unknown-op", f"unknown op {shown(op)}; known are {known}")
+        raise RequestError("unknown-op", f"unknown op {quoted(op)}; known are {known}")
     return OPERATIONS[op]
 
 
@@ -84,24 +84,24 @@ def _check(fields: Request) -> Answer:
 
 
 def _translate(fields: Request) -> Answer:
-    translator = _pair(_dialect(fields, "from").name, _dialect(fields, "to").name)
+    translator = _translator(_dialect(fields, "from").name, _dialect(fields, "to").name)
     name = _text(fields, "name")
-    each = fields.get("tags")
-    if each not in (None, "each"):
+    tags = fields.get("tags")
+    if tags not in (None, "each"):
         raise RequestError("wrong-value", "'tags' is 'each' or not there")
     try:
-        if each is not None:
+        if tags is not None:
             return {"names": list(translator.names(name))}
         return {"name": translator.name(name)}
     except (TranslationError, SubjectError) as error:
-        return _no_name(error)
+        return _refusal(error)
 
 
 def _subscribe(fields: Request) -> Answer:
     try:
-        covering = _covering(fields)
+        covering = _covering_of(fields)
     except TranslationError as error:
-        return _no_name(error)
+        return _refusal(error)
     found: Answer = {"patterns": list(covering.patterns), "exact": covering.exact}
     if covering.residual:
         found["residual"] = covering.residual
@@ -113,9 +113,9 @@ def _subscribe(fields: Request) -> Answer:
 def _delivers(fields: Request) -> Answer:
     name = _text(fields, "name")
     try:
-        return {"match": _covering(fields).delivers(name)}
+        return {"match": _covering_of(fields).delivers(name)}
     except (TranslationError, SubjectError) as error:
-        return _no_name(error)
+        return _refusal(error)
 
 
 OPERATIONS: Mapping[str, Callable[[Request], Answer]] = {
@@ -125,17 +125,17 @@ OPERATIONS: Mapping[str, Callable[[Request], Answer]] = {
     "subscribe": _subscribe,
     "delivers": _delivers,
 }
-BRIDGED_NEVER = frozenset({"local", "inbox", "reserved"})  # the source has them for itself
+NEVER_BRIDGED = frozenset({"local", "inbox", "reserved"})  # legal names that stay at the source
 
 
-def _covering(fields: Request) -> Covering:
+def _covering_of(fields: Request) -> Covering:
     pattern = _text(fields, "pattern")
-    return _cover(pattern, _dialect(fields, "from").name, _dialect(fields, "to").name)
+    return _cached_covering(pattern, _dialect(fields, "from").name, _dialect(fields, "to").name)
 
 
-def _no_name(error: TranslationError | SubjectError) -> Answer:
-    """Refused when it is legal where it comes from, else an error."""
-    legal = isinstance(error, TranslationError) or error.rule in BRIDGED_NEVER
+def _refusal(error: TranslationError | SubjectError) -> Answer:
+    """Answer `refused` for a text that is legal at the source, else `error`."""
+    legal = isinstance(error, TranslationError) or error.rule in NEVER_BRIDGED
     return {"refused" if legal else "error": str(error), "rule": error.rule}
 
 
@@ -159,11 +159,11 @@ def _dialect(fields: Request, key: str) -> Dialect:
 
 
 @lru_cache
-def _pair(source: str, target: str) -> Translator:
+def _translator(source: str, target: str) -> Translator:
     return Translator(find_dialect(source), find_dialect(target))
 
 
-@lru_cache(REMEMBERED)
-def _cover(pattern: str, source: str, target: str) -> Covering:
-    translator = _pair(source, target)
+@lru_cache(CACHED_SUBSCRIPTIONS)
+def _cached_covering(pattern: str, source: str, target: str) -> Covering:
+    translator = _translator(source, target)
     return translate_pattern(pattern, translator.source, translator.target, translator)

@@ -1,7 +1,7 @@
-"""The subscriptions of a target that together select what one pattern of the middle does, or more.
+"""Covers: the narrowest subscriptions of a target that select everything a pattern selects.
 
-They are the narrowest the target has, level by level; each surplus is a reason in words. Nothing
-narrower is ever made: what cannot be covered is refused.
+A cover is built level by level from a canonical pattern. Each surplus that it selects is listed
+as a reason in words. A pattern without a cover is refused; a cover never selects less.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gateway.dialects.canonical import meant_shy
-from gateway.dialects.dialect import Dialect, Star
+from gateway.dialects.canonical import canonical_exclusions
+from gateway.dialects.dialect import Dialect, WildcardPlacement
 from gateway.dialects.globs import escape_glob
-from gateway.dialects.names import refuse_own
+from gateway.dialects.names import refuse_reserved
 from gateway.errors import TranslationError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 
@@ -21,9 +21,9 @@ Levels = tuple[Level, ...]
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """Levels in the target's own spelling, and what they select too much: the residual's terms.
+    """Levels in the target's own spelling, and the terms of the residual for their surplus.
 
-    `shorter` is the term for names that end before the rest wildcard, when it takes those too.
+    `shorter` is the term for names that end before the rest wildcard, if it matches them too.
     """
 
     levels: Levels
@@ -32,15 +32,15 @@ class Cover:
 
 
 def covers_of(pattern: Pattern, source: Dialect, target: Dialect) -> Iterator[Cover]:
-    """Covers of `pattern`; `source` lends its words to the reasons.
+    """Yield covers of `pattern`; the reasons use the spelling and the words of `source`.
 
     Raises:
-        TranslationError: no subscription of the target covers it.
+        TranslationError: no subscription of the target covers the pattern.
     """
-    whole = pattern.levels
-    if whole == (Glob(("", ""), 1),):  # there is no name of one empty level
-        whole = (AnyOne(),)
-    levels, cut = _with_rest_last(_in_order(whole), source, target)
+    levels = pattern.levels
+    if levels == (Glob(("", ""), 1),):  # one empty level alone is not a name
+        levels = (AnyOne(),)
+    levels, cut = _with_rest_last(_in_order(levels), source, target)
     for variant, shorter in _with_minimum(levels, source, target):
         spelled: list[Level] = []
         found = list(cut)
@@ -49,25 +49,29 @@ def covers_of(pattern: Pattern, source: Dialect, target: Dialect) -> Iterator[Co
             made, surplus = _spelled(level, target, first=at == 0, last=last)
             spelled.append(made)
             if surplus:
-                found.append(f"{source.part} {at + 1} {surplus}")
+                found.append(f"{source.level_noun} {at + 1} {surplus}")
         _check(variant, spelled, target)
-        found += _hidden(pattern, spelled, target)
+        found += _not_excluded(pattern, spelled, target)
         yield Cover(tuple(spelled), tuple(found), shorter)
 
 
 def omitted(pattern: Pattern, source: Dialect, target: Dialect) -> str:
-    """Names that the target keeps from wildcards and the source does not, in words; often none."""
+    """Describe the names that only the target excludes from wildcards; usually empty."""
     first = pattern.levels[0]
     wild = isinstance(first, AnyOne | AnyMany) or (isinstance(first, Glob) and not first.parts[0])
-    hidden = set(target.shy.first) - set(pattern.shy.first) - {rule.char for rule in target.first}
-    if not wild or not hidden:
+    excluded = (
+        set(target.exclusions.first_level_prefixes)
+        - set(pattern.exclusions.first_level_prefixes)
+        - {rule.character for rule in target.prefix_rules}
+    )
+    if not wild or not excluded:
         return ""
-    starts = " or ".join(repr(source.codec.encode([text])[0]) for text in sorted(hidden))
+    starts = " or ".join(repr(source.codec.encode([text])[0]) for text in sorted(excluded))
     return f"names that begin with {starts}: {target.name} keeps them from wildcards"
 
 
 def _in_order(levels: Levels) -> Levels:
-    """The same selection without a wildcard behind a rest wildcard (`#/+/#` is `+/#`)."""
+    """Return equivalent levels without a wildcard behind a rest wildcard (`#/+/#` is `+/#`)."""
     found: list[Level] = []
     for level in levels:
         rest = found[-1] if found else None
@@ -82,20 +86,20 @@ def _in_order(levels: Levels) -> Levels:
 def _with_rest_last(
     levels: Levels, source: Dialect, target: Dialect
 ) -> tuple[Levels, tuple[str, ...]]:
-    """A rest wildcard with levels behind it takes them too, where it has to be last."""
+    """Let an inner rest wildcard take the levels behind it, if the target wants it last."""
     rests = [at for at, level in enumerate(levels[:-1]) if isinstance(level, AnyMany)]
     if target.any_many_anywhere or not rests:
         return levels, ()
     behind = levels[rests[0] :]
-    least = sum(level.minimum if isinstance(level, AnyMany) else 1 for level in behind)
-    ones: list[Level] = [AnyOne()] * (least - 1)
-    words = source.separator.join(_word(level, source) for level in behind)
-    reason = f"from {source.part} {rests[0] + 1} on matches {words!r}"
-    return (*levels[: rests[0]], *ones, AnyMany(min(least, 1))), (reason,)
+    minimum = sum(level.minimum if isinstance(level, AnyMany) else 1 for level in behind)
+    ones: list[Level] = [AnyOne()] * (minimum - 1)
+    texts = source.separator.join(_level_text(level, source) for level in behind)
+    reason = f"from {source.level_noun} {rests[0] + 1} on matches {texts!r}"
+    return (*levels[: rests[0]], *ones, AnyMany(min(minimum, 1))), (reason,)
 
 
 def _with_minimum(levels: Levels, source: Dialect, target: Dialect) -> Iterator[tuple[Levels, str]]:
-    """Variants whose rest wildcard takes as many levels as the target's does, or one more."""
+    """Yield variants whose rest wildcard has the minimum of the target's rest wildcard."""
     rest, before = levels[-1], levels[:-1]
     if not isinstance(rest, AnyMany) or rest.minimum == target.any_many_minimum:
         yield levels, ""
@@ -106,15 +110,15 @@ def _with_minimum(levels: Levels, source: Dialect, target: Dialect) -> Iterator[
     elif before:
         yield (*before, AnyMany(0)), _not_itself(before, source)
     else:
-        yield (AnyMany(0),), ""  # there is no name of no levels
+        yield (AnyMany(0),), ""  # every name has a level
 
 
-def _word(level: Level, source: Dialect) -> str:
+def _level_text(level: Level, source: Dialect) -> str:
     match level:
         case Literal(text):
             return source.codec.encode(["x", text])[1]
         case Glob(parts):
-            return "*".join(parts)
+            return source.any_one.join(parts)
         case AnyOne():
             return source.any_one
         case AnyMany():
@@ -124,17 +128,17 @@ def _word(level: Level, source: Dialect) -> str:
 def _not_itself(before: Levels, source: Dialect) -> str:
     texts = [level.text for level in before if isinstance(level, Literal)]
     if len(texts) < len(before):
-        return f"has more than {len(before)} {source.part}s"
+        return f"has more than {len(before)} {source.level_noun}s"
     name = source.leading + source.separator.join(source.codec.encode(texts))
     return f"not {name!r} itself"
 
 
 def _spelled(level: Level, target: Dialect, *, first: bool, last: bool) -> tuple[Level, str]:
-    """The narrowest level of a subscription of the target, and what it takes too much."""
+    """Return the narrowest level of a subscription of the target, and its surplus in words."""
     match level:
         case Literal(text):
-            place = [text] if first else ["x", text]
-            return _literal(target.codec.encode(place)[-1], text, target, last=last)
+            encoded = target.codec.encode([text] if first else ["x", text])[-1]
+            return _literal(encoded, text, target, last=last)
         case Glob():
             return _glob(level, target, first=first)
         case AnyMany():
@@ -143,27 +147,28 @@ def _spelled(level: Level, target: Dialect, *, first: bool, last: bool) -> tuple
             return level, ""
 
 
-def _literal(text: str, meant: str, target: Dialect, *, last: bool) -> tuple[Level, str]:
-    reason = f"is {meant!r}"
-    if not text and not target.empty_in_patterns:
+def _literal(text: str, canonical: str, target: Dialect, *, last: bool) -> tuple[Level, str]:
+    reason = f"is {canonical!r}"
+    if not text and not target.empty_levels_in_patterns:
         return AnyOne(), reason
-    if target.star is Star.PREFIX and "*" in text:  # plain in a name, a wildcard here
-        return _prefix(text.partition("*")[0]), reason
-    if target.star is Star.PREFIX and last and text == target.any_many:
-        return AnyOne(), reason
+    if target.wildcard_placement is WildcardPlacement.PREFIX:
+        if target.any_one in text:  # ordinary in a name, a wildcard here
+            return _prefix(text.partition(target.any_one)[0]), reason
+        if last and text == target.any_many:
+            return AnyOne(), reason
     return Literal(text), ""
 
 
 def _glob(glob: Glob, target: Dialect, *, first: bool) -> tuple[Level, str]:
     reason = described(glob)
-    if target.star in {Star.ALONE, Star.PLAIN}:
+    if target.wildcard_placement in {WildcardPlacement.ALONE, WildcardPlacement.PLAIN}:
         return AnyOne(), reason
     made, exact = escape_glob(glob, target.codec, first=first)
     if isinstance(made, AnyOne):
         return made, "" if exact else reason
     exact = exact and made.minimum == 0
-    if target.star is not Star.INNER:
-        start = made.parts[0].partition("*")[0]
+    if target.wildcard_placement is not WildcardPlacement.INNER:
+        start = made.parts[0].partition(target.any_one)[0]
         exact = exact and made.parts == (start, "")
         return _prefix(start), "" if exact else reason
     return (AnyOne() if made.parts == ("", "") else Glob(made.parts)), "" if exact else reason
@@ -174,7 +179,7 @@ def _prefix(start: str) -> Level:
 
 
 def described(glob: Glob) -> str:
-    """What a level does that `glob` matches, in words."""
+    """Describe the levels that `glob` matches."""
     first, *middle, end = glob.parts
     if not middle and not end:
         if not first:
@@ -184,25 +189,33 @@ def described(glob: Glob) -> str:
 
 
 def _check(variant: Sequence[Level], spelled: Sequence[Level], target: Dialect) -> None:
-    """Refuse what the target's wildcards or subscriptions never reach."""
+    """Refuse names that the target's wildcards or subscriptions never match."""
     first = spelled[0]
     texts = [level.text if isinstance(level, Literal) else "" for level in spelled]
     text = target.separator.join(texts)
-    refuse_own(texts, text, target, replies=False)
-    if isinstance(first, Literal) and first.text in target.unused_first:
+    refuse_reserved(texts, text, target, replies=False)
+    if isinstance(first, Literal) and target.is_unsubscribable(first.text):
         reason = "it means a shared subscription there"
         raise TranslationError(target.name, text, "shared-subscription", reason)
     source = variant[0]
     start = source.parts[0] if isinstance(source, Glob) else ""
-    if start.startswith(target.shy.first) and isinstance(first, AnyOne) and start:
+    if (
+        start.startswith(target.exclusions.first_level_prefixes)
+        and isinstance(first, AnyOne)
+        and start
+    ):
         reason = f"wildcards do not reach names that begin with {start[0]!r}"
         raise TranslationError(target.name, f"{start}*", "hidden-first", reason)
 
 
-def _hidden(pattern: Pattern, spelled: Sequence[Level], target: Dialect) -> list[str]:
-    """Names that the source keeps from wildcards and the target does not."""
+def _not_excluded(pattern: Pattern, spelled: Sequence[Level], target: Dialect) -> list[str]:
+    """Describe the names that only the source excludes from wildcards."""
     if not isinstance(spelled[0], AnyOne | AnyMany):
         return []
-    kept = meant_shy(target.shy, target).first
-    more = [text for text in pattern.shy.first if text not in kept and not text.startswith("%")]
+    excluded = canonical_exclusions(target.exclusions, target).first_level_prefixes
+    more = [
+        text
+        for text in pattern.exclusions.first_level_prefixes
+        if text not in excluded and not text.startswith("%")
+    ]
     return [f"does not begin with {text!r}" for text in more]

@@ -1,7 +1,8 @@
-"""Names too long for a system, cut at a level and ended by a digest; a dictionary leads back.
+"""Short names: names too long for a system, cut at a level and ended by a digest.
 
-A shortened name ends in `~` and 26 letters and digits, 128 bits of BLAKE2b over the whole name.
-Where names are shortened, one that looks so by itself gets one more `~`: the two never meet.
+A short name ends in `~` and 26 letters and digits, 128 bits of BLAKE2b over the whole name. A
+dictionary of short names maps it back. Where names are shortened, an original name of this form
+gets one more `~`, so it never equals a short name.
 """
 
 from __future__ import annotations
@@ -13,37 +14,38 @@ from hashlib import blake2b
 from typing import Protocol
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.limits import over_limit
+from gateway.dialects.limits import exceeded_limit
 from gateway.errors import TranslationError
 
 DIGEST = re.compile(r"~[a-z2-7]{26}")
 LOOKS_SHORTENED = re.compile(r"~+[a-z2-7]{26}")
 
 
-class Dictionary(Protocol):
-    """Where shortened names are kept; the runtime gives one that lasts."""
+class ShortNames(Protocol):
+    """A dictionary of short names; the one of the runtime is persistent."""
 
     def remember(self, digest: str, levels: tuple[str, ...]) -> None:
-        """Keep what `digest` stands for; it comes again for a name seen before."""
+        """Store the canonical levels behind `digest`; repeated calls are allowed."""
 
     def recall(self, digest: str) -> tuple[str, ...] | None:
-        """The levels, of the middle, that `digest` stands for."""
+        """Return the canonical levels behind `digest`, or None."""
 
 
-class Shortened:
-    """A dictionary in memory; mutable, because it is what was shortened so far.
+class ShortNamesInMemory:
+    """A dictionary of short names in memory.
 
-    `tell` hears of every new one before it is used, so that somebody can write it down.
+    `on_new` is called with every new short name before its first use, for example to persist it.
+    Mutable: shared by the translators of a gateway.
     """
 
-    def __init__(self, tell: Callable[[str, tuple[str, ...]], None] | None = None) -> None:
+    def __init__(self, on_new: Callable[[str, tuple[str, ...]], None] | None = None) -> None:
         self.names: dict[str, tuple[str, ...]] = {}
-        self.tell = tell
+        self.on_new = on_new
 
     def remember(self, digest: str, levels: tuple[str, ...]) -> None:
         if digest not in self.names:
-            if self.tell is not None:
-                self.tell(digest, levels)
+            if self.on_new is not None:
+                self.on_new(digest, levels)
             self.names[digest] = levels
 
     def recall(self, digest: str) -> tuple[str, ...] | None:
@@ -51,47 +53,47 @@ class Shortened:
 
 
 def digest_of(levels: Sequence[str]) -> str:
-    """The level that stands for the whole name `levels` of the middle."""
+    """Return the level that stands for the whole name with these canonical `levels`."""
     whole = "".join(f"{len(level)}:{level}" for level in levels)
     return "~" + b32encode(blake2b(whole.encode(), digest_size=16).digest())[:26].decode().lower()
 
 
 def shortened(spelled: Sequence[str], digest: str, dialect: Dialect) -> list[str] | None:
-    """As many of the levels as fit with `digest` behind them; None when it fits not even alone."""
+    """Return as many levels as fit with `digest` behind them; None when it alone is too long."""
     if not _fits([digest], dialect):
         return None
     low, high = 0, len(spelled) - 1
     while low < high:
-        middle = (low + high + 1) // 2
-        if _fits([*spelled[:middle], digest], dialect):
-            low = middle
+        count = (low + high + 1) // 2
+        if _fits([*spelled[:count], digest], dialect):
+            low = count
         else:
-            high = middle - 1
+            high = count - 1
     return [*spelled[:low], digest]
 
 
 def marked(spelled: list[str]) -> list[str]:
-    """Escaped levels of a whole name, told apart from a shortened one."""
+    """Return escaped levels of a whole name, marked if the last one looks like a digest."""
     if LOOKS_SHORTENED.fullmatch(spelled[-1]):
         return [*spelled[:-1], "~" + spelled[-1]]
     return spelled
 
 
 def resolved(
-    levels: tuple[str, ...], text: str, dialect: Dialect, dictionary: Dictionary
+    levels: tuple[str, ...], text: str, dialect: Dialect, dictionary: ShortNames
 ) -> tuple[str, ...]:
-    """The whole name, of the middle, that a name which may be shortened stands for.
+    """Return the canonical levels of the whole name for a name that may be short.
 
-    `levels` are of the middle too: no system escapes a digest.
+    `levels` are canonical too: no system escapes a digest.
 
     Raises:
-        TranslationError: it is shortened, and the dictionary does not know it.
+        TranslationError: the name is short and missing in the dictionary.
     """
     last = levels[-1]
     if DIGEST.fullmatch(last):
         found = dictionary.recall(last)
         if found is None:
-            reason = f"{last!r} stands for a name that nobody remembers"
+            reason = f"{last!r} is a short name that the dictionary does not contain"
             raise TranslationError(dialect.name, text, "unknown-digest", reason)
         return found
     if LOOKS_SHORTENED.fullmatch(last):
@@ -101,4 +103,4 @@ def resolved(
 
 def _fits(spelled: Sequence[str], dialect: Dialect) -> bool:
     text = dialect.leading + dialect.separator.join(spelled)
-    return over_limit(text, spelled, dialect, made=True) is None
+    return exceeded_limit(text, spelled, dialect, made=True) is None

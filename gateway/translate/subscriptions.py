@@ -1,16 +1,16 @@
-"""Subscriptions of one system as subscriptions of another, with what is left to filter."""
+"""Translation of subscriptions, with the residual that the gateway has to filter."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from gateway.dialects.canonical import meanings
-from gateway.dialects.dialect import Dialect
-from gateway.dialects.limits import over_limit
-from gateway.dialects.names import split
+from gateway.dialects.canonical import canonical_patterns
+from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
+from gateway.dialects.limits import exceeded_limit
+from gateway.dialects.names import split_levels
 from gateway.dialects.patterns import matches_text, read_pattern
-from gateway.errors import LimitError, TranslationError
+from gateway.errors import LimitError, SearchBudgetExceeded, TranslationError
 from gateway.model.language import covers
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
@@ -18,15 +18,15 @@ from gateway.translate.cover import Cover, Levels, covers_of, omitted
 from gateway.translate.names import Translator
 from gateway.translate.tagcover import tag_covers
 
-COMPARED = 512  # covering sets up to this size are made minimal
+MAX_MINIMIZED = 512  # larger sets of subscriptions may contain redundant ones
 
 
 @dataclass(frozen=True)
 class Covering:
-    """Subscriptions of `target` that select every name a subscription of `source` selects.
+    """Subscriptions of `target` that select every name that `pattern` selects at `source`.
 
-    `exact` when they select no other translated name; else `residual` says what holds besides.
-    `omits` tells of names that the target keeps from wildcards: those are refused, see `delivers`.
+    `residual` describes the additional condition when they select other translated names too.
+    `omits` describes names that the target excludes from wildcards; `delivers` refuses them.
     """
 
     source: Dialect
@@ -42,14 +42,14 @@ class Covering:
         return not self.residual
 
     def delivers(self, name: str) -> bool:
-        """Whether a message published to `name` at the source reaches the subscriber.
+        """Return whether a message published to `name` at the source reaches the subscriber.
 
-        One of `patterns` has to select its translation and the residual has to hold: that the
-        source's own subscription selects the name. Any tag of a tag list will do.
+        One of `patterns` has to select the translated name, and the residual has to hold: the
+        source's own subscription selects the name. One tag of a tag list is sufficient.
 
         Raises:
-            SubjectError, TranslationError: the name is illegal, has no translation, or is one
-                that the target keeps from wildcards.
+            SubjectError: the name is illegal.
+            TranslationError: the name has no translation, or wildcards of the target exclude it.
         """
         holds = matches_text(self.pattern, name, self.source)
         reached = [self.reaches(made) for made in self.translator.names(name)]
@@ -59,23 +59,26 @@ class Covering:
         return holds
 
     def reaches(self, translated: str) -> bool:
-        """Whether a name of the target comes through its subscriptions, before the residual."""
+        """Return whether one of `patterns` selects a name of the target; ignores the residual."""
         return any(matches_text(text, translated, self.target) for text in self.patterns)
 
 
 def translate_pattern(
     text: str, source: Dialect, target: Dialect, translator: Translator | None = None
 ) -> Covering:
-    """The narrowest subscriptions of `target` that cover the subscription `text` of `source`.
+    """Return the narrowest subscriptions of `target` that cover `text`, a subscription of `source`.
 
     Raises:
-        SubjectError: it is illegal; TranslationError: nothing in the target covers it;
-        LimitError: what does is past a limit of the target.
+        SubjectError: the subscription is illegal.
+        TranslationError: no subscription of the target covers it.
+        LimitError: the cover exceeds a limit of the target.
     """
-    meant = [found for own in _own_patterns(text, source) for found in meanings(own, source)]
+    canonical = [
+        found for own in _own_patterns(text, source) for found in canonical_patterns(own, source)
+    ]
     made: list[Cover] = []
-    for pattern, same in meant:
-        more = () if same else (f"is selected by {text!r}",)
+    for pattern, exact in canonical:
+        more = () if exact else (f"is selected by {text!r}",)
         made += [
             Cover(cover.levels, (*cover.reasons, *more), cover.shorter)
             for cover in covers_of(pattern, source, target)
@@ -87,34 +90,43 @@ def translate_pattern(
         target,
         text,
         _minimal(tuple(found), target),
-        _residual(text, reasons, source, of_one=len(meant) == 1),
-        next(filter(None, (omitted(pattern, source, target) for pattern, _ in meant)), ""),
+        _residual(text, reasons, source, single=len(canonical) == 1),
+        next(filter(None, (omitted(pattern, source, target) for pattern, _ in canonical)), ""),
         translator or Translator(source, target),
     )
 
 
-def _residual(text: str, reasons: list[str], source: Dialect, *, of_one: bool) -> str:
-    if not reasons or of_one:
+def _residual(text: str, reasons: list[str], source: Dialect, *, single: bool) -> str:
+    if not reasons or single:
         return " and ".join(reasons)
     start = text.removesuffix("*")
-    if source.tag_lists and start and start != text and "*" not in start and "," not in text:
+    if (
+        source.tag_lists
+        and start
+        and start != text
+        and "*" not in start
+        and TAG_SEPARATOR not in text
+    ):
         return f"begins with {start!r} and goes on"
     return f"{source.name} {text!r} selects it"
 
 
 def _own_patterns(text: str, source: Dialect) -> tuple[Pattern, ...]:
-    """What `text` selects; of a YAMI4 list that only selects an equal list, its first tag too."""
+    """Return the patterns of `text` in the spelling of `source`.
+
+    A tag list that matches only an equal list also gets the pattern of its first tag.
+    """
     patterns = read_pattern(text, source)
-    if not source.tag_lists or "," not in text:
+    if not source.tag_lists or TAG_SEPARATOR not in text:
         return patterns
-    tags = [tag.split(".") for tag in text.split(",")]
+    tags = [tag.split(".") for tag in text.split(TAG_SEPARATOR)]
     if any(matches(pattern, tag) for pattern in patterns for tag in tags):
         return patterns
     return (*patterns, Pattern(tuple(map(Literal, tags[0]))))
 
 
 def _merged(made: list[Cover]) -> dict[Levels, tuple[str, ...]]:
-    """Levels and their reasons, where a name that ends and one that goes on are one (`a.>`)."""
+    """Return the reasons by levels; two covers that together are one become one (`a.>`)."""
     merged: dict[Levels, tuple[str, ...]] = {}
     ends = dict.fromkeys(cover.levels for cover in made)
     for cover in made:
@@ -132,17 +144,17 @@ def _merged(made: list[Cover]) -> dict[Levels, tuple[str, ...]]:
 
 
 def _texts(made: dict[Levels, tuple[str, ...]], target: Dialect) -> dict[str, tuple[str, ...]]:
-    """What is written to the target, and what each text selects too much."""
+    """Return the subscriptions in the spelling of the target, with their surplus in words."""
     found: dict[str, tuple[str, ...]] = {}
     for levels, reasons in made.items():
         pairs = (
             tag_covers(levels, reasons) if target.tag_lists else [(_text(levels, target), reasons)]
         )
         for text, surplus in pairs:
-            over = over_limit(text, split(text, target), target, made=False)
-            if over is not None:
-                limit, actual, most = over
-                raise LimitError(target.name, text, limit.rule, limit.unit.value, actual, most)
+            exceeded = exceeded_limit(text, split_levels(text, target), target, made=False)
+            if exceeded is not None:
+                limit, actual, maximum = exceeded
+                raise LimitError(target.name, text, limit.rule, limit.unit.value, actual, maximum)
             found[text] = (*found.get(text, ()), *surplus)
     return found
 
@@ -154,7 +166,7 @@ def _text(levels: Levels, target: Dialect) -> str:
             case Literal(text):
                 words.append(text)
             case Glob(parts):
-                words.append("*".join(parts))
+                words.append(target.any_one.join(parts))
             case AnyOne():
                 words.append(target.any_one)
             case AnyMany():
@@ -163,13 +175,13 @@ def _text(levels: Levels, target: Dialect) -> str:
 
 
 def _minimal(texts: tuple[str, ...], target: Dialect) -> tuple[str, ...]:
-    """`texts` without those that the others cover."""
-    if not 1 < len(texts) <= COMPARED:
+    """Return `texts` without those that the others cover."""
+    if not 1 < len(texts) <= MAX_MINIMIZED:
         return texts
     kept = {text: read_pattern(text, target) for text in texts}
     for text in texts:
         others = [pattern for other in kept if other != text for pattern in kept[other]]
-        with suppress(LimitError):  # too hard to say in time: it stays
+        with suppress(SearchBudgetExceeded):  # undecided: it stays
             if covers(others, kept[text]):
                 del kept[text]
     return tuple(kept)

@@ -1,4 +1,4 @@
-"""Covers in the words of YAMI4, whose last star takes a character at least and crosses dots."""
+"""Covers as YAMI4 tags, in which a last star takes one or more characters, dots included."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ Reasons = tuple[str, ...]
 
 
 def tag_covers(levels: Levels, reasons: Reasons) -> list[tuple[str, Reasons]]:
-    """The tags that select what `levels` do, and what they select too much."""
+    """Return the tags that select everything `levels` select, with their surplus in words."""
     if all(isinstance(level, Literal) for level in levels):
         return [_literal(levels, reasons)]
-    words = [_word(level) for level in levels]
-    plain = tuple(_plain(level) for level in levels[:-1])
-    if plain != levels[:-1]:
+    words = [_tag_component(level) for level in levels]
+    without_stars = tuple(_without_star(level) for level in levels[:-1])
+    if without_stars != levels[:-1]:
         reasons = (*reasons, "has a component with a star in it")
     before = "".join(f"{word}." for word in words[:-1])
     last = levels[-1]
-    deep = f"has {len(levels)} components"
+    depth = f"has {len(levels)} components"
     match last:
         case AnyMany():
             empty = [(before, reasons)] if before else []
             return [(f"{before}*", reasons), *empty]
         case AnyOne():
-            empty = [(before, (*reasons, deep))] if before else []
-            return [(f"{before}*", (*reasons, deep)), *empty]
+            empty = [(before, (*reasons, depth))] if before else []
+            return [(f"{before}*", (*reasons, depth)), *empty]
         case Glob(parts):
-            return [(f"{before}{parts[0]}*", (*reasons, deep)), (before + parts[0], reasons)]
+            return [(f"{before}{parts[0]}*", (*reasons, depth)), (before + parts[0], reasons)]
         case Literal(text) if "*" in text:
             start = text.partition("*")[0]
             return [(f"{before}{start}*", (*reasons, f"ends with {text!r}"))]
@@ -37,21 +37,21 @@ def tag_covers(levels: Levels, reasons: Reasons) -> list[tuple[str, Reasons]]:
 
 
 def _literal(levels: Levels, reasons: Reasons) -> tuple[str, Reasons]:
-    """The name as it is: equal texts match, whatever their stars would mean."""
-    text = ".".join(_word(level, literal=True) for level in levels)
+    """Return the tag of a name: equal texts match, even if the text contains stars."""
+    text = ".".join(_tag_component(level, literal=True) for level in levels)
     if read_tag_pattern(text) == (Pattern(levels),):
         return text, reasons
     return text, (*reasons, f"is {text!r}")
 
 
-def _plain(level: Level) -> Level:
+def _without_star(level: Level) -> Level:
     if isinstance(level, Literal) and "*" in level.text:
         start = level.text.partition("*")[0]
         return Glob((start, "")) if start else AnyOne()
     return level
 
 
-def _word(level: Level, *, literal: bool = False) -> str:
+def _tag_component(level: Level, *, literal: bool = False) -> str:
     match level:
         case Literal(text) if literal or "*" not in text:
             return text

@@ -1,4 +1,4 @@
-"""The sidecar's page, probes and metrics over HTTP; it shows, and it changes nothing."""
+"""The gateway's web server: status page, health probes, metrics and name lookup."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ if TYPE_CHECKING:
     from gateway.web.server import WebServer
 
 
-def open_page(running: Gateway, config: str) -> WebServer | None:
-    """A server that listens and does not answer yet; None when `web` is not in the configuration.
+def open_server(running: Gateway, config: str) -> WebServer | None:
+    """Return a listening web server, or None without a section `web` in the configuration.
 
-    `config` is what the page calls the configuration. Call `start` once `running` has started.
+    `config` is the name of the configuration on the page. Requests are answered after `start`,
+    which the caller calls once `running` has started.
 
     Raises:
-        WebError: the address is taken, or a certificate cannot be used.
+        WebError: the address is in use, or a certificate cannot be used.
     """
-    ref = running.configuration.web
-    if ref is None:
+    settings = running.configuration.web
+    if settings is None:
         return None
-    from gateway.web.observer import Observer  # noqa: PLC0415  # a run without a page needs none
+    from gateway.web.application import WebApplication  # noqa: PLC0415  # only loaded with `web`
     from gateway.web.server import WebServer  # noqa: PLC0415
-    from gateway.web.site import Site  # noqa: PLC0415
+    from gateway.web.status_cache import StatusCache  # noqa: PLC0415
 
-    observer = Observer(running, config, ref.spool_percent)
-    proven = ref.client_ca_file is not None
-    return WebServer(Site(observer, ref.token, proven=proven), ref)
+    cache = StatusCache(running, config, settings.spool_percent)
+    mutual_tls = settings.client_ca_file is not None
+    return WebServer(WebApplication(cache, settings.token, mutual_tls=mutual_tls), settings)

@@ -1,4 +1,4 @@
-"""Asks a running gateway over its page's interface; it never goes through a proxy."""
+"""A client of a running gateway's web server; it uses no proxy."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from gateway.errors import WebError
-from gateway.web.view import Json
+from gateway.web.snapshot import Json
 
-PATIENCE: Final = 10.0  # seconds for an answer
-MOST: Final = 64 << 20  # bytes of an answer
+RESPONSE_TIMEOUT: Final = 10.0  # seconds
+MAX_RESPONSE_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How to reach a gateway, and what to show it; files are PEM."""
+class ConnectionOptions:
+    """The URL of a gateway, and the credentials to present; files are PEM."""
 
     url: str
     token_file: Path | None = None
@@ -30,52 +30,52 @@ class Way:
     key_file: Path | None = None
 
 
-class Client:
-    """Asks one gateway.
+class StatusClient:
+    """Reads the status of one gateway.
 
     Raises:
-        WebError: the address is no URL, or a file of `way` cannot be used.
+        WebError: the URL is invalid, or a file of `options` cannot be used.
     """
 
-    def __init__(self, way: Way) -> None:
-        if urlsplit(way.url).scheme not in {"http", "https"}:
-            raise WebError(f"{way.url}: is no address of a gateway; write http:// or https://")
-        self._url = way.url.rstrip("/")
-        self._token = _token(way.token_file)
-        self._opener = _opener(way)
+    def __init__(self, options: ConnectionOptions) -> None:
+        if urlsplit(options.url).scheme not in {"http", "https"}:
+            raise WebError(f"{options.url}: not the URL of a gateway; write http:// or https://")
+        self._url = options.url.rstrip("/")
+        self._token = _read_token(options.token_file)
+        self._opener = _make_opener(options)
 
     def status(self) -> Json:
-        """What `/api/status` says.
+        """Return the response of `/api/status`.
 
         Raises:
-            WebError: there is no answer, or it is a refusal.
+            WebError: there is no response, or its status is an error.
         """
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         request = Request(f"{self._url}/api/status", headers=headers)  # noqa: S310  # checked above
         try:
-            with self._opener.open(request, timeout=PATIENCE) as answer:
-                found = json.loads(answer.read(MOST))
+            with self._opener.open(request, timeout=RESPONSE_TIMEOUT) as response:
+                found = json.loads(response.read(MAX_RESPONSE_BYTES))
         except HTTPError as error:
-            raise WebError(f"{self._url}: {_refusal(error)}") from error
+            raise WebError(f"{self._url}: {_describe(error)}") from error
         except URLError as error:
             hint = "is it running, with a section `web` in its configuration?"
-            said = getattr(error.reason, "strerror", None) or error.reason
-            raise WebError(f"{self._url}: no answer: {said}; {hint}") from error
+            reason = getattr(error.reason, "strerror", None) or error.reason
+            raise WebError(f"{self._url}: no answer: {reason}; {hint}") from error
         except (OSError, HTTPException, ValueError) as error:
-            raise WebError(f"{self._url}: no answer of a gateway: {error}") from error
+            raise WebError(f"{self._url}: not the answer of a gateway: {error}") from error
         if not isinstance(found, dict) or "routes" not in found:
-            raise WebError(f"{self._url}: no answer of a gateway: it has no routes")
+            raise WebError(f"{self._url}: not the answer of a gateway: it has no routes")
         return cast("Json", found)
 
 
-def _refusal(error: HTTPError) -> str:
+def _describe(error: HTTPError) -> str:
     with error:
-        if error.code == 401:  # noqa: PLR2004  # HTTP's own
-            return "it wants another token; give it with --token-file"
-        return f"it answers {error.code} {error.reason}"
+        if error.code == 401:  # noqa: PLR2004  # Unauthorized
+            return "the token is missing or wrong; give it with --token-file"
+        return f"the gateway answers {error.code} {error.reason}"
 
 
-def _token(path: Path | None) -> str:
+def _read_token(path: Path | None) -> str:
     if path is None:
         return ""
     try:
@@ -84,11 +84,13 @@ def _token(path: Path | None) -> str:
         raise WebError(f"{path}: cannot read the token: {error}") from error
 
 
-def _opener(way: Way) -> OpenerDirector:
+def _make_opener(options: ConnectionOptions) -> OpenerDirector:
     try:
-        context = ssl.create_default_context(cafile=way.ca_file)
-        if way.cert_file is not None:
-            context.load_cert_chain(way.cert_file, way.key_file)
-    except OSError as error:  # ssl.SSLError is one
-        raise WebError(f"{way.ca_file or way.cert_file}: cannot be used: {error}") from error
+        context = ssl.create_default_context(cafile=options.ca_file)
+        if options.cert_file is not None:
+            context.load_cert_chain(options.cert_file, options.key_file)
+    except OSError as error:  # includes ssl.SSLError
+        raise WebError(
+            f"{options.ca_file or options.cert_file}: cannot be used: {error}"
+        ) from error
     return build_opener(ProxyHandler({}), HTTPSHandler(context=context))

@@ -1,4 +1,4 @@
-"""One client's connection: requests in, responses out, each with bounds in size and time."""
+"""Serves HTTP/1.1 on one connection, with limits in size and time."""
 
 from __future__ import annotations
 
@@ -9,61 +9,67 @@ from typing import Final, TypeAlias
 
 import h11
 
-from gateway.web.exchange import Request, Response, as_text, request_of
-from gateway.web.site import HEADERS
+from gateway.web.application import HEADERS
+from gateway.web.exchange import HttpRequest, HttpResponse, as_text, request_of
 
-Answering: TypeAlias = Callable[[Request], Awaitable[Response]]
-HEAD: Final = 64 << 10  # bytes of a request's first line and headers
-BODY: Final = 1 << 10  # bytes of a request's body; no request needs one
-CHUNK: Final = 16 << 10  # bytes read at once
-READING: Final = 10.0  # seconds for a request to come, and for a kept connection to be idle
-WRITING: Final = 20.0  # seconds for a client to take a response
+Handler: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]
+MAX_HEAD_BYTES: Final = 64 << 10  # of a request's first line and headers
+MAX_BODY_BYTES: Final = 1 << 10  # of a request's body, which is discarded
+CHUNK_BYTES: Final = 16 << 10  # read at once
+READ_TIMEOUT: Final = 10.0  # seconds to receive a request; also the idle time-out
+WRITE_TIMEOUT: Final = 20.0  # seconds to send a response
 
 
 async def serve(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answering: Answering
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handler: Handler
 ) -> None:
-    """Answer requests until the client closes, errs or is too slow; the caller closes."""
-    peer = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD)
+    """Answer requests until the client closes, breaks the protocol or is too slow.
+
+    The caller closes `writer`.
+
+    Raises:
+        TimeoutError: a request or a response takes too long.
+    """
+    peer = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
     while True:
         try:
-            async with asyncio.timeout(READING):
+            async with asyncio.timeout(READ_TIMEOUT):
                 request = await _read(peer, reader)
         except h11.RemoteProtocolError as error:
             await _refuse(peer, writer, error.error_status_hint)
             return
         if request is None:
             return
-        response = await answering(request)
-        async with asyncio.timeout(WRITING):
+        response = await handler(request)
+        async with asyncio.timeout(WRITE_TIMEOUT):
             await _write(peer, writer, response, with_body=request.method != "HEAD")
         if peer.our_state is not h11.DONE or peer.their_state is not h11.DONE:
             return
         peer.start_next_cycle()
 
 
-async def _read(peer: h11.Connection, reader: asyncio.StreamReader) -> Request | None:
-    """The next request, its body thrown away; None when the client has closed."""
-    request: Request | None = None
+async def _read(peer: h11.Connection, reader: asyncio.StreamReader) -> HttpRequest | None:
+    """Return the next request without its body; None when the client has closed."""
+    request: HttpRequest | None = None
     size = 0
     while True:
         event = peer.next_event()
         if event is h11.NEED_DATA:
-            peer.receive_data(await reader.read(CHUNK))
+            peer.receive_data(await reader.read(CHUNK_BYTES))
         elif isinstance(event, h11.Request):
             request = _request(event)
         elif isinstance(event, h11.Data):
             size += len(event.data)
-            if size > BODY:
+            if size > MAX_BODY_BYTES:
                 raise h11.RemoteProtocolError("body too large", error_status_hint=413)
         elif isinstance(event, h11.EndOfMessage):
             return request
-        else:  # ConnectionClosed, or an upgrade that nobody offered
+        else:  # ConnectionClosed, or an upgrade, which is not offered
             return None
 
 
-def _request(event: h11.Request) -> Request:
-    """Header names are in lower case, as h11 gives them; of a repeated one the last counts."""
+def _request(event: h11.Request) -> HttpRequest:
+    """Convert a request; header names are in lower case, and the last of a repeated one wins."""
     headers = {name.decode("ascii"): value.decode("latin-1") for name, value in event.headers}
     return request_of(event.method.decode("ascii"), event.target.decode("latin-1"), headers)
 
@@ -71,14 +77,14 @@ def _request(event: h11.Request) -> Request:
 async def _refuse(peer: h11.Connection, writer: asyncio.StreamWriter, status: int) -> None:
     if peer.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
         reason = HTTPStatus(status).phrase.lower()
-        async with asyncio.timeout(WRITING):
+        async with asyncio.timeout(WRITE_TIMEOUT):
             await _write(peer, writer, as_text(f"{reason}\n", status), with_body=True, last=True)
 
 
 async def _write(
     peer: h11.Connection,
     writer: asyncio.StreamWriter,
-    response: Response,
+    response: HttpResponse,
     *,
     with_body: bool,
     last: bool = False,

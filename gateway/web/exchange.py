@@ -1,4 +1,4 @@
-"""One HTTP request and its response as values; it opens no socket."""
+"""HTTP requests, responses and errors as values."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qs
 
-FIELDS: Final = 8  # parameters of one request
+MAX_PARAMETERS: Final = 8  # of one query
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 JSON_TYPE: Final = "application/json"
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What a client asks; `headers` have their names in lower case."""
+class HttpRequest:
+    """A request; the names of `headers` are in lower case."""
 
     method: str
     path: str
@@ -26,8 +26,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """What it is told; `headers` beside those that every response has."""
+class HttpResponse:
+    """A response; `headers` are added to those of every response."""
 
     status: int
     body: bytes
@@ -35,44 +35,46 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class RefusedError(Exception):
-    """A request that is refused, with the HTTP status that says so."""
+class HttpError(Exception):
+    """An error response: its status, its reason, and its headers."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] = NO_HEADERS) -> None:
         super().__init__(reason)
         self.status, self.headers = status, headers
 
-    def response(self) -> Response:
+    def response(self) -> HttpResponse:
         return as_json({"error": str(self)}, self.status, self.headers)
 
 
-def request_of(method: str, target: str, headers: Mapping[str, str]) -> Request:
-    """A request for `target`, the path and the query as they stand in the first line."""
+def request_of(method: str, target: str, headers: Mapping[str, str]) -> HttpRequest:
+    """Return a request for `target`, the path and query of the request line."""
     path, _, query = target.partition("?")
-    return Request(method, path, query, headers)
+    return HttpRequest(method, path, query, headers)
 
 
-def parameters(request: Request) -> dict[str, str]:
-    """The parameters of the query, each once.
+def parameters(request: HttpRequest) -> dict[str, str]:
+    """Return the parameters of the query.
 
     Raises:
-        RefusedError: one comes twice, there are too many, or one is not UTF-8.
+        HttpError: a parameter is repeated or not UTF-8, or there are too many.
     """
     try:
         found = parse_qs(
-            request.query, keep_blank_values=True, errors="strict", max_num_fields=FIELDS
+            request.query, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS
         )
     except ValueError as error:
-        raise RefusedError(400, "the query is no list of parameters in UTF-8") from error
-    if twice := [key for key, values in found.items() if len(values) > 1]:
-        raise RefusedError(400, f"parameter {twice[0]!r} comes twice")
+        raise HttpError(400, "the query is not a list of parameters in UTF-8") from error
+    if repeated := [key for key, values in found.items() if len(values) > 1]:
+        raise HttpError(400, f"parameter {repeated[0]!r} is given twice")
     return {key: values[0] for key, values in found.items()}
 
 
-def as_json(value: object, status: int = 200, headers: Mapping[str, str] = NO_HEADERS) -> Response:
+def as_json(
+    value: object, status: int = 200, headers: Mapping[str, str] = NO_HEADERS
+) -> HttpResponse:
     body = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
-    return Response(status, body, JSON_TYPE, headers)
+    return HttpResponse(status, body, JSON_TYPE, headers)
 
 
-def as_text(text: str, status: int = 200) -> Response:
-    return Response(status, text.encode("utf-8", "backslashreplace"))
+def as_text(text: str, status: int = 200) -> HttpResponse:
+    return HttpResponse(status, text.encode("utf-8", "backslashreplace"))

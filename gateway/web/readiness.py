@@ -1,20 +1,20 @@
-"""Whether a gateway is ready for traffic, and every reason why not; pure over its status."""
+"""Readiness: the reasons why a gateway cannot carry traffic, from its status."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.runtime.monitor.counters import Connection
+from gateway.runtime.monitor.counters import ConnectionState
 from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
 
-MISSED: Final = 3  # heartbeats in a row without which a route is not ready
+MAX_MISSED_HEARTBEATS: Final = 3
 
 
 def reasons(status: Status, spool_percent: float) -> list[str]:
-    """What keeps `status` from being ready, one line each; empty when it is.
+    """Return the reasons why the gateway is not ready, one line each; none when it is ready.
 
-    `spool_percent` is how full a spool may be.
+    A spool is too full when its used share reaches `spool_percent`.
     """
     return [*_reasons(status, spool_percent)]
 
@@ -22,9 +22,9 @@ def reasons(status: Status, spool_percent: float) -> list[str]:
 def _reasons(status: Status, spool_percent: float) -> Iterator[str]:
     for end in status.endpoints:
         yield from _of_endpoint(end, spool_percent)
-    silent = MISSED * status.heartbeat_seconds
-    for name in sorted({route.name for route in status.routes if _stale(route, silent)}):
-        yield f"route {name}: no heartbeat for more than {silent:g} s"
+    limit = MAX_MISSED_HEARTBEATS * status.heartbeat_seconds
+    for name in sorted({route.name for route in status.routes if _stale(route, limit)}):
+        yield f"route {name}: no heartbeat for more than {limit:g} s"
     if status.archive_failure:
         yield f"archive: {status.archive_failure}"
     if status.spool_failure:
@@ -32,7 +32,7 @@ def _reasons(status: Status, spool_percent: float) -> Iterator[str]:
 
 
 def _of_endpoint(end: EndpointStatus, spool_percent: float) -> Iterator[str]:
-    if end.connection != Connection.CONNECTED.value:
+    if end.connection != ConnectionState.CONNECTED.value:
         detail = f", {end.reason}" if end.reason else ""
         yield f"endpoint {end.name} ({end.side}): {end.connection}{detail}"
     if (used := 100 * end.spool_share) >= spool_percent:

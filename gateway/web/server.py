@@ -1,4 +1,4 @@
-"""Listens for a site in a thread of its own, on an event loop of its own."""
+"""The HTTP server: an asyncio event loop in its own thread, and two threads for responses."""
 
 from __future__ import annotations
 
@@ -10,54 +10,59 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from gateway.config.process import WebRef
+from gateway.config.process import WebSettings
 from gateway.errors import WebError
+from gateway.web.application import SLOW_PATHS, WebApplication
 from gateway.web.connection import serve
-from gateway.web.exchange import Request, Response, as_json
-from gateway.web.site import SLOW, Site
+from gateway.web.exchange import HttpRequest, HttpResponse, as_json
 
 log = logging.getLogger(__name__)
 
-CONNECTIONS: Final = 32  # at once; one more is closed
-HANDSHAKE: Final = 5.0  # seconds for TLS
-CLOSING: Final = 2.0  # seconds for what is being answered when it stops
+MAX_CONNECTIONS: Final = 32  # at once; a further one is closed
+HANDSHAKE_TIMEOUT: Final = 5.0  # seconds
+STOP_TIMEOUT: Final = 2.0  # seconds for responses in progress
 
 
 class WebServer:
-    """Serves `site` as `ref` says; mutable, it owns a socket and three threads.
+    """Serves `application` at the address of `settings`.
 
-    One thread has the connections, one makes quick answers and one those that may take seconds,
-    so that nobody's question keeps a probe waiting.
+    One thread owns the connections. One makes fast responses and one makes slow responses, so
+    that a slow request does not delay a health probe.
+    Mutable: counters are owned by the event loop's thread.
     """
 
-    def __init__(self, site: Site, ref: WebRef) -> None:
-        """Listen; nobody is answered yet.
+    def __init__(self, application: WebApplication, settings: WebSettings) -> None:
+        """Listen; requests are answered after `start`.
 
         Raises:
-            WebError: the address is taken, or a certificate cannot be used.
+            WebError: the address is in use, or a certificate cannot be used.
         """
-        self._site = site
-        self._ref = ref
-        self._open = 0
-        self._busy = False  # somebody's slow question is being answered
+        self._application = application
+        self._settings = settings
+        self._connections = 0
+        self._busy = False  # a slow request is in progress
         self._quick = ThreadPoolExecutor(1, "web-answer")
         self._slow = ThreadPoolExecutor(1, "web-explain")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="web", daemon=True)
-        self._tls = None if ref.cert_file is None else _context(ref)
-        self._listening = _listen(ref)
+        self._tls = None if settings.cert_file is None else _context(settings)
+        self._listening = _listen(settings)
 
     def start(self) -> None:
-        """Answer, from when this returns."""
+        """Start to answer requests."""
         self._thread.start()
         self._ready.wait()
         log.info("the page is at %s", self.url)
 
     @property
     def url(self) -> str:
-        host = f"[{self._ref.address}]" if ":" in self._ref.address else self._ref.address
+        host = (
+            f"[{self._settings.address}]"
+            if ":" in self._settings.address
+            else self._settings.address
+        )
         return f"http{'s' if self._tls else ''}://{host}:{self.port}"
 
     @property
@@ -71,7 +76,7 @@ class WebServer:
             self._listening.close()
             return
         self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join(CLOSING)
+        self._thread.join(STOP_TIMEOUT)
         self._quick.shutdown(wait=False, cancel_futures=True)
         self._slow.shutdown(wait=False, cancel_futures=True)
 
@@ -82,77 +87,80 @@ class WebServer:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(_on_fault)
         self._stopping = asyncio.Event()
-        patience = None if self._tls is None else HANDSHAKE
+        timeout = None if self._tls is None else HANDSHAKE_TIMEOUT
         server = await asyncio.start_server(
-            self._connected, sock=self._listening, ssl=self._tls, ssl_handshake_timeout=patience
+            self._connected, sock=self._listening, ssl=self._tls, ssl_handshake_timeout=timeout
         )
         self._ready.set()
         async with server:
             await self._stopping.wait()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._open >= CONNECTIONS:
+        if self._connections >= MAX_CONNECTIONS:
             writer.transport.abort()
             return
-        self._open += 1
+        self._connections += 1
         try:
             await serve(reader, writer, self._answer)
-        except (TimeoutError, OSError):  # the client is gone, or too slow
+        except (TimeoutError, OSError):  # the client has closed, or is too slow
             writer.transport.abort()
         finally:
-            self._open -= 1
+            self._connections -= 1
             writer.close()
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
         loop = asyncio.get_running_loop()
-        slow = request.path in SLOW
+        slow = request.path in SLOW_PATHS
         if slow and self._busy:
-            return as_json({"error": "another question is being answered; ask again"}, 503)
+            return as_json({"error": "another lookup is in progress; try again"}, 503)
         self._busy = self._busy or slow
         try:
             pool = self._slow if slow else self._quick
-            return await loop.run_in_executor(pool, self._site.answer, request)
-        except Exception:  # whatever is wrong, the next request may be answered
-            log.exception("a fault while answering", extra={"path": request.path[:100]})
-            return as_json({"error": "a fault of the gateway; its log says more"}, 500)
+            return await loop.run_in_executor(pool, self._application.answer, request)
+        except Exception:  # a fault must not end the server
+            log.exception("request failed", extra={"path": request.path[:100]})
+            return as_json({"error": "internal error of the gateway; see its log"}, 500)
         finally:
             self._busy = self._busy and not slow
 
 
-def _listen(ref: WebRef) -> socket.socket:
-    """A socket that listens where `ref` says.
+def _listen(settings: WebSettings) -> socket.socket:
+    """Return a listening socket.
 
     Raises:
-        WebError: the address is taken, or none of this machine's.
+        WebError: the address is in use, or not an address of this machine.
     """
     try:
-        family = socket.getaddrinfo(ref.address, ref.port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((ref.address, ref.port), family=family)
+        family = socket.getaddrinfo(settings.address, settings.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((settings.address, settings.port), family=family)
     except OSError as error:
-        said = error.strerror or error
-        raise WebError(f"web: cannot listen at {ref.address}:{ref.port}: {said}") from error
+        reason = error.strerror or error
+        address = f"{settings.address}:{settings.port}"
+        raise WebError(f"web: cannot listen at {address}: {reason}") from error
 
 
-def _context(ref: WebRef) -> ssl.SSLContext:
-    """TLS as `ref` says.
+def _context(settings: WebSettings) -> ssl.SSLContext:
+    """Return the TLS context of the server.
 
     Raises:
-        WebError: a file cannot be read, or does not hold what it should.
+        WebError: a certificate or key file cannot be read or used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(str(ref.cert_file), ref.key_file)
-        if ref.client_ca_file is not None:
-            context.load_verify_locations(ref.client_ca_file)
+        context.load_cert_chain(str(settings.cert_file), settings.key_file)
+        if settings.client_ca_file is not None:
+            context.load_verify_locations(settings.client_ca_file)
             context.verify_mode = ssl.CERT_REQUIRED
     except (OSError, ssl.SSLError) as error:
-        files = ", ".join(filter(None, (ref.cert_file, ref.key_file, ref.client_ca_file)))
-        said = error.strerror or error
-        raise WebError(f"web: cannot use the certificates {files}: {said}") from error
+        files = ", ".join(
+            filter(None, (settings.cert_file, settings.key_file, settings.client_ca_file))
+        )
+        reason = error.strerror or error
+        raise WebError(f"web: cannot use the certificates {files}: {reason}") from error
     return context
 
 
 def _on_fault(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Clients that break a handshake, mostly."""
+    """Log faults of connections, mostly failed handshakes."""
     log.debug("a connection failed: %s", context.get("message", ""))

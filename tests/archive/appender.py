@@ -1,4 +1,4 @@
-"""A program that archives for ever and prints every identity once its row is durable."""
+"""A program that archives rows until it is killed, and prints each durable number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as a gateway writes them, and the wait for the callback that makes them durable."""
+"""Archive rows as a gateway writes them, and helpers that write an archive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def digest(payload: str) -> bytes:
 def received(
     numbers: Sequence[int], targets: Sequence[str] = ("erp",), time: int = NOON, **more: Cell
 ) -> Rows:
-    """Messages `numbers`, as the source brought them."""
+    """The received rows of the messages `numbers`."""
     common: dict[str, Cell] = {
         "route": "orders", "leg": "received", "endpoint": "plant", "system": "mqtt",
         "targets": list(targets), "time": time, "outcome": "received", "mode": 1, "attempt": 1,
@@ -39,7 +39,7 @@ def received(
 
 
 def delivered(numbers: Sequence[int], target: str = "erp", time: int = NOON, **more: Cell) -> Rows:
-    """Messages `numbers`, as one target took them."""
+    """The delivered rows of the messages `numbers` at one target."""
     common: dict[str, Cell] = {
         "route": "orders", "leg": "delivered", "endpoint": target, "system": "ems",
         "target": target, "time": time, "outcome": "accepted", "mode": 1, "attempt": 1,
@@ -48,7 +48,7 @@ def delivered(numbers: Sequence[int], target: str = "erp", time: int = NOON, **m
 
 
 def dead(number: int, target: str = "erp", time: int = NOON, **more: Cell) -> Rows:
-    """Message `number`, set aside for one target."""
+    """The dead row of message `number` for one target."""
     common: dict[str, Cell] = {
         "leg": "dead", "outcome": "rejected", "rule": "empty-element", "reason": "an empty element",
     }  # fmt: skip
@@ -68,7 +68,7 @@ def _rows(numbers: Sequence[int], name: str, common: dict[str, Cell]) -> Rows:
 
 
 def archive(root: Path, *batches: Rows, gateway: str = "edge", start: int = START) -> None:
-    """Write the rows, wait until they are durable, and close: the archive holds segments."""
+    """Write the rows, wait until they are durable, and close the writer: they are in segments."""
     writer = ArchiveWriter(root, gateway, start, QUICK)
     put(writer, *batches)
     writer.close()

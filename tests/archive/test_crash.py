@@ -30,7 +30,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 def killed(root: Path, start: int, seconds: float) -> list[int]:
-    """What an appender acknowledged before it was killed, `seconds` after its first row."""
+    """The numbers that an appender acknowledged before a kill `seconds` after its first row."""
     command = [sys.executable, "-m", "tests.archive.appender", str(root), str(start)]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)  # noqa: S603
@@ -53,7 +53,7 @@ def _read_for(file: int, seconds: float) -> bytes:
 
 
 @pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.nightly)])
-def test_what_was_acknowledged_is_there_once_after_any_kill(tmp_path: Path, kills: int) -> None:
+def test_every_acknowledged_row_is_archived_once_after_kills(tmp_path: Path, kills: int) -> None:
     rng = random.Random(kills)  # noqa: S311  # moments, not secrets
     acknowledged: set[bytes] = set()
     for kill in range(kills):

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.archive.layout import hour_folder, journal_path, journals, safe_name, started
+from gateway.archive.layout import (
+    gateway_start,
+    hour_folder,
+    journal_path,
+    journals,
+    parse_day,
+    safe_name,
+)
 from tests.archive.samples import NOON, START
 
 
@@ -38,9 +46,24 @@ def test_journals_of_one_gateway_are_found_by_its_name_alone(tmp_path: Path) -> 
 
     assert journals(tmp_path, "edge") == mine
     assert len(journals(tmp_path)) == 3
-    assert started(mine[0]) == START
+    assert gateway_start(mine[0]) == START
 
 
-def test_the_folder_is_that_of_the_hour_in_utc(tmp_path: Path) -> None:
+def test_the_folder_of_a_row_is_its_hour_in_utc(tmp_path: Path) -> None:
     assert hour_folder(tmp_path, NOON - 1) == tmp_path / "date=2026-03-14" / "hour=11"
     assert hour_folder(tmp_path, NOON) == tmp_path / "date=2026-03-14" / "hour=12"
+
+
+@pytest.mark.parametrize(
+    ("folder", "day"),
+    [
+        pytest.param("date=2026-03-01", date(2026, 3, 1), id="day"),
+        pytest.param("date=2026-13-45", None, id="no-such-day"),
+        pytest.param("date=2026-3-1", None, id="short"),
+        pytest.param("date=20260301", None, id="compact"),
+        pytest.param("date=2026-W10-1", None, id="week"),
+        pytest.param("2026-03-01", None, id="without-key"),
+    ],
+)
+def test_a_day_folder_has_one_spelling(folder: str, day: date | None) -> None:
+    assert parse_day(folder) == day

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.location import Place
+from gateway.archive.location import ArchiveLocation
 from gateway.config.load import load
 from gateway.errors import ConfigErrors
-from gateway.runtime.wiring import options_of, place_of
+from gateway.runtime.wiring import archive_location, archive_options
 
 CONFIG = """
 endpoints:
@@ -29,39 +29,49 @@ def written(folder: Path, archive: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("archive", "place", "bound", "keep"),
+    ("archive", "location", "bound", "keep"),
     [
-        pytest.param("{path: here}", Place(Path("here")), None, None, id="folder"),
-        pytest.param("{path: here, keep_days: 9}", Place(Path("here")), None, 9, id="kept"),
+        pytest.param("{path: here}", ArchiveLocation(Path("here")), None, None, id="folder"),
+        pytest.param(
+            "{path: here, keep_days: 9}", ArchiveLocation(Path("here")), None, 9, id="kept"
+        ),
         pytest.param(
             "{path: 's3://b/p?region=r', buffer: buf, buffer_bytes: 70000}",
-            Place(Path("buf"), "s3://b/p?region=r"), 70_000, None, id="elsewhere",
+            ArchiveLocation(Path("buf"), "s3://b/p?region=r"), 70_000, None, id="elsewhere",
         ),
     ],
 )  # fmt: skip
-def test_an_archive_section_says_where_and_how(
-    tmp_path: Path, archive: str, place: Place, bound: int | None, keep: int | None
+def test_an_archive_section_gives_location_and_options(
+    tmp_path: Path, archive: str, location: ArchiveLocation, bound: int | None, keep: int | None
 ) -> None:
     configuration = load(written(tmp_path, archive))
 
     assert configuration.archive is not None
-    assert place_of(configuration.archive) == place
-    options = options_of(configuration.archive)
+    assert archive_location(configuration.archive) == location
+    options = archive_options(configuration.archive)
     assert (options.buffer_bytes, options.keep_days) == (bound, keep)
     (route,) = configuration.routes
     assert (route.archive_payload_bytes, route.archive_redact) == (10, ("card", "auth*"))
 
 
 @pytest.mark.parametrize(
-    ("archive", "said"),
+    ("archive", "text"),
     [
-        pytest.param("{path: 'ftp://x/y'}", "11:17: archive: ftp:// is no place", id="kind"),
-        pytest.param("{path: 's3://k:s@b/p'}", "11:17: archive: s3://b: a secret", id="secret"),
+        pytest.param(
+            "{path: 'ftp://x/y'}", "11:17: archive: ftp:// is no archive location", id="kind"
+        ),
+        pytest.param(
+            "{path: 's3://k:s@b/p'}",
+            "11:17: archive: s3://b: the URL contains a secret",
+            id="secret",
+        ),
         pytest.param("{path: x, keep_days: 0}", "11:31: 0 is outside 1..", id="no-days"),
     ],
 )
-def test_a_wrong_one_is_a_finding_at_its_place(tmp_path: Path, archive: str, said: str) -> None:
+def test_a_wrong_archive_section_is_a_finding_with_its_position(
+    tmp_path: Path, archive: str, text: str
+) -> None:
     with pytest.raises(ConfigErrors) as caught:
         load(written(tmp_path, archive))
 
-    assert said in str(caught.value)
+    assert text in str(caught.value)

@@ -1,31 +1,59 @@
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
-from gateway.archive.retention import forget
-from gateway.archive.segments.convert import main
-from gateway.archive.storage import Here
+from gateway.archive.layout import oldest_kept
+from gateway.archive.retention import RemovedDays, remove_days
+from gateway.archive.segments.convert import main as convert
+from gateway.archive.segments.convert import write_rows
+from gateway.archive.segments.parquet import to_table
+from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
+from gateway.cli import main
 from tests.archive.samples import archive, delivered
 
 TODAY = date(2026, 3, 14)
+DAY = timedelta(days=1)
+OTHERS = ("date=soon", "date=2026-13-45", "date=2026-1-1", "_reconciled/date=2026-03-01", "notes")
 
 
-def filled(root: Path) -> None:
-    """Rows of five days, and folders that are no days."""
+def noon(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp()) * 1_000_000
+
+
+def filled(root: Path, today: date = TODAY) -> None:
+    """Rows of five days, a day table, digests without rows, and folders that are no days."""
     for number in range(5):
-        day = datetime(2026, 3, 14 - number, 12, tzinfo=UTC)
-        archive(root, delivered([1], time=int(day.timestamp()) * 1_000_000), start=number + 1)
-    for name in ("date=soon", "_reconciled/date=2026-03-01", "notes"):
+        table, _ = to_table([delivered([1], time=noon(today - number * DAY), gateway="edge")])
+        write_rows(LocalStorage(root), table, f"edge-{number}-000000-0000", 1)
+    shutil.rmtree(root / f"date={today - 4 * DAY}")
+    day_table = root / f"date={today - 3 * DAY}" / "day" / "0001-0000.parquet"
+    day_table.parent.mkdir()
+    day_table.write_bytes(b"123")
+    for name in OTHERS:
         (root / name).mkdir(parents=True)
+    (root / ".journal").mkdir()
+    (root / ".journal" / "edge-1-000000.open").write_bytes(b"rows of an old day")
 
 
 def days(root: Path, folder: str) -> list[int]:
-    return sorted(int(path.name[-2:]) for path in (root / folder).glob("date=2026-*"))
+    return sorted(int(path.name[-2:]) for path in (root / folder).glob("date=2026-03-*"))
 
 
+def local(root: Path) -> Storage:
+    return LocalStorage(root)
+
+
+def remote(root: Path) -> Storage:
+    return RemoteStorage(f"file://{quote(str(root))}")
+
+
+@pytest.mark.parametrize("storage", [local, remote])
 @pytest.mark.parametrize(
     ("keep", "left"),
     [
@@ -35,27 +63,89 @@ def days(root: Path, folder: str) -> list[int]:
         pytest.param(30, [10, 11, 12, 13, 14], id="all"),
     ],
 )
-def test_old_days_go_with_their_digests(tmp_path: Path, keep: int, left: list[int]) -> None:
+def test_old_days_are_removed_with_digests_and_pairs(
+    tmp_path: Path, storage: Callable[[Path], Storage], keep: int, left: list[int]
+) -> None:
+    root = tmp_path / "an [odd] name"
+    filled(root)
+    files = storage(root)
+    before = len(files.files(Path()))
+
+    removed = remove_days(files, oldest_kept(keep, TODAY))
+
+    with_rows = [day for day in (11, 12, 13, 14) if day not in left]
+    assert [day.day for day in removed.days] == with_rows
+    assert [days(root, folder) for folder in ("_digests", "_pairs")] == [left] * 2
+    assert days(root, ".") == [day for day in left if day != 10]
+    assert removed.files == before - len(files.files(Path()))
+    assert (removed.size > 0) == (left[0] != 10)
+    assert all((root / name).is_dir() for name in OTHERS)
+    assert (root / ".journal" / "edge-1-000000.open").exists()
+    assert remove_days(files, oldest_kept(keep, TODAY)) == RemovedDays()
+
+
+def test_days_that_another_process_removes_are_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filled(tmp_path)
+    rmtree = shutil.rmtree
 
-    gone = forget(Here(tmp_path), keep, TODAY)
+    def interrupted(folder: Path) -> None:
+        monkeypatch.setattr(shutil, "rmtree", rmtree)
+        rmtree(next(path for path in folder.iterdir()))
+        raise FileNotFoundError(folder)
 
-    assert sorted(day.day for day in gone) == [day for day in range(10, 15) if day not in left]
-    assert [days(tmp_path, folder) for folder in (".", "_digests", "_pairs")] == [left] * 3
-    others = ("date=soon", "_reconciled/date=2026-03-01", "notes")
-    assert all((tmp_path / name).is_dir() for name in others)
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+
+    remove_days(LocalStorage(tmp_path), TODAY)
+
+    assert days(tmp_path, "_digests") == [14]
 
 
-def test_the_converter_removes_old_days_only_when_asked(
+def test_the_converter_removes_old_days_only_with_a_limit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recent = datetime.now(UTC) - timedelta(hours=1)
     archive(tmp_path, delivered([1], time=1_000_000), start=1)
     archive(tmp_path, delivered([2], time=int(recent.timestamp()) * 1_000_000), start=2)
 
-    assert main([str(tmp_path)]) == 0
+    assert convert([str(tmp_path)]) == 0
     assert len(list(tmp_path.glob("date=*"))) == 2
-    assert main([str(tmp_path), "--keep-days", "7"]) == 0
+    assert convert([str(tmp_path), "--keep-days", "7"]) == 0
 
     assert [path.name for path in tmp_path.glob("date=*")] == [f"date={recent:%Y-%m-%d}"]
     assert "1970-01-01 is removed, as the archive keeps 7 days" in capsys.readouterr().err
+
+
+def test_the_command_forget_needs_no_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    today = datetime.now(UTC).date()
+    filled(tmp_path / "archive", today)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "absent"))
+    monkeypatch.setenv("PATH", "")
+
+    assert main(["archive", "forget", str(tmp_path / "archive"), "--keep-days", "2"]) == 0
+
+    out = capsys.readouterr().out
+    assert f"{today - 3 * DAY} is removed\n1 dates were removed, 6 files of " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        pytest.param(["{}/none", "--keep-days", "3"], "is not a folder", id="absent"),
+        pytest.param(["{}", "--keep-days", "0"], "--keep-days 0: is not 1 or more", id="no-days"),
+        pytest.param(
+            ["hdfs://127.0.0.1:1/x", "--keep-days", "3"], "old days were not removed: ", id="away"
+        ),
+        pytest.param(["s3://b/x?colour=red", "--keep-days", "3"], "unknown option", id="option"),
+    ],
+)
+def test_the_command_forget_reports_an_error_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    assert main(["archive", "forget", *(word.format(tmp_path) for word in arguments)]) == 2
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line

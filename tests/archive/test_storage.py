@@ -11,16 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import DIGESTS, PAIRS, journals
-from gateway.archive.location import Place, parse_place
+from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.segments.convert import main
 from gateway.archive.segments.digest import digests_of
-from gateway.archive.storage import Elsewhere, Store, open_store, segment_files
+from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.errors import ArchiveError
 from tests.archive.samples import (
     DAY,
@@ -34,14 +35,13 @@ from tests.archive.samples import (
 from tests.waiting import PATIENCE, until
 
 BUCKET = "night"
-WAIT = 0.05
 
 
 @dataclass
 class Bucket:
-    """An S3 server with one bucket; mutable, it can be stopped and started at the same port.
+    """An S3 server with one bucket, which can be stopped and started at the same port.
 
-    It forgets its objects when it stops, as a bucket of a new day would have none.
+    A stop removes its objects.
     """
 
     port: int = field(default_factory=lambda: free_port())  # noqa: PLW0108  # defined below
@@ -58,9 +58,9 @@ class Bucket:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         until(self._answers)
-        place = f"127.0.0.1:{self.port}"
+        address = f"127.0.0.1:{self.port}"
         system = fs.S3FileSystem(
-            endpoint_override=place, scheme="http", region="us-east-1", allow_bucket_creation=True
+            endpoint_override=address, scheme="http", region="us-east-1", allow_bucket_creation=True
         )
         system.create_dir(BUCKET)
 
@@ -93,11 +93,11 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     found.stop()
 
 
-def names(store: Store) -> list[str]:
+def names(storage: Storage) -> list[str]:
     """The names of all delivered rows of the day."""
     found: list[str] = []
-    for path in segment_files(store, f"date={DAY}"):
-        with store.open(path) as file:
+    for path, _ in storage.files(Path(f"date={DAY}")):
+        with storage.open(path) as file:
             found += [
                 row["name"] for row in pq.read_table(file).to_pylist() if row["leg"] == "delivered"
             ]
@@ -106,29 +106,29 @@ def names(store: Store) -> list[str]:
 
 def test_segments_go_to_a_bucket_with_their_digests(tmp_path: Path, bucket: Bucket) -> None:
     bucket.start()
-    place = parse_place(bucket.url, str(tmp_path))
-    writer = ArchiveWriter(place, "edge", START, QUICK)
+    location = parse_location(bucket.url, str(tmp_path))
+    writer = ArchiveWriter(location, "edge", START, QUICK)
 
     put(writer, received([1, 2]), delivered([1, 2]))
     writer.close()
 
-    store = open_store(place)
-    assert names(store) == ["a.b1", "a.b2"]
-    (segment,) = segment_files(store, f"date={DAY}")
-    with store.open(segment) as rows, store.open(DIGESTS / segment) as digest:
+    storage = open_storage(location)
+    assert names(storage) == ["a.b1", "a.b2"]
+    ((segment, _),) = storage.files(Path(f"date={DAY}"))
+    with storage.open(segment) as rows, storage.open(DIGESTS / segment) as digest:
         assert pq.read_table(digest).equals(digests_of(pq.read_table(rows)))
-    assert store.names(PAIRS / segment.parent) == [segment.name]
+    assert storage.names(PAIRS / segment.parent) == [segment.name]
     assert journals(tmp_path) == []
     assert list(tmp_path.glob("date=*")) == []
 
 
-def test_a_bucket_that_is_away_gets_everything_when_it_is_back(
+def test_segments_wait_for_an_unreachable_bucket(
     tmp_path: Path, bucket: Bucket, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     options = replace(QUICK, segment_bytes=1, buffer_bytes=5_000)
-    place = parse_place(bucket.url, str(tmp_path))
-    writer = ArchiveWriter(place, "edge", START, options)
+    location = parse_location(bucket.url, str(tmp_path))
+    writer = ArchiveWriter(location, "edge", START, options)
     durable = threading.Event()
 
     put(writer, delivered([1]))
@@ -145,66 +145,66 @@ def test_a_bucket_that_is_away_gets_everything_when_it_is_back(
     writer.close()
 
     wanted = sorted(f"a.b{number}" for number in (1, 2, *range(10, 200)))
-    assert names(open_store(place)) == wanted
+    assert names(open_storage(location)) == wanted
     assert journals(tmp_path) == []
     assert writer.failure is None
     assert sum("converter works again" in line for line in caplog.messages) == 1
 
 
-def test_the_next_start_delivers_what_an_outage_left(tmp_path: Path, bucket: Bucket) -> None:
-    place = parse_place(bucket.url, str(tmp_path))
-    writer = ArchiveWriter(place, "edge", START, replace(QUICK, close_seconds=0.5))
+def test_the_next_start_converts_the_journals_of_an_outage(tmp_path: Path, bucket: Bucket) -> None:
+    location = parse_location(bucket.url, str(tmp_path))
+    writer = ArchiveWriter(location, "edge", START, replace(QUICK, close_seconds=0.5))
     put(writer, delivered([1]))
     writer.close()
     assert len(journals(tmp_path)) == 1
 
     bucket.start()
-    again = ArchiveWriter(place, "edge", START + 1, QUICK)
+    again = ArchiveWriter(location, "edge", START + 1, QUICK)
     again.close()
 
-    assert names(open_store(place)) == ["a.b1"]
+    assert names(open_storage(location)) == ["a.b1"]
     assert journals(tmp_path) == []
 
 
-def test_shortened_names_follow_to_the_bucket(tmp_path: Path, bucket: Bucket) -> None:
+def test_name_files_are_copied_to_the_bucket(tmp_path: Path, bucket: Bucket) -> None:
     bucket.start()
-    place = parse_place(bucket.url, str(tmp_path))
+    location = parse_location(bucket.url, str(tmp_path))
     (tmp_path / "_names").mkdir()
     (tmp_path / "_names" / "edge.jsonl").write_text('{"digest": "~a", "levels": ["x"]}\n')
 
-    assert main([str(tmp_path), "--to", place.url]) == 0
+    assert main([str(tmp_path), "--to", location.url]) == 0
 
-    store = open_store(place)
-    assert store.names(Path("_names")) == ["edge.jsonl"]
-    with store.open(Path("_names/edge.jsonl")) as file:
+    storage = open_storage(location)
+    assert storage.names(Path("_names")) == ["edge.jsonl"]
+    with storage.open(Path("_names/edge.jsonl")) as file:
         assert b"~a" in file.read()
 
 
-def test_old_days_leave_a_bucket_too(tmp_path: Path, bucket: Bucket) -> None:
+def test_old_days_are_removed_from_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
     bucket.start()
-    place = parse_place(bucket.url, str(tmp_path))
-    writer = ArchiveWriter(place, "edge", START, QUICK)
+    location = parse_location(bucket.url, str(tmp_path))
+    writer = ArchiveWriter(location, "edge", START, QUICK)
     put(writer, delivered([1]))
     writer.close()
-    store = open_store(place)
-    assert store.names(Path(f"date={DAY}")) == ["hour=12"]
+    storage = open_storage(location)
+    assert storage.names(Path(f"date={DAY}")) == ["hour=12"]
 
-    assert main([str(tmp_path), "--to", place.url, "--keep-days", "1"]) == 0
+    assert main([str(tmp_path), "--to", location.url, "--keep-days", "1"]) == 0
 
-    assert store.names(Path(f"date={DAY}")) == []
-    assert store.names(Path(DIGESTS) / f"date={DAY}") == []
+    assert storage.names(Path(f"date={DAY}")) == []
+    assert storage.names(Path(DIGESTS) / f"date={DAY}") == []
 
 
 def test_a_file_of_another_system_is_renamed_into_place(tmp_path: Path) -> None:
-    """HDFS is written the same way; here it is PyArrow's view of a local folder."""
-    store = Elsewhere(f"file://{tmp_path}/archive")
+    """HDFS is written by the same calls; here Arrow's file system is a local folder."""
+    storage = RemoteStorage(f"file://{tmp_path}/archive")
     archive(tmp_path / "local", delivered([1]))
     (segment,) = (tmp_path / "local").glob("date=*/*/*")
     table = pq.read_table(segment, partitioning=None)
     path = Path("date=2026-03-14/hour=12/a.parquet")
 
-    store.write(path, table)
-    size = store.write(path, table)  # again after a crash
+    storage.write(path, table)
+    size = storage.write(path, table)  # again after a crash
 
     (found,) = (tmp_path / "archive").rglob("*.parquet")
     assert found == tmp_path / "archive" / path
@@ -212,38 +212,78 @@ def test_a_file_of_another_system_is_renamed_into_place(tmp_path: Path) -> None:
     assert pq.read_table(found, partitioning=None).equals(table)
 
 
+@pytest.fixture(params=["local", "arrow", "s3"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    """The same operations in a folder, through Arrow's file systems, and in a bucket."""
+    if request.param == "local":
+        return LocalStorage(tmp_path / "archive")
+    if request.param == "arrow":
+        return RemoteStorage(f"file://{tmp_path}/archive")
+    bucket: Bucket = request.getfixturevalue("bucket")
+    bucket.start()
+    return RemoteStorage(bucket.url)
+
+
+def test_every_storage_lists_reads_replaces_and_removes(files: Storage) -> None:
+    table = pa.table({"name": ["a"]})
+    old, new = Path("_dictionary"), Path("_dictionary.new")
+    assert (files.names(Path()), files.files(old)) == ([], [])
+    assert files.read(old / "one.parquet") is None
+
+    size = files.write(old / "one.parquet", table)
+    files.write(new / "two.parquet", table)
+    files.write(new / "deep" / "three.parquet", table)
+    assert files.files(old) == [(old / "one.parquet", size)]
+    content = files.read(old / "one.parquet")
+    assert content is not None
+    assert len(content) == size
+
+    files.replace(old, new)
+    assert [path for path, _ in files.files(Path())] == [
+        old / "deep" / "three.parquet",
+        old / "two.parquet",
+    ]
+    assert files.names(Path()) == [old.name]
+    with files.open(old / "two.parquet") as file:
+        assert pq.read_table(file).equals(table)
+
+    assert [path.name for path, _ in files.remove(old)] == ["three.parquet", "two.parquet"]
+    assert files.remove(old) == []
+    assert files.names(Path()) == []
+
+
 @pytest.mark.parametrize(
-    ("path", "place"),
+    ("path", "location"),
     [
-        pytest.param("archive", Place(Path("archive")), id="folder"),
-        pytest.param("/var/a", Place(Path("/var/a")), id="absolute"),
-        pytest.param("file:///var/a", Place(Path("/var/a")), id="file"),
-        pytest.param("s3://b/p", Place(Path("here"), "s3://b/p"), id="bucket"),
-        pytest.param("hdfs://n:8020/p", Place(Path("here"), "hdfs://n:8020/p"), id="hdfs"),
+        pytest.param("archive", ArchiveLocation(Path("archive")), id="folder"),
+        pytest.param("/var/a", ArchiveLocation(Path("/var/a")), id="absolute"),
+        pytest.param("file:///var/a", ArchiveLocation(Path("/var/a")), id="file"),
+        pytest.param("s3://b/p", ArchiveLocation(Path("here"), "s3://b/p"), id="bucket"),
+        pytest.param(
+            "hdfs://n:8020/p", ArchiveLocation(Path("here"), "hdfs://n:8020/p"), id="hdfs"
+        ),
     ],
 )
-def test_a_path_is_a_folder_or_a_url(path: str, place: Place) -> None:
-    assert parse_place(path, "here") == place
+def test_a_path_is_a_folder_or_a_url(path: str, location: ArchiveLocation) -> None:
+    assert parse_location(path, "here") == location
 
 
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        pytest.param(
-            "ftp://x/y", "ftp:// is no place to archive to; use file://, s3://", id="kind"
-        ),
-        pytest.param("s3://", "names no bucket or host", id="no-bucket"),
-        pytest.param("s3://key:secret@b/p", "s3://b: a secret stands in the path", id="secret"),
+        pytest.param("ftp://x/y", "ftp:// is no archive location; use file://, s3://", id="kind"),
+        pytest.param("s3://", "has no bucket or host", id="no-bucket"),
+        pytest.param("s3://key:secret@b/p", "s3://b: the URL contains a secret", id="secret"),
     ],
 )
-def test_a_path_that_is_none_is_refused(path: str, reason: str) -> None:
+def test_a_wrong_location_is_refused(path: str, reason: str) -> None:
     with pytest.raises(ArchiveError, match=reason) as caught:
-        parse_place(path)
+        parse_location(path)
 
     assert ":secret@" not in str(caught.value)
 
 
-def test_an_option_of_a_url_that_is_none_is_named(
+def test_an_unknown_option_of_a_url_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(tmp_path), "--to", "s3://b/p?colour=red"]) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.columns import table
 
 
-def test_rows_stand_in_columns_and_what_one_lacks_is_empty() -> None:
+def test_rows_are_aligned_and_missing_values_are_empty() -> None:
     rows = [{"relay": "paho", "rate": 4_700}, {"relay": "gateway", "rate": 38_000.0, "x paho": 8.1}]
 
     assert table(rows).splitlines() == [

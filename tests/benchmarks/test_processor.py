@@ -1,4 +1,4 @@
-"""A part of a core for a process, by the kernel that the test runs on."""
+"""A share of a core for a process, enforced by the kernel of the test machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processor import FULL, PERIOD, ROOT, apart, seconds
+from benchmarks.processor import PATH_CORES, PERIOD, ROOT, seconds, separate_cores
 
 GROUPS = ROOT / "cpu"
 
@@ -22,26 +22,29 @@ def sleeper() -> Iterator[int]:
         process.kill()
 
 
-@pytest.mark.skipif(not os.access(GROUPS, os.W_OK), reason="no say over processor time here")
-def test_a_process_has_its_part_of_a_core_and_later_all_again(sleeper: int) -> None:
-    with apart(machine=1) as place:
-        place(sleeper, cores=2)
+@pytest.mark.skipif(not os.access(GROUPS, os.W_OK), reason="cannot limit processor time here")
+def test_a_process_has_its_share_of_a_core_and_later_a_whole_core(sleeper: int) -> None:
+    with separate_cores(machine=1) as limit:
+        limit(sleeper, cores=2)
         (group,) = GROUPS.glob(f"bench-{os.getpid()}-*")
         assert (group / "cgroup.procs").read_text().split() == [str(sleeper)]
         assert int((group / "cpu.cfs_period_us").read_text()) == PERIOD
-        assert int((group / "cpu.cfs_quota_us").read_text()) == PERIOD * 2 // FULL
-        again = group
+        assert int((group / "cpu.cfs_quota_us").read_text()) == PERIOD * 2 // PATH_CORES
+        removed = group
 
-    assert not again.exists()
+    assert not removed.exists()
     assert str(sleeper) in (GROUPS / "cgroup.procs").read_text().split()
 
 
-def test_without_a_say_it_tells_what_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="try as root, with cgroups"), apart(tmp_path / "none"):
+def test_a_missing_privilege_is_an_error(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SystemExit, match="run as root, with cgroups"),
+        separate_cores(tmp_path / "none"),
+    ):
         pass
 
 
-def test_processor_time_grows_by_what_was_taken() -> None:
+def test_processor_time_grows_with_use() -> None:
     before = seconds(os.getpid())
     while sum(os.times()[:2]) < before + 0.05:
         pass

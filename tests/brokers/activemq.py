@@ -1,4 +1,4 @@
-"""Fixtures with a running ActiveMQ; they skip with the reason where there is none."""
+"""Fixtures with a running ActiveMQ; they skip with the reason when it is not installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.brokers.activemq import ActiveMq, missing, running
 
 @pytest.fixture
 def activemq(tmp_path: Path) -> Iterator[ActiveMq]:
-    """A broker of the test's own."""
+    """Run a broker for one test."""
     if why := missing():
         pytest.skip(why)
     with running(tmp_path) as broker:
@@ -21,7 +21,7 @@ def activemq(tmp_path: Path) -> Iterator[ActiveMq]:
 
 @pytest.fixture(scope="module")
 def shared_activemq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ActiveMq]:
-    """A broker that tests share; they use names of their own."""
+    """Run a broker that tests share; each test uses its own names."""
     if why := missing():
         pytest.skip(why)
     with running(tmp_path_factory.mktemp("activemq")) as broker:

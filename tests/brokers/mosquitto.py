@@ -1,4 +1,4 @@
-"""A real mosquitto for a test: a free loopback port, a folder of its own, gone with the test."""
+"""A real mosquitto for a test, on a free loopback port and with a temporary folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 
 class Mosquitto:
-    """Mutable: it runs or does not. What it keeps outlives `stop`, not `kill`."""
+    """A broker process; its stored messages survive `stop`, not `kill`. Mutable."""
 
     def __init__(self, program: str, folder: Path, lines: tuple[str, ...]) -> None:
         self.port = free_port()
@@ -74,18 +74,18 @@ class Mosquitto:
         return True
 
     def stop(self) -> None:
-        """End it in good order: sessions and their messages are saved."""
+        """Stop it; sessions and their messages are saved."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 
     def reread(self) -> None:
-        """It reads its passwords and access lists again."""
+        """Have it reload its passwords and access lists."""
         self._signal(signal.SIGHUP)
 
     def freeze(self) -> None:
-        """It keeps its connections and says nothing any more."""
+        """Suspend the process; its connections stay open and silent."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -105,7 +105,7 @@ class Mosquitto:
 
 class StartMosquitto(Protocol):
     def __call__(self, *lines: str) -> Mosquitto:
-        """A running broker with these lines in its configuration; anonymous when there are none."""
+        """Start a broker with these lines in its configuration; anonymous without any."""
 
 
 @pytest.fixture

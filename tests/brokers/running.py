@@ -1,4 +1,4 @@
-"""A running `gateway run`, plain MQTT clients beside it, and what it archived, for tests."""
+"""A `gateway run` process with plain MQTT clients, and its archived rows, for tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ archive: {{path: {archive}}}
 
 
 class Process:
-    """A running `gateway run` and its log lines; mutable, the log grows."""
+    """A `gateway run` process and its log lines. Mutable."""
 
     def __init__(self, config: Path, environment: Mapping[str, str] | None = None) -> None:
         self.lines: list[dict[str, object]] = []
@@ -81,7 +81,7 @@ class Process:
 
 
 class Client:
-    """A plain client that publishes with QoS 1 and keeps what arrives; mutable."""
+    """A plain client that publishes with QoS 1 and keeps received messages. Mutable."""
 
     def __init__(self, port: int, pattern: str = "") -> None:
         self.arrived: list[tuple[str, bytes]] = []
@@ -118,7 +118,7 @@ class Client:
 
 @contextmanager
 def started(config: Path) -> Iterator[Process]:
-    """A gateway from `source` to `target`, connected; it ends as if it were killed."""
+    """Start a gateway from `source` to `target`; kill it at the end."""
     process = Process(config)
     try:
         process.connected()

@@ -1,4 +1,4 @@
-"""A client for tests that speaks SMF by hand, wrongly too when it is told to."""
+"""A test client that sends single SMF messages, invalid ones included."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from base64 import b64encode
 from types import TracebackType
 from typing import Self
 
-from gateway.wire.smf.assured import (
-    AppAck,
-    Control,
-    Field,
-    Kind,
+from gateway.wire.smf.assured_control import (
+    AckRange,
+    AssuredControl,
+    ControlField,
+    ControlType,
     decode_control,
-    encode_ack,
+    encode_ack_range,
     encode_control,
-    field,
+    encode_field,
 )
 from gateway.wire.smf.frames import (
     GUARANTEED,
@@ -26,19 +26,23 @@ from gateway.wire.smf.frames import (
     protocol_of,
     split_frame,
 )
-from gateway.wire.smf.messages import Published, decode_published
 from gateway.wire.smf.parameters import (
     FLOW_ID,
     MESSAGE_ID,
     PREVIOUS_ID,
     RESPONSE,
     TOPIC,
-    Response,
+    SmfResponse,
     decode_response,
     encode_parameter,
     read_parameters,
 )
-from gateway.wire.smf.subscriptions import Change, SubscriptionRequest, encode_subscription
+from gateway.wire.smf.relayed_message import PublishedMessage, decode_published
+from gateway.wire.smf.subscriptions import (
+    SubscriptionChange,
+    SubscriptionRequest,
+    encode_subscription,
+)
 from tests.waiting import PATIENCE
 
 PASSWORD = "p"  # noqa: S105  # of the test broker
@@ -66,7 +70,10 @@ def login(name: str, user: str, password: str, vpn: str = "default") -> bytes:
 
 
 class SmfClient:
-    """Mutable: a connection. Every wait has an end."""
+    """A connection; every wait has a timeout.
+
+    Mutable: owned by the test.
+    """
 
     def __init__(self, port: int, name: str = "", tls: ssl.SSLContext | None = None) -> None:
         self.connection = socket.create_connection(("127.0.0.1", port), PATIENCE)
@@ -76,7 +83,7 @@ class SmfClient:
         self._frames: list[bytes] = []
         self.published = 0
         if name:
-            assert self.log_in(name) == Response(200, "OK")
+            assert self.log_in(name) == SmfResponse(200, "OK")
 
     def __enter__(self) -> Self:
         return self
@@ -93,7 +100,7 @@ class SmfClient:
         self.connection.sendall(data)
 
     def read(self) -> bytes | None:
-        """The next message, or None when the broker has closed."""
+        """Return the next message, or None when the broker closed the connection."""
         while not self._frames:
             try:
                 data = self.connection.recv(262_144)
@@ -104,7 +111,7 @@ class SmfClient:
             self._frames += self._decoder.feed(data)
         return self._frames.pop(0)
 
-    def response(self) -> Response:
+    def response(self) -> SmfResponse:
         frame = self.read()
         assert frame is not None
         for parameter in read_parameters(split_frame(frame)[0]):
@@ -114,40 +121,46 @@ class SmfClient:
 
     def log_in(
         self, name: str, user: str = "u", password: str = PASSWORD, vpn: str = "default"
-    ) -> Response:
+    ) -> SmfResponse:
         self.send(login(name, user, password, vpn))
         return self.response()
 
-    def subscribe(self, topic: str, change: Change = Change.ADD, queue: str = "") -> Response:
+    def subscribe(
+        self, topic: str, change: SubscriptionChange = SubscriptionChange.ADD, queue: str = ""
+    ) -> SmfResponse:
         request = SubscriptionRequest(change, topic.encode(), queue.encode(), tag=TAG)
         self.send(encode_subscription(request))
         return self.response()
 
     def is_alive(self) -> bool:
-        """Whether the broker still answers; reads over what came before."""
+        """Return whether the broker answers a keepalive; earlier messages are dropped."""
         self.send(encode_frame(Protocol.KEEPALIVE | 0x80, b""))
         while (frame := self.read()) is not None:
             if protocol_of(frame) == Protocol.KEEPALIVE:
                 return True
         return False
 
-    def control(self, kind: Kind, *fields: tuple[int, bytes], answered: bool = True) -> Control:
-        self.send(encode_control(Control(kind, 2, fields, TAG)))
-        return self.next_control() if answered else Control(kind)
+    def control(
+        self, kind: ControlType, *fields: tuple[int, bytes], answered: bool = True
+    ) -> AssuredControl:
+        self.send(encode_control(AssuredControl(kind, 2, fields, TAG)))
+        return self.next_control() if answered else AssuredControl(kind)
 
-    def next_control(self) -> Control:
+    def next_control(self) -> AssuredControl:
         frame = self.read()
         assert frame is not None
         assert protocol_of(frame) == Protocol.ASSURED_CONTROL
         return decode_control(frame)
 
-    def open_publisher(self, name: bytes = b"") -> Control:
+    def open_publisher(self, name: bytes = b"") -> AssuredControl:
         return self.control(
-            Kind.OPEN_PUBLISHER, field(Field.WINDOW, 255), field(Field.FLOW_NAME, name)
+            ControlType.OPEN_PUBLISHER,
+            encode_field(ControlField.WINDOW, 255),
+            encode_field(ControlField.FLOW_NAME, name),
         )
 
     def publish(self, flow: int, topic: str, payload: bytes = b"x", number: int = 0) -> None:
-        """A guaranteed message with the next id of the flow, or with `number`."""
+        """Send a guaranteed message with the next id of the flow, or with `number`."""
         self.published = number or self.published + 1
         parameters = (
             encode_parameter(TOPIC, topic.encode() + b"\0", handling=2)
@@ -161,30 +174,30 @@ class SmfClient:
             )
         )
 
-    def bind(self, queue: str, window: int = 255) -> Control:
-        """Bind and, when it is allowed, open the window."""
+    def bind(self, queue: str, window: int = 255) -> AssuredControl:
+        """Bind, and open the window if the bind is accepted."""
         bound = self.control(
-            Kind.BIND,
-            field(Field.QUEUE, queue.encode()),
-            field(Field.WINDOW, 0),
-            field(Field.DURABILITY, 1),
-            field(Field.WANTS_CHANGES, 1),
+            ControlType.BIND,
+            encode_field(ControlField.QUEUE, queue.encode()),
+            encode_field(ControlField.WINDOW, 0),
+            encode_field(ControlField.DURABILITY, 1),
+            encode_field(ControlField.WANTS_CHANGES, 1),
         )
-        if bound.response == Response(200, "OK") and bound.number(Field.ACTIVE):
-            self.acknowledge(bound.number(Field.FLOW_ID), 0, window=window)
+        if bound.response == SmfResponse(200, "OK") and bound.get_int(ControlField.ACTIVE):
+            self.acknowledge(bound.get_int(ControlField.FLOW_ID), 0, window=window)
         return bound
 
-    def acknowledge(self, flow: int, last: int, *acks: AppAck, window: int = 255) -> None:
+    def acknowledge(self, flow: int, last: int, *acks: AckRange, window: int = 255) -> None:
         self.control(
-            Kind.ACK,
-            field(Field.FLOW_ID, flow),
-            field(Field.LAST_ACKED, last),
-            field(Field.WINDOW, window),
-            *map(encode_ack, acks),
+            ControlType.ACK,
+            encode_field(ControlField.FLOW_ID, flow),
+            encode_field(ControlField.LAST_ACKED, last),
+            encode_field(ControlField.WINDOW, window),
+            *map(encode_ack_range, acks),
             answered=False,
         )
 
-    def delivery(self) -> Published:
+    def delivery(self) -> PublishedMessage:
         frame = self.read()
         assert frame is not None
         assert protocol_of(frame) == Protocol.MESSAGE

@@ -1,4 +1,4 @@
-"""A `gateway run` beside a Solace broker of ours."""
+"""A `gateway run` process, and the gateway's SMF broker as a process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ QUICK = "backoff_min: 0.05, backoff_max: 0.2"
 
 
 class StoredBroker:
-    """`gateway broker smf --store`, a process on one port. Mutable: it runs or does not."""
+    """`gateway broker smf --store` as a process on one port.
+
+    Mutable: owned by the test.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -45,7 +48,7 @@ class StoredBroker:
         self.port = int(self._process.stdout.readline().rpartition(":")[2])
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the process."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.communicate()
@@ -56,7 +59,7 @@ class StoredBroker:
 def gateway(
     folder: Path, endpoints: str, routes: str, sides: Sequence[tuple[str, str]]
 ) -> Iterator[Process]:
-    """A running gateway whose `sides` (endpoint and `source` or `sink`) are connected."""
+    """Run a gateway; yield it once its `sides` (endpoint and `source` or `sink`) are connected."""
     config = folder / "gateway.yaml"
     config.write_text(
         f"gateway: {{name: test}}\nendpoints:\n{endpoints}routes:\n{routes}"
@@ -72,7 +75,7 @@ def gateway(
 
 
 @contextmanager
-def listening(settings: EndpointSettings, pattern: str) -> Iterator[Source]:
+def open_source(settings: EndpointSettings, pattern: str) -> Iterator[Source]:
     source = make_source(settings, [Subscription(pattern)], instance="listener")
     source.open()
     try:
@@ -82,7 +85,7 @@ def listening(settings: EndpointSettings, pattern: str) -> Iterator[Source]:
 
 
 @contextmanager
-def speaking(settings: EndpointSettings) -> Iterator[Sink]:
+def open_sink(settings: EndpointSettings) -> Iterator[Sink]:
     sink = make_sink(settings, instance="speaker")
     sink.open()
     try:
@@ -91,17 +94,17 @@ def speaking(settings: EndpointSettings) -> Iterator[Sink]:
         sink.close()
 
 
-def take(source: Source, wanted: set[str]) -> list[Message]:
-    """Messages until every wanted address has come; each is settled."""
+def receive_all(source: Source, wanted: set[str]) -> list[Message]:
+    """Receive and settle messages until every wanted address has arrived."""
     missing, got = set(wanted), list[Message]()
-    patience = 120  # turns of a quarter of a second without anything
-    while missing and patience:
+    attempts = 120  # of a quarter of a second without a message
+    while missing and attempts:
         batch = source.receive(0.25)
         if batch is None:
-            patience -= 1
+            attempts -= 1
             continue
         got += batch.messages
         missing -= {message.address for message in batch.messages}
         batch.settle([ACCEPTED] * len(batch.messages))
-    assert not missing, f"{len(missing)} did not come, {sorted(missing)[:3]} among them"
+    assert not missing, f"{len(missing)} did not arrive, {sorted(missing)[:3]} among them"
     return got

@@ -1,4 +1,4 @@
-"""`gateway run` with a spool between real brokers: outages, kills, dead letters, reload, beats."""
+"""`gateway run` with a spool between real brokers: outages, kills, dead letters, reloads."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def publish(into: Client, numbers: Sequence[int], topic: str = "src/a") -> None:
-    """Returns when the source broker has them all."""
+    """Publish; return when the source broker has all messages."""
     sent = [into.publish(topic, b"%d" % number) for number in numbers]
     for each in sent:
         each.wait_for_publish(PATIENCE)
@@ -77,7 +77,7 @@ def test_a_target_that_is_away_over_a_kill_of_the_gateway_gets_everything_in_ord
             publish(into, range(10))
             out.wait_for(lambda arrived: len(arrived) >= 10)
         target.stop()
-        for life in range(1, 4):  # each is killed, in the middle of its work
+        for life in range(1, 4):  # each run is killed during its work
             with running(config, connected=False):
                 publish(into, range(life * 500, life * 500 + 500))
         target.start()
@@ -91,11 +91,11 @@ def test_a_target_that_is_away_over_a_kill_of_the_gateway_gets_everything_in_ord
     assert firsts == wanted
     rows = archived(tmp_path)
     ends = Counter(row["id"] for row in rows if row["leg"] == "delivered")
-    # a kill may come between a spooled copy and its rows: then its source gave it once more
+    # after a kill between a spooled copy and its rows the source delivers the message again
     assert {row["id"] for row in rows if row["leg"] == "received"} <= set(ends)
 
 
-def test_what_a_target_refuses_is_listed_shown_and_sent_again(
+def test_dead_letters_are_listed_shown_and_sent_again(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
@@ -121,19 +121,19 @@ def test_what_a_target_refuses_is_listed_shown_and_sent_again(
 
         refused = command("dead-letters", "replay", config, number)
         assert refused.returncode == 1
-        assert "0 arrived, 1 stay" in refused.stdout
-        write_config(tmp_path, source, target)  # without the limit it fits
+        assert "0 delivered, 1 kept" in refused.stdout
+        write_config(tmp_path, source, target)  # it fits without the limit
         again = command("dead-letters", "replay", config, number)
-        assert (again.returncode, again.stdout) == (0, "1 arrived, 0 stay\n"), again.stderr
+        assert (again.returncode, again.stdout) == (0, "1 delivered, 0 kept\n"), again.stderr
         out.wait_for(lambda arrived: arrived[-1] == ("dst/big", b"x" * 500))
         assert command("dead-letters", "show", config, number).returncode == 1
 
     legs = Counter(row["leg"] for row in archived(tmp_path) if row["size"] == 500)
-    legs.pop("spooled", None)  # it may come after the target's connection, before its first look
+    legs.pop("spooled", None)  # it may come between the target's connection and its first check
     assert legs == {"received": 1, "dead": 1, "delivered": 1}
 
 
-def test_a_name_that_could_not_be_translated_goes_through_the_mapping_of_today(
+def test_a_dead_letter_is_sent_again_through_the_present_mapping(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
@@ -144,9 +144,9 @@ def test_a_name_that_could_not_be_translated_goes_through_the_mapping_of_today(
             gateway.wait_for("first dead letter")
             assert gateway.end() == 0
         write_config(tmp_path, source, target)
-        assert command("dead-letters", "replay", config).stdout == "1 arrived, 0 stay\n"
+        assert command("dead-letters", "replay", config).stdout == "1 delivered, 0 kept\n"
         out.wait_for(lambda arrived: arrived == [("dst/a/b/c/d", b"deep")])
-        assert command("dead-letters", "purge", config).returncode == 1  # none is left
+        assert command("dead-letters", "purge", config).returncode == 1  # no dead letter is left
 
 
 def test_a_reload_under_traffic_loses_nothing_and_a_bad_file_changes_nothing(
@@ -171,7 +171,7 @@ archive:""",
             gateway.wait_for("reloaded", times=times)
         config.write_text(more.replace("dst/new/{rest...}", "dst/new/{rset...}"))
         gateway.process.send_signal(signal.SIGHUP)
-        gateway.wait_for("not reloaded")
+        gateway.wait_for("reload rejected")
         for each in sent:
             each.wait_for_publish(PATIENCE)
         into.publish("new/x", b"by the new route").wait_for_publish(PATIENCE)
@@ -179,7 +179,7 @@ archive:""",
         out.wait_for(lambda arrived: len({p for t, p in arrived if t == "dst/a"}) == 3_000)
         assert any("rset" in str(line["message"]) for line in gateway.lines)
         connects = [line for line in gateway.lines if line["message"] == "connected"]
-        assert sum(line["side"] == "sink" for line in connects) == 1  # it was not touched
+        assert sum(line["side"] == "sink" for line in connects) == 1  # the sink was kept
         assert gateway.end() == 0
 
     firsts = list(dict.fromkeys(payload for topic, payload in out.arrived if topic == "dst/a"))
@@ -196,7 +196,7 @@ def test_a_source_without_its_subscription_is_found_by_the_missing_heartbeat(
     config = write_config(tmp_path, source, target, text=text)
     with clients(source, target) as (into, out), running(config) as gateway:
         out.wait_for(lambda arrived: sum(topic == "dst/beat" for topic, _ in arrived) >= 3)
-        acl.write_text("topic write #\ntopic read $SYS/#\n")  # connected, and it gets nothing
+        acl.write_text("topic write #\ntopic read $SYS/#\n")  # it is connected and receives nothing
         source.reread()
         gateway.wait_for("source: no heartbeat of route 'relay'")
         acl.write_text("topic readwrite #\n")
@@ -214,7 +214,7 @@ def test_a_target_that_accepts_and_never_answers_does_not_stop_the_other(
     source, target, stuck = start_mosquitto(), start_mosquitto(), start_mosquitto()
     config = write_config(tmp_path, source, target)
     text = config.read_text()
-    text = text.replace("heartbeat_seconds: 0.2", "answer_seconds: 0.5")
+    text = text.replace("heartbeat_seconds: 0.2", "stuck_after_seconds: 0.5")
     text = text.replace(
         "routes:", f"  stuck: {{kind: mqtt, host: 127.0.0.1, port: {stuck.port}}}\nroutes:"
     )
@@ -257,7 +257,7 @@ archive: {{path: {folder}/archive}}
 """
 
 
-def test_both_directions_over_mqtt_3_1_1_bring_each_message_once_though_many_are_equal(
+def test_both_directions_over_mqtt_3_1_1_carry_each_of_many_equal_messages_once(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()

@@ -1,4 +1,4 @@
-"""The JMS endpoint against a real ActiveMQ: bodies, headers, destinations, what is refused."""
+"""The JMS endpoint against a real ActiveMQ: bodies, headers, destinations and refusals."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 from gateway.brokers.activemq import ActiveMq
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
-from gateway.endpoints.jms.provider import connect, open_library
-from gateway.endpoints.jms.values import JavaByte, JavaFloat, JavaLong, JavaShort
+from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms.value_codec import JavaByte, JavaFloat, JavaLong, JavaShort
 from gateway.errors import DriverMissingError, EndpointError, NotConnectedError
-from gateway.model.message import PLAIN, DeliveryMode, Headers, Message, Payload, Value
+from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
 from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send
 from tests.waiting import until
@@ -52,16 +52,16 @@ def pair(
 
 
 @contextmanager
-def plain_session(broker: ActiveMq) -> Iterator[tuple[jvm.Java, jvm.Library]]:
-    """A session as any other program would have it."""
+def plain_session(broker: ActiveMq) -> Iterator[tuple[jvm.Java, jvm.JmsLibrary]]:
+    """Open a session as another JMS program does."""
     settings = broker.settings()
     library = open_library(settings)
-    link = connect(settings, library, "")
-    link.connection.start()
+    connection = connect(settings, library, "")
+    connection.connection.start()
     try:
-        yield link.connection.createSession(False, 1), library
+        yield connection.connection.createSession(False, 1), library
     finally:
-        link.close(5)
+        connection.close(5)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,10 @@ def plain_session(broker: ActiveMq) -> Iterator[tuple[jvm.Java, jvm.Library]]:
         pytest.param({}, id="empty-map"),
     ],
 )
-@pytest.mark.parametrize("headers", [PLAIN, PERSISTENT], ids=["np", "persistent"])
-def test_a_body_crosses(broker: ActiveMq, name: str, payload: Payload, headers: Headers) -> None:
+@pytest.mark.parametrize("headers", [NO_HEADERS, PERSISTENT], ids=["np", "persistent"])
+def test_a_body_is_received_unchanged(
+    broker: ActiveMq, name: str, payload: Payload, headers: Headers
+) -> None:
     with pair(broker, name) as (source, sink):
         assert send(sink, Message(name, payload, headers)) == [ACCEPTED]
         (got,) = collect(source, 1)
@@ -93,10 +95,10 @@ def test_a_body_crosses(broker: ActiveMq, name: str, payload: Payload, headers: 
     [
         pytest.param("stream", {"stream": [1, "x", b"y", JavaShort(3)]}, id="stream"),
         pytest.param("none", b"", id="no-body"),
-        pytest.param("null", "", id="null-is-not-empty"),
+        pytest.param("null", "", id="null-text"),
     ],
 )
-def test_other_bodies_say_what_they_were(
+def test_the_type_of_other_bodies_is_kept_in_a_property(
     broker: ActiveMq, name: str, mark: str, payload: Payload
 ) -> None:
     with pair(broker, name) as (source, sink):
@@ -106,7 +108,9 @@ def test_other_bodies_say_what_they_were(
     assert (got.payload, dict(got.headers.properties)) == (payload, {"jms.body": mark})
 
 
-def test_all_headers_and_a_property_of_every_type_cross(broker: ActiveMq, name: str) -> None:
+def test_all_headers_and_properties_of_every_type_are_received_unchanged(
+    broker: ActiveMq, name: str
+) -> None:
     properties: dict[str, Value] = {
         "flag": True, "byte": JavaByte(-1), "short": JavaShort(300), "int": 70_000,
         "long": JavaLong(1), "float": JavaFloat(0.5), "double": 0.1, "text": "x", "none": None,
@@ -148,7 +152,7 @@ def test_a_correlation_id_keeps_its_type(
     assert got.headers.correlation_id == correlation
 
 
-def test_a_provider_gives_what_jms_says(broker: ActiveMq, name: str) -> None:
+def test_the_fields_of_jms_are_received(broker: ActiveMq, name: str) -> None:
     with pair(broker, name) as (source, sink):
         send(sink, Message(name, b"x", PERSISTENT))
         (got,) = collect(source, 1)
@@ -157,10 +161,10 @@ def test_a_provider_gives_what_jms_says(broker: ActiveMq, name: str) -> None:
     assert got.headers.source_id.startswith("ID:")
     assert got.headers.time is not None
     assert abs(got.headers.time - time.time_ns() // 1000) < 60_000_000
-    assert got.headers.priority is None  # 4, which nobody chose
+    assert got.headers.priority is None  # 4, the default
 
 
-def test_wildcards_are_those_of_ems(broker: ActiveMq, name: str) -> None:
+def test_wildcards_select_as_in_ems(broker: ActiveMq, name: str) -> None:
     with pair(broker, f"{name}.>", f"{name}.a.*", f"{name}.*") as (source, sink):
         addresses = [f"{name}{end}" for end in ("", ".a", ".a.b", ".a.b.c")]
         send(sink, *(Message(address, b"") for address in addresses))
@@ -169,13 +173,13 @@ def test_wildcards_are_those_of_ems(broker: ActiveMq, name: str) -> None:
         assert source.receive(QUIET) is None
 
     assert [message.address for message in got] == addresses[1:]
-    assert source.counts["unwanted"] == 3  # the parent, and what two patterns more select again
+    assert (
+        source.counts["unwanted"] == 3
+    )  # the parent, and two messages that a later pattern selects
 
 
 @pytest.mark.parametrize("acknowledge", ["explicit", "client", "transacted"])
-def test_what_is_unwanted_is_acknowledged_too(
-    broker: ActiveMq, name: str, acknowledge: str
-) -> None:
+def test_unwanted_messages_are_acknowledged(broker: ActiveMq, name: str, acknowledge: str) -> None:
     facts = {"client_id": name, "durable": "d", "acknowledge": acknowledge}
     with pair(broker, f"{name}.>", **facts) as (source, sink):
         for end in ("", ".a", "", ".b", ""):
@@ -187,7 +191,9 @@ def test_what_is_unwanted_is_acknowledged_too(
         assert source.counts["unwanted"] == 0
 
 
-def test_queues_and_topics_tell_themselves_apart(broker: ActiveMq, name: str) -> None:
+def test_a_queue_and_a_topic_of_one_name_are_different_destinations(
+    broker: ActiveMq, name: str
+) -> None:
     with pair(broker, name, f"queue:{name}") as (source, sink):
         send(sink, Message(name, b"topic"), Message(f"queue:{name}", b"queue"))
         got = {message.address: message.payload for message in collect(source, 2)}
@@ -195,7 +201,7 @@ def test_queues_and_topics_tell_themselves_apart(broker: ActiveMq, name: str) ->
     assert got == {name: b"topic", f"queue:{name}": b"queue"}
 
 
-def test_queues_may_be_the_default(broker: ActiveMq, name: str) -> None:
+def test_queues_can_be_the_default_destination(broker: ActiveMq, name: str) -> None:
     with pair(broker, name, f"topic:{name}", destination="queue") as (source, sink):
         send(sink, Message(name, b"queue"), Message(f"topic:{name}", b"topic"))
         got = {message.address: message.payload for message in collect(source, 2)}
@@ -203,7 +209,7 @@ def test_queues_may_be_the_default(broker: ActiveMq, name: str) -> None:
     assert got == {name: b"queue", f"topic:{name}": b"topic"}
 
 
-def test_a_selector_chooses_at_the_server(broker: ActiveMq, name: str) -> None:
+def test_a_selector_is_evaluated_by_the_server(broker: ActiveMq, name: str) -> None:
     with pair(broker, name, selector="colour = 'red' AND size > 3") as (source, sink):
         for colour, size in (("red", 1), ("red", 5), ("blue", 5)):
             send(sink, Message(name, colour, Headers(properties={"colour": colour, "size": size})))
@@ -214,7 +220,9 @@ def test_a_selector_chooses_at_the_server(broker: ActiveMq, name: str) -> None:
     assert [dict(m.headers.properties) for m in got] == [{"colour": "red", "size": 5}]
 
 
-def test_a_durable_wildcard_subscription_collects_while_away(broker: ActiveMq, name: str) -> None:
+def test_a_durable_wildcard_subscription_keeps_messages_while_disconnected(
+    broker: ActiveMq, name: str
+) -> None:
     facts = {"client_id": name, "durable": "gw-{pattern}"}
     with pair(broker, f"{name}.>", f"{name}", **facts) as (_, sink):
         pass
@@ -239,8 +247,8 @@ def test_a_durable_wildcard_subscription_collects_while_away(broker: ActiveMq, n
         pytest.param("smf", "x" * 33_003, "length", id="33-kb"),
     ],
 )
-@pytest.mark.parametrize("headers", [PLAIN, PERSISTENT], ids=["np", "persistent"])
-def test_a_name_the_broker_would_change_is_refused_alone(  # the row
+@pytest.mark.parametrize("headers", [NO_HEADERS, PERSISTENT], ids=["np", "persistent"])
+def test_only_the_message_whose_name_the_broker_would_change_is_refused(  # the row
     broker: ActiveMq, name: str, dialect: str, wrong: str, rule: str, headers: Headers
 ) -> None:
     with pair(broker, name, dialects=(dialect,)) as (source, sink):
@@ -267,7 +275,9 @@ def test_an_expired_message_is_not_sent(broker: ActiveMq, name: str) -> None:
     assert (late.rule, fine) == ("expired", ACCEPTED)
 
 
-def test_a_malformed_map_is_told_and_its_neighbours_come(broker: ActiveMq, name: str) -> None:
+def test_a_malformed_map_is_reported_and_its_neighbours_are_received(
+    broker: ActiveMq, name: str
+) -> None:
     with pair(broker, name) as (source, sink), plain_session(broker) as (session, library):
         send(sink, Message(name, b"1"))
         broken = session.createMapMessage()
@@ -287,7 +297,9 @@ def test_a_malformed_map_is_told_and_its_neighbours_come(broker: ActiveMq, name:
     assert source.counts["unreadable"] == 1
 
 
-def test_an_object_comes_as_its_bytes_and_is_not_made(broker: ActiveMq, name: str) -> None:
+def test_an_object_message_is_received_as_bytes_and_not_deserialized(
+    broker: ActiveMq, name: str
+) -> None:
     with pair(broker, name) as (source, sink), plain_session(broker) as (session, library):
         value = library.find("java.util.ArrayList")()
         message = session.createObjectMessage(value)
@@ -329,14 +341,14 @@ def test_a_request_is_answered_through_a_temporary_queue(
         assert str(answer.getText()) == "!"
 
 
-def test_a_temporary_queue_nobody_has_seen_is_refused(broker: ActiveMq) -> None:
+def test_an_unknown_temporary_queue_is_refused(broker: ActiveMq) -> None:
     with opened(sink := open_sink(broker.settings())):
         (refused,) = send(sink, Message("tempqueue:ID:x", b""))
 
     assert refused.rule == "temporary-unknown"
 
 
-def test_a_message_ems_imported_never_goes_back_to_its_topic(broker: ActiveMq, name: str) -> None:
+def test_an_imported_message_is_never_sent_to_its_topic(broker: ActiveMq, name: str) -> None:
     with pair(broker, name) as (source, sink), plain_session(broker) as (session, _):
         imported = session.createTextMessage("from outside")
         imported.setBooleanProperty("JMS_TIBCO_IMPORTED", True)
@@ -357,7 +369,7 @@ def test_a_message_ems_imported_never_goes_back_to_its_topic(broker: ActiveMq, n
 def test_properties_of_rendezvous_and_smartsockets_keep_their_types(
     broker: ActiveMq, name: str
 ) -> None:
-    """EMS User's Guide, tables 64 and 69; the second time the way back of our own spelling."""
+    """EMS User's Guide, tables 64 and 69; the second crossing decodes the escaped names."""
     with pair(broker, name) as (source, sink), plain_session(broker) as (session, _):
         imported = session.createTextMessage("x")
         imported.setStringProperty("JMS_TIBCO_CM_PUBLISHER", "RVCM.1")
@@ -384,7 +396,7 @@ def test_properties_of_rendezvous_and_smartsockets_keep_their_types(
 
 
 @pytest.mark.parametrize("acknowledge", ["explicit", "client", "transacted"])
-def test_fifty_settled_of_many_leave_the_others(
+def test_settling_fifty_messages_leaves_the_others_unsettled(
     broker: ActiveMq, name: str, acknowledge: str
 ) -> None:
     queue, facts = f"queue:{name}", {"acknowledge": acknowledge, "batch": 50}
@@ -403,7 +415,9 @@ def test_fifty_settled_of_many_leave_the_others(
     assert left == list(range(settled, 900))
 
 
-def test_settling_out_of_order_confirms_only_what_is_whole(broker: ActiveMq, name: str) -> None:
+def test_settling_out_of_order_acknowledges_only_up_to_the_first_gap(
+    broker: ActiveMq, name: str
+) -> None:
     queue = f"queue:{name}"
     with pair(broker, queue, batch=1, acknowledge="explicit") as (source, sink):
         send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(4)))
@@ -417,9 +431,9 @@ def test_settling_out_of_order_confirms_only_what_is_whole(broker: ActiveMq, nam
     assert all(m.headers.redelivered for m in left)
 
 
-def test_a_full_window_waits_for_settlements(broker: ActiveMq, name: str) -> None:
+def test_a_source_with_a_full_window_waits_for_settlements(broker: ActiveMq, name: str) -> None:
     queue = f"queue:{name}"
-    with pair(broker, queue, batch=10, window=30, acknowledge="client") as (source, sink):
+    with pair(broker, queue, batch=10, receive_window=30, acknowledge="client") as (source, sink):
         send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(50)))
         batches = hold(source, 30)
 
@@ -430,11 +444,11 @@ def test_a_full_window_waits_for_settlements(broker: ActiveMq, name: str) -> Non
 
 
 @pytest.mark.parametrize("acknowledge", ["client", "transacted"])
-def test_what_is_acknowledged_together_is_so_once_a_window(
+def test_messages_acknowledged_together_are_acknowledged_once_per_window(
     broker: ActiveMq, name: str, acknowledge: str
 ) -> None:
-    """Though something is always under way: else library and server kept it all, for ever."""
-    queue, facts = f"queue:{name}", {"acknowledge": acknowledge, "batch": 10, "window": 30}
+    """Some message is always unsettled; library and server must still release the settled ones."""
+    queue, facts = f"queue:{name}", {"acknowledge": acknowledge, "batch": 10, "receive_window": 30}
     under_way: deque[Batch] = deque()
     received = 0
     with pair(broker, queue, **facts) as (source, sink):
@@ -456,26 +470,24 @@ def test_what_is_acknowledged_together_is_so_once_a_window(
 
 
 @pytest.mark.parametrize(("prefetch", "ahead"), [(0, 70), (3, 3)])
-def test_a_library_reads_no_more_ahead_than_it_is_told(
+def test_the_library_prefetches_only_the_configured_number(
     broker: ActiveMq, prefetch: int, ahead: int
 ) -> None:
-    """ActiveMQ's own 32,766 messages of a topic would not fit into the heap."""
+    """ActiveMQ's default of 32,766 prefetched messages would not fit into the heap."""
     settings = broker.settings(prefetch=prefetch, batch=70)
-    link = connect(settings, open_library(settings), "")
-    policy = link.connection.getPrefetchPolicy()
-    link.close(5)
+    connection = connect(settings, open_library(settings), "")
+    policy = connection.connection.getPrefetchPolicy()
+    connection.close(5)
 
     assert {policy.getQueuePrefetch(), policy.getTopicPrefetch()} == {ahead}
     assert policy.getDurableTopicPrefetch() == ahead
 
 
-def test_a_message_that_javas_heap_cannot_take_is_refused_alone(
-    broker: ActiveMq, name: str
-) -> None:
-    """Java would end, and the process with it; in its heap a message is there several times."""
+def test_only_a_message_too_large_for_javas_heap_is_refused(broker: ActiveMq, name: str) -> None:
+    """Java copies a message several times; a full heap would end the process."""
     queue = f"queue:{name}"
     with pair(broker, queue) as (source, sink):
-        room = jvm.heap() // 8
+        room = jvm.max_heap() // 8
         payloads = [b"before", bytes(room), bytes(room - 1_000), b"behind"]
         outcomes = send(sink, *(Message(queue, each, PERSISTENT) for each in payloads))
         lengths = [len(m.payload) for m in collect(source, 3)]
@@ -487,11 +499,8 @@ def test_a_message_that_javas_heap_cannot_take_is_refused_alone(
     assert lengths == [6, room - 1_000, 6]
 
 
-def test_javas_collections_do_not_cost_python_any(broker: ActiveMq, name: str) -> None:
-    """JPype would have Python collect whenever Java did, for objects that Java holds of Python's.
-
-    There are none, whatever was sent, received and refused; else they would be freed too early.
-    """
+def test_java_collections_do_not_trigger_python_collections(broker: ActiveMq, name: str) -> None:
+    """JPype's collector thread is stopped, and Java holds no Python object that would need it."""
     with pair(broker, name) as (source, sink):
         send(sink, *(Message(name, {"a": i}, PERSISTENT) for i in range(10)))
         collect(source, 10)
@@ -501,51 +510,51 @@ def test_javas_collections_do_not_cost_python_any(broker: ActiveMq, name: str) -
     assert queue.getQueueSize() == 0
 
 
-def test_the_user_logs_in_by_name(broker: ActiveMq) -> None:
+def test_the_user_name_and_password_are_sent(broker: ActiveMq) -> None:
     settings = broker.settings(username="desk", password="s3cret")  # noqa: S106  # a sample
-    link = connect(settings, open_library(settings), "desk-1")
+    connection = connect(settings, open_library(settings), "desk-1")
     try:
-        told = link.connection.getConnectionInfo()
+        told = connection.connection.getConnectionInfo()
 
         assert (str(told.getUserName()), str(told.getPassword())) == ("desk", "s3cret")
-        assert str(link.connection.getClientID()) == "desk-1"
+        assert str(connection.connection.getClientID()) == "desk-1"
     finally:
-        link.close(5)
+        connection.close(5)
 
 
-def test_a_shared_subscription_needs_a_library_that_has_it(broker: ActiveMq, name: str) -> None:
+def test_a_shared_subscription_needs_jms_2(broker: ActiveMq, name: str) -> None:
     source = open_source(broker.settings(shared="workers"), [Subscription(name)])
     with pytest.raises(EndpointError, match=r"needs JMS 2\.0, and this library is older"):
         source.open()
 
 
-def test_an_unknown_class_says_what_is_missing(broker: ActiveMq) -> None:
+def test_the_error_names_an_unknown_class(broker: ActiveMq) -> None:
     sink = open_sink(broker.settings(factory="com.tibco.tibjms.TibjmsConnectionFactory"))
     with pytest.raises(DriverMissingError, match=r"TibjmsConnectionFactory.*tibjms\.jar"):
         sink.open()
 
 
-def test_a_class_path_without_the_interfaces_says_so(broker: ActiveMq) -> None:
+def test_the_error_reports_a_class_path_without_the_interfaces(broker: ActiveMq) -> None:
     jars = broker.settings().classpath
     sink = open_sink(broker.settings(classpath=tuple(j for j in jars if "jms_1.1" not in j)))
     with pytest.raises(DriverMissingError, match=r"javax\.jms or jakarta\.jms"):
         sink.open()
 
 
-def test_a_broker_that_is_away_is_no_final_error(broker: ActiveMq) -> None:
+def test_an_unreachable_broker_is_a_temporary_error(broker: ActiveMq) -> None:
     sink = open_sink(broker.settings(urls=("tcp://127.0.0.1:9",)))
     with pytest.raises(NotConnectedError, match="amq: "):
         sink.open()
 
 
-def test_the_next_server_is_tried(broker: ActiveMq, name: str) -> None:
+def test_the_next_server_is_tried_after_a_failure(broker: ActiveMq, name: str) -> None:
     with pair(broker, name, urls=("tcp://127.0.0.1:9", broker.url)) as (source, sink):
         send(sink, Message(name, b"x"))
 
         assert [m.payload for m in collect(source, 1)] == [b"x"]
 
 
-def test_jndi_finds_the_factory(broker: ActiveMq, name: str) -> None:
+def test_the_factory_is_looked_up_in_jndi(broker: ActiveMq, name: str) -> None:
     facts = {
         "jndi_factory": "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
         "jndi_url": broker.url,
@@ -557,7 +566,7 @@ def test_jndi_finds_the_factory(broker: ActiveMq, name: str) -> None:
         assert [m.payload for m in collect(source, 1)] == [b"x"]
 
 
-def test_factory_properties_are_set(broker: ActiveMq, name: str) -> None:
+def test_properties_are_set_on_the_factory(broker: ActiveMq, name: str) -> None:
     facts = {"properties": ("clientIDPrefix=mine", "closeTimeout=500", "useAsyncSend=true")}
     with pair(broker, name, **facts) as (source, sink):
         send(sink, Message(name, b"x"))

@@ -1,4 +1,4 @@
-"""The JMS endpoint when things break: a killed broker, a second vendor, the end of the process."""
+"""The JMS endpoint with a killed or stopped broker, two libraries, and the end of the process."""
 
 from __future__ import annotations
 
@@ -43,12 +43,15 @@ def numbered(first: int, count: int) -> list[Message]:
 
 
 class Tally:
-    """What was answered and what came; mutable, it counts."""
+    """Counts of accepted and received messages.
+
+    Mutable: owned by the test.
+    """
 
     def __init__(self) -> None:
         self.answered: set[int] = set()
         self.came: dict[int, set[str | None]] = {}
-        self.unmarked = 0  # came twice under one id and did not say so
+        self.unmarked = 0  # received twice with one id and not marked as redelivered
 
     def answer(self, first: int, settlements: Sequence[Settlement]) -> None:
         self.answered.update(first + i for i, s in enumerate(settlements) if s == ACCEPTED)
@@ -67,14 +70,14 @@ class Tally:
 
 
 def send_thousand(sink: JmsSink, first: int, tally: Tally) -> None:
-    """Hand over a thousand, as far as the connection lasts."""
+    """Send a thousand messages, or fewer if the connection breaks."""
     for start in range(first, first + 1_000, 100):
         with suppress(NotConnectedError):
             sink.send(numbered(start, 100), partial(tally.answer, start))
 
 
-def test_a_killed_broker_loses_nothing_that_was_answered(activemq: ActiveMq) -> None:
-    """It is killed twice under traffic; what comes twice has the same id and says so."""
+def test_a_killed_broker_loses_no_accepted_message(activemq: ActiveMq) -> None:
+    """It is killed twice under traffic; repeated messages have the same id and are marked."""
     settings = activemq.settings()
     source, sink = open_source(settings, [Subscription("queue:q")]), open_sink(settings)
     tally = Tally()
@@ -99,7 +102,7 @@ def test_a_killed_broker_loses_nothing_that_was_answered(activemq: ActiveMq) -> 
 
 @pytest.mark.parametrize("acknowledge", ["explicit", "client"])
 @pytest.mark.parametrize("frozen", [False, True], ids=["killed", "frozen-then-killed"])
-def test_what_could_not_be_acknowledged_comes_again_and_says_so(
+def test_unacknowledged_messages_are_redelivered_and_marked(
     activemq: ActiveMq, acknowledge: str, frozen: bool
 ) -> None:
     settings = activemq.settings(acknowledge=acknowledge, close_timeout=0.5)
@@ -108,7 +111,7 @@ def test_what_could_not_be_acknowledged_comes_again_and_says_so(
         send(sink, *numbered(0, 20))
         batches = hold(source, 20)
         activemq.freeze() if frozen else activemq.kill()
-        for batch in batches:  # an acknowledgement during the break: nobody hears it
+        for batch in batches:  # an acknowledgement during the break is lost
             batch.settle([ACCEPTED] * len(batch.messages))
         activemq.kill()
         wait_for_loss(source)
@@ -123,7 +126,7 @@ def test_what_could_not_be_acknowledged_comes_again_and_says_so(
     assert [m.headers.source_id for m in again] == before
 
 
-def test_a_sink_gives_back_what_has_no_answer(activemq: ActiveMq) -> None:
+def test_a_sink_retries_messages_without_an_answer(activemq: ActiveMq) -> None:
     sink = open_sink(activemq.settings())
     with opened(sink):
         assert send(sink, *numbered(0, 10)) == [ACCEPTED] * 10
@@ -142,8 +145,8 @@ def test_a_sink_gives_back_what_has_no_answer(activemq: ActiveMq) -> None:
     assert outcomes <= {Outcome.RETRY}
 
 
-def test_a_broker_that_hangs_is_taken_for_gone(activemq: ActiveMq) -> None:
-    sink = open_sink(activemq.settings(answer_timeout=0.3, close_timeout=0.3, window=10))
+def test_a_broker_that_hangs_ends_the_connection(activemq: ActiveMq) -> None:
+    sink = open_sink(activemq.settings(answer_timeout=0.3, close_timeout=0.3, send_window=10))
     sink.open()
     assert send(sink, *numbered(0, 1)) == [ACCEPTED]
     activemq.freeze()
@@ -154,13 +157,13 @@ def test_a_broker_that_hangs_is_taken_for_gone(activemq: ActiveMq) -> None:
             sink.send(numbered(11, 10), second)
 
         assert {s.outcome for s in first.wait()} == {Outcome.RETRY}
-        assert not second.come
+        assert not second.has_come
     finally:
         activemq.thaw()
         sink.close()
 
 
-def test_closing_gives_back_what_is_being_sent(activemq: ActiveMq) -> None:
+def test_closing_retries_messages_that_are_being_sent(activemq: ActiveMq) -> None:
     sink = open_sink(activemq.settings(close_timeout=0.3))
     sink.open()
     activemq.freeze()
@@ -175,8 +178,8 @@ def test_closing_gives_back_what_is_being_sent(activemq: ActiveMq) -> None:
         activemq.thaw()
 
 
-def test_two_libraries_live_in_one_process(activemq: ActiveMq, tmp_path: Path) -> None:
-    """The same client, once as it is and once moved to jakarta.jms, each with its own loader."""
+def test_two_libraries_work_in_one_process(activemq: ActiveMq, tmp_path: Path) -> None:
+    """The same client for javax.jms and rewritten for jakarta.jms, each with its own loader."""
     settings = activemq.settings()
     folder = tmp_path / "jakarta"
     folder.mkdir()
@@ -196,7 +199,7 @@ def test_two_libraries_live_in_one_process(activemq: ActiveMq, tmp_path: Path) -
 
 PROGRAM = """
     import signal, sys
-    for number in (signal.SIGINT, signal.SIGTERM):  # before Java starts, which must leave them
+    for number in (signal.SIGINT, signal.SIGTERM):  # Java must not replace them
         signal.signal(number, lambda *_: sys.exit(9))
     from gateway.endpoints.base import Subscription
     from gateway.endpoints.jms import open_source, open_sink
@@ -220,7 +223,7 @@ def run(broker: ActiveMq, last: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_process_ends_with_connections_open(activemq: ActiveMq) -> None:
+def test_a_process_with_open_connections_ends(activemq: ActiveMq) -> None:
     with run(activemq, "sys.exit(7)") as process:
         assert process.wait(PATIENCE) == 7
 

@@ -16,7 +16,7 @@ from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.config.load import load
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm
-from gateway.endpoints.jms.provider import connect, open_library
+from gateway.endpoints.jms.connection import connect, open_library
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -58,17 +58,17 @@ def start(folder: Path, broker: ActiveMq, routes: str) -> tuple[Gateway, str]:
 
 @contextmanager
 def requester(broker: ActiveMq) -> Iterator[jvm.Java]:
-    """A session as any other program of JMS would have it."""
+    """Open a session as another JMS program does."""
     settings = broker.settings()
-    link = connect(settings, open_library(settings), "")
-    link.connection.start()
+    connection = connect(settings, open_library(settings), "")
+    connection.connection.start()
     try:
-        yield link.connection.createSession(False, 1)
+        yield connection.connection.createSession(False, 1)
     finally:
-        link.close(5)
+        connection.close(5)
 
 
-def test_names_go_to_ems_and_back_and_nothing_is_lost(
+def test_names_are_translated_to_ems_and_back_without_loss(
     tmp_path: Path, shared_activemq: ActiveMq
 ) -> None:
     gateway, lab = start(
@@ -145,7 +145,7 @@ def test_a_selector_is_evaluated_by_the_jms_broker(
     assert gateway.counters["urgent"].unselected == 0
 
 
-def test_what_ems_imported_is_not_sent_back_to_its_topic_by_a_detour(
+def test_an_imported_message_is_not_sent_to_its_topic_through_another_system(
     tmp_path: Path, shared_activemq: ActiveMq
 ) -> None:
     topic = f"I{uuid4().hex}"
@@ -166,14 +166,14 @@ def test_what_ems_imported_is_not_sent_back_to_its_topic_by_a_detour(
         message = session.createTextMessage("x")
         message.setBooleanProperty("JMS_TIBCO_IMPORTED", True)
         session.createProducer(session.createTopic(f"{topic}.a")).send(message)
-        until(lambda: back.loops + back.dead == 1)  # the runtime or the sink, whoever is first
+        until(lambda: back.loops + back.dead == 1)  # by the runtime or by the sink
     assert gateway.stop(PATIENCE)
 
     assert (gateway.counters["out"].delivered, back.delivered) == (1, 0)
 
 
 @pytest.mark.parametrize("drop", [False, True], ids=["mapped", "the-route-drops-it"])
-def test_a_temporary_reply_address_crosses_as_the_route_says(
+def test_a_temporary_reply_address_is_translated_by_the_route(
     tmp_path: Path, shared_activemq: ActiveMq, drop: bool
 ) -> None:
     topic, dropped = f"Q{uuid4().hex}", "reply_to" if drop else ""

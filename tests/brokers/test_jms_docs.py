@@ -1,4 +1,4 @@
-"""What `docs/ems.md` tells a newcomer to run does run: the broker, the file, the message."""
+"""The example of `docs/ems.md` runs: its broker, its configuration, its message."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def url() -> str:
     return f"tcp://127.0.0.1:{free_ports(1)[0]}"
 
 
-def test_the_file_for_ems_has_no_error(
+def test_the_configuration_for_ems_has_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("EMS_PASSWORD", "secret")
@@ -37,28 +37,30 @@ def test_the_file_for_ems_has_no_error(
     assert "core (ems) queue:orders.{desk}" in capsys.readouterr().out
 
 
-def test_a_newcomer_gets_a_running_route(tmp_path: Path, mosquitto: Mosquitto, url: str) -> None:
+def test_the_example_of_the_page_carries_messages(
+    tmp_path: Path, mosquitto: Mosquitto, url: str
+) -> None:
     if why := missing():
         pytest.skip(why)
     file = tmp_path / "gateway.yaml"
     text = ACTIVEMQ.replace("tcp://127.0.0.1:61616", url).replace("1883", str(mosquitto.port))
     file.write_text(text.replace("path: archive", f"path: {tmp_path / 'archive'}"))
     command = [sys.executable, "-m", "gateway.brokers.activemq", url.rpartition(":")[2]]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:  # noqa: S603  # our own
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:  # noqa: S603  # the package
         assert broker.stdout is not None
         lines = [broker.stdout.readline() for _ in range(3 + len(client_jars()))]
         try:
-            told = yaml.safe_load("".join(lines))
+            printed = yaml.safe_load("".join(lines))
             core = yaml.safe_load(text)["endpoints"]["core"]
-            assert told == {key: core[key] for key in ("urls", "factory", "classpath")}
-            assert hears_itself(file, mosquitto) == [("confirmed/fx", b"hello")]
+            assert printed == {key: core[key] for key in ("urls", "factory", "classpath")}
+            assert send_and_receive(file, mosquitto) == [("confirmed/fx", b"hello")]
         finally:
             broker.terminate()
 
     assert broker.returncode == 0
 
 
-def hears_itself(file: Path, mosquitto: Mosquitto) -> list[tuple[str, bytes]]:
+def send_and_receive(file: Path, mosquitto: Mosquitto) -> list[tuple[str, bytes]]:
     gateway = Process(file)
     into, out = Client(mosquitto.port), Client(mosquitto.port, "confirmed/#")
     try:

@@ -1,9 +1,9 @@
-"""The JMS endpoint against a real EMS server, where there is one.
+"""The JMS endpoint against a real EMS server; skipped without EMS_URL.
 
-EMS_URL names it (tcp://host:7222), EMS_CLASSPATH its jars, separated by colons; EMS_USER and
-EMS_PASSWORD are optional. The user may create topics, queues and durable subscriptions below
-`gateway.test`. EMS_FACTORY names another provider's factory, to try the tests themselves; what
-only EMS refuses, or only EMS has, is left out then.
+EMS_URL is its address (tcp://host:7222), EMS_CLASSPATH its jars, separated by colons; EMS_USER and
+EMS_PASSWORD are optional. The user needs permission to create topics, queues and durable
+subscriptions below `gateway.test`. EMS_FACTORY names the factory of another provider, to run the
+tests without EMS; tests of EMS's own rules are then skipped.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
-from gateway.endpoints.jms.provider import connect, open_library
-from gateway.endpoints.jms.values import JavaByte, JavaFloat, JavaLong, JavaShort
+from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms.value_codec import JavaByte, JavaFloat, JavaLong, JavaShort
 from gateway.endpoints.settings.jms import EMS_FACTORY, JmsSettings
 from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
@@ -46,7 +46,7 @@ SETTINGS = JmsSettings(
 
 
 def drain(source: JmsSource) -> None:
-    """Settle what an earlier run has left."""
+    """Settle messages of an earlier run."""
     while (batch := source.receive(QUIET)) is not None:
         batch.settle([ACCEPTED] * len(batch.messages))
 
@@ -66,7 +66,9 @@ def pair() -> Iterator[tuple[JmsSource, JmsSink]]:
     [b"bytes", "text é", {"a": 1, "m": {"n": "nested"}, "l": [1, 2, 3]}, b"x" * 1_048_576],
     ids=["bytes", "text", "nested-map", "megabyte"],
 )
-def test_a_message_crosses(pair: tuple[JmsSource, JmsSink], address: str, payload: Payload) -> None:
+def test_a_message_is_received_unchanged(
+    pair: tuple[JmsSource, JmsSink], address: str, payload: Payload
+) -> None:
     source, sink = pair
     assert send(sink, Message(address, payload, PERSISTENT)) == [ACCEPTED]
     (got,) = collect(source, 1)
@@ -75,22 +77,24 @@ def test_a_message_crosses(pair: tuple[JmsSource, JmsSink], address: str, payloa
 
 
 @of_ems
-def test_the_parent_is_not_below_itself(pair: tuple[JmsSource, JmsSink]) -> None:
+def test_a_wildcard_does_not_select_its_parent(pair: tuple[JmsSource, JmsSink]) -> None:
     source, sink = pair
     send(sink, Message(ROOT, b"", PERSISTENT))
 
     assert source.receive(QUIET) is None
-    assert source.counts["unwanted"] == 0  # EMS did not even deliver it
+    assert source.counts["unwanted"] == 0  # EMS did not deliver it
 
 
-def test_a_name_of_ems_is_refused(pair: tuple[JmsSource, JmsSink]) -> None:
+def test_a_reserved_name_of_ems_is_refused(pair: tuple[JmsSource, JmsSink]) -> None:
     _, sink = pair
     (refused,) = send(sink, Message("$sys.x", b"", PERSISTENT))
 
     assert refused.outcome is Outcome.REJECTED
 
 
-def test_headers_and_a_property_of_every_type_cross(pair: tuple[JmsSource, JmsSink]) -> None:
+def test_headers_and_properties_of_every_type_are_received_unchanged(
+    pair: tuple[JmsSource, JmsSink],
+) -> None:
     source, sink = pair
     properties: dict[str, Value] = {
         "flag": True, "byte": JavaByte(-1), "short": JavaShort(300), "int": 70_000,
@@ -120,7 +124,7 @@ def test_headers_and_a_property_of_every_type_cross(pair: tuple[JmsSource, JmsSi
 @pytest.mark.parametrize(
     "payload", [{"stream": [1, "x", b"y"]}, b"", ""], ids=["stream", "none", "null"]
 )
-def test_other_bodies_say_what_they_were(
+def test_the_type_of_other_bodies_is_kept_in_a_property(
     pair: tuple[JmsSource, JmsSink], payload: Payload, request: pytest.FixtureRequest
 ) -> None:
     source, sink = pair
@@ -140,7 +144,7 @@ def test_other_bodies_say_what_they_were(
     ],
 )
 @of_ems
-def test_a_name_within_the_limits_is_taken(pair: tuple[JmsSource, JmsSink], name: str) -> None:
+def test_a_name_within_the_limits_is_accepted(pair: tuple[JmsSource, JmsSink], name: str) -> None:
     source, sink = pair
     assert send(sink, Message(name, b"x", PERSISTENT)) == [ACCEPTED]
 
@@ -149,8 +153,8 @@ def test_a_name_within_the_limits_is_taken(pair: tuple[JmsSource, JmsSink], name
 
 @of_ems
 @pytest.mark.parametrize("name", [f"{ROOT}..a", f"{ROOT}.{'x' * 250}", "$gateway"])
-def test_the_server_refuses_what_the_dialect_does(name: str) -> None:
-    """With the rules of another dialect the name gets as far as the server."""
+def test_the_server_refuses_the_names_that_the_dialect_refuses(name: str) -> None:
+    """With the rules of another dialect the name reaches the server."""
     with opened(sink := open_sink(replace(SETTINGS, dialects=("ibm",)))):
         before, refused, after = send(
             sink,
@@ -163,7 +167,7 @@ def test_the_server_refuses_what_the_dialect_does(name: str) -> None:
     assert refused.outcome is Outcome.REJECTED
 
 
-def test_a_selector_chooses_at_the_server(pair: tuple[JmsSource, JmsSink]) -> None:
+def test_a_selector_is_evaluated_by_the_server(pair: tuple[JmsSource, JmsSink]) -> None:
     _, sink = pair
     chosen = replace(SETTINGS, selector="colour = 'red'")
     with opened(source := open_source(chosen, [Subscription(f"{ROOT}.colours")])):
@@ -174,7 +178,7 @@ def test_a_selector_chooses_at_the_server(pair: tuple[JmsSource, JmsSink]) -> No
         assert source.receive(QUIET) is None
 
 
-def test_a_durable_wildcard_subscription_collects_while_away() -> None:
+def test_a_durable_wildcard_subscription_keeps_messages_while_disconnected() -> None:
     settings = replace(SETTINGS, client_id="gateway-test", durable="gateway-test")
     patterns = [Subscription(f"{ROOT}.kept.>")]
     with opened(source := open_source(settings, patterns)):
@@ -183,17 +187,17 @@ def test_a_durable_wildcard_subscription_collects_while_away() -> None:
         send(sink, *(Message(f"{ROOT}.kept.a", str(i).encode(), PERSISTENT) for i in range(10)))
     with opened(source := open_source(settings, patterns)):
         got = collect(source, 10)
-    link = connect(settings, open_library(settings), settings.client_id)
+    connection = connect(settings, open_library(settings), settings.client_id)
     try:
-        link.connection.createSession(False, 1).unsubscribe(jvm.text("gateway-test"))
+        connection.connection.createSession(False, 1).unsubscribe(jvm.text("gateway-test"))
     finally:
-        link.close(5)
+        connection.close(5)
 
     assert [message.payload for message in got] == [str(i).encode() for i in range(10)]
 
 
 @pytest.mark.parametrize("acknowledge", ["explicit", "client", "transacted"])
-def test_what_is_not_settled_comes_again_and_says_so(acknowledge: str) -> None:
+def test_unsettled_messages_are_redelivered_and_marked(acknowledge: str) -> None:
     queue = f"queue:{ROOT}.again.{acknowledge}"
     settings = replace(SETTINGS, acknowledge=acknowledge, batch=5)
     source, sink = open_source(settings, [Subscription(queue)]), open_sink(settings)
@@ -215,10 +219,10 @@ def test_a_request_is_answered_through_a_temporary_queue(
     pair: tuple[JmsSource, JmsSink],
 ) -> None:
     source, sink = pair
-    link = connect(SETTINGS, open_library(SETTINGS), "")
-    link.connection.start()
+    connection = connect(SETTINGS, open_library(SETTINGS), "")
+    connection.connection.start()
     try:
-        session = link.connection.createSession(False, 1)
+        session = connection.connection.createSession(False, 1)
         answers = session.createTemporaryQueue()
         request = session.createTextMessage("?")
         request.setJMSReplyTo(answers)
@@ -229,22 +233,22 @@ def test_a_request_is_answered_through_a_temporary_queue(
 
         assert str(session.createConsumer(answers).receive(5_000).getText()) == "!"
     finally:
-        link.close(5)
+        connection.close(5)
 
 
-def test_what_is_marked_as_imported_does_not_go_back(pair: tuple[JmsSource, JmsSink]) -> None:
-    """Set by this test; a server that imports from Rendezvous sets it itself."""
+def test_a_message_marked_as_imported_is_not_sent_back(pair: tuple[JmsSource, JmsSink]) -> None:
+    """The test sets the mark; a server that imports from Rendezvous sets it itself."""
     source, sink = pair
-    link = connect(SETTINGS, open_library(SETTINGS), "")
+    connection = connect(SETTINGS, open_library(SETTINGS), "")
     try:
-        session = link.connection.createSession(False, 1)
+        session = connection.connection.createSession(False, 1)
         imported = session.createTextMessage("x")
         imported.setBooleanProperty("JMS_TIBCO_IMPORTED", True)
         session.createProducer(session.createTopic(f"{ROOT}.in")).send(imported)
         (got,) = collect(source, 1)
         (refused,) = send(sink, got)
     finally:
-        link.close(5)
+        connection.close(5)
 
     assert refused.rule == "imported-loop"
 
@@ -256,7 +260,7 @@ def test_what_is_marked_as_imported_does_not_go_back(pair: tuple[JmsSource, JmsS
     "acknowledge",
     ["explicit", pytest.param("explicit_lazy", marks=of_ems), "client", "transacted"],
 )
-def test_what_is_settled_does_not_come_again(delivery: str, acknowledge: str) -> None:
+def test_settled_messages_are_not_redelivered(delivery: str, acknowledge: str) -> None:
     queue = f"queue:{ROOT}.{acknowledge}"
     settings = replace(SETTINGS, delivery=delivery, acknowledge=acknowledge)
     source, sink = open_source(settings, [Subscription(queue)]), open_sink(settings)

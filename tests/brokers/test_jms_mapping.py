@@ -1,4 +1,4 @@
-"""The mapping people start from carries real messages: MQTT and EMS names, through ActiveMQ."""
+"""The example mapping of MQTT and EMS names carries real messages through ActiveMQ."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 
 
 def with_brokers(mosquitto: Mosquitto, broker: ActiveMq) -> dict[str, Any]:
-    """The mapping as it is, with the brokers of this test in place of the vendor's."""
+    """Return the mapping with the brokers of this test."""
     mapping: dict[str, Any] = yaml.safe_load(MAPPING.read_text(encoding="utf-8"))
     mapping["endpoints"]["plant"] |= {"port": mosquitto.port}
     mapping["endpoints"]["office"] |= {
@@ -40,7 +40,7 @@ def with_brokers(mosquitto: Mosquitto, broker: ActiveMq) -> dict[str, Any]:
     return mapping
 
 
-def test_its_own_tests_hold_with_real_brokers(
+def test_the_tests_of_the_mapping_hold_with_real_brokers(
     tmp_path: Path, mosquitto: Mosquitto, shared_activemq: ActiveMq
 ) -> None:
     mapping = with_brokers(mosquitto, shared_activemq)
@@ -69,7 +69,7 @@ def test_its_own_tests_hold_with_real_brokers(
                 assert got.address == expected["name"], name
                 assert got.payload == message(given).payload
             for listener in listeners.values():
-                assert listener.receive(QUIET) is None  # nothing came back as an echo
+                assert listener.receive(QUIET) is None  # no echo
     finally:
         assert gateway.stop(PATIENCE)
 

@@ -1,4 +1,4 @@
-"""`gateway run` between MQTT and a JMS broker that is killed: MQTT -> JMS -> MQTT, and the end."""
+"""`gateway run` from MQTT over JMS to MQTT: a killed broker, and the end of the process."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def clients(mosquitto: Mosquitto) -> Iterator[tuple[Client, Client]]:
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # Spark's, to its Java
-def test_a_jms_broker_that_is_killed_loses_nothing(
+def test_a_killed_jms_broker_loses_no_message(
     tmp_path: Path, mosquitto: Mosquitto, activemq: ActiveMq
 ) -> None:
-    """Killed twice under traffic; what comes twice is known for it, and the archive adds up."""
+    """Killed twice under traffic; the archive marks repeated messages and reconciles."""
     with running(tmp_path, mosquitto, activemq) as gateway, clients(mosquitto) as (into, out):
         for life in range(2):
             first = life * 2_000
@@ -116,7 +116,7 @@ def test_a_jms_broker_that_is_killed_loses_nothing(
 
 
 def in_order(arrived: list[tuple[str, bytes]]) -> bool:
-    """Whether the first copies under each name came as they were published."""
+    """Return whether the first copies under each name arrived in order of publication."""
     names: dict[str, dict[int, None]] = {}
     for name, payload in arrived:
         names.setdefault(name, {}).setdefault(int(payload))
@@ -124,21 +124,21 @@ def in_order(arrived: list[tuple[str, bytes]]) -> bool:
 
 
 def suspects(rows: list[dict[str, object]], payloads: set[bytes]) -> set[bytes]:
-    """What the archive says may have come twice: redelivered, or sent again after a break."""
+    """Return the messages that the archive marks as redelivered, or as sent again after a break."""
     known = {fingerprint(payload)[1]: payload for payload in payloads}
     hashes = [row["hash"] for row in rows if row["redelivered"] or row["attempt"] != 1]
     return {known[each] for each in hashes if isinstance(each, bytes)}
 
 
 def reconciled(archive: Path) -> int:
-    """The verdict of the nightly job as a status: 0 is clean."""
+    """Return the exit code of the reconciliation; 0 means no finding."""
     today = datetime.now(tz=UTC).date().isoformat()
     return main(["reconcile", str(archive), "--date", today])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("away", [False, True], ids=["connected", "broker-away"])
-def test_a_signal_ends_the_process_and_its_java_machine(
+def test_a_signal_ends_the_process_and_its_jvm(
     tmp_path: Path, mosquitto: Mosquitto, activemq: ActiveMq, number: signal.Signals, away: bool
 ) -> None:
     with running(tmp_path, mosquitto, activemq) as gateway, clients(mosquitto) as (into, out):

@@ -1,4 +1,4 @@
-"""What ActiveMQ's own MQTT-to-JMS translation loses or alters crosses the gateway, or is refused.
+"""The gateway carries or refuses the messages that ActiveMQ's MQTT translation loses or alters.
 
 The same ActiveMQ carries the messages, and mosquitto is the MQTT side.
 """
@@ -65,7 +65,7 @@ NAMES = {  # of MQTT: the rule that refuses it, or None
 def bridged(
     folder: Path, mosquitto: Mosquitto, broker: ActiveMq
 ) -> Iterator[tuple[Gateway, str, Sink, Source]]:
-    """The gateway, its root at the JMS broker, and clients of MQTT: one sends, one listens."""
+    """Run the gateway, and yield a sending and a receiving MQTT client with the JMS root."""
     root, file = f"T{uuid4().hex[:8]}", folder / "gateway.yaml"
     file.write_text(
         CONFIG.format(
@@ -103,7 +103,7 @@ def broker(shared_activemq: ActiveMq) -> ActiveMq:
     return shared_activemq
 
 
-def test_a_name_crosses_and_comes_back_or_is_set_aside_alone(
+def test_a_name_crosses_both_ways_or_only_its_message_is_dead_lettered(
     tmp_path: Path, mosquitto: Mosquitto, broker: ActiveMq
 ) -> None:
     crossing = [name for name, rule in NAMES.items() if rule is None]
@@ -113,10 +113,10 @@ def test_a_name_crosses_and_comes_back_or_is_set_aside_alone(
             seen = collect(bystander, len(crossing))
         came = collect(out, len(crossing))
 
-        assert out.receive(QUIET) is None  # and under no other name
+        assert out.receive(QUIET) is None  # under no other name
 
     assert [message.address for message in came] == [f"out/{name}" for name in crossing]
-    assert len(seen) == len(crossing)  # and its connection has lasted
+    assert len(seen) == len(crossing)  # the connection is still open
     rules = Counter(rule for rule in NAMES.values() if rule is not None)
     assert gateway.counters["there"].rules == dict(rules)
 
@@ -124,7 +124,7 @@ def test_a_name_crosses_and_comes_back_or_is_set_aside_alone(
 def test_a_name_with_a_dollar_first_crosses(
     tmp_path: Path, mosquitto: Mosquitto, broker: ActiveMq
 ) -> None:
-    """ActiveMQ acknowledges such a message and drops it."""
+    """Without the gateway, ActiveMQ acknowledges such a message and drops it."""
     with bridged(tmp_path, mosquitto, broker) as (_, _, into, out):
         send(into, Message("$odd/a", b"x", ONCE))
         (got,) = collect(out, 1)
@@ -132,18 +132,18 @@ def test_a_name_with_a_dollar_first_crosses(
     assert got.address == "out/a"
 
 
-def test_the_brokers_own_names_are_not_sent_to(broker: ActiveMq) -> None:
-    """An MQTT client of ActiveMQ can forge what the broker says of itself."""
+def test_names_reserved_by_the_broker_are_refused(broker: ActiveMq) -> None:
+    """An MQTT client of ActiveMQ can forge the broker's advisory messages."""
     with jms(broker, "a") as (_, sink):
         (refused,) = send(sink, Message("ActiveMQ.Advisory.Connection", b"x", ONCE))
 
     assert refused.rule == "reserved"
 
 
-def test_a_wildcard_brings_no_names_of_the_server(broker: ActiveMq) -> None:
-    """ActiveMQ gives `$SYS.x` to subscribers of `#` and `>`."""
+def test_a_wildcard_selects_no_reserved_names(broker: ActiveMq) -> None:
+    """ActiveMQ delivers `$SYS.x` to subscribers of `#` and `>`."""
     with jms(broker, ">") as (source, _), jms(broker, "unused") as (_, sink):
-        lax = make_sink(broker.settings(dialects=("smf",)))  # as a client of ActiveMQ alone
+        lax = make_sink(broker.settings(dialects=("smf",)))  # as another client of ActiveMQ
         with opened(lax):
             send(lax, Message("$SYS.x", b"", ONCE))
         send(sink, Message("plain.x", b"", ONCE))
@@ -154,7 +154,7 @@ def test_a_wildcard_brings_no_names_of_the_server(broker: ActiveMq) -> None:
 
 
 @pytest.mark.parametrize("mode", [DeliveryMode.AT_MOST_ONCE, DeliveryMode.AT_LEAST_ONCE])
-def test_persistence_is_not_inverted(
+def test_the_delivery_mode_is_not_inverted(
     tmp_path: Path, mosquitto: Mosquitto, broker: ActiveMq, mode: DeliveryMode
 ) -> None:
     """ActiveMQ makes QoS 0 of persistent messages and QoS 1 of the others (AMQ-7045)."""
@@ -184,13 +184,13 @@ def test_properties_and_headers_of_jms_reach_mqtt(
     assert dict(got.headers.properties) == properties
     assert (got.headers.priority, got.headers.content_type) == (7, "application/json")
     assert got.headers.correlation_id in ("c-1", b"c-1")
-    assert got.headers.reply_to == "answers/desk"  # translated, as any name
+    assert got.headers.reply_to == "answers/desk"  # translated like an address
 
 
-def test_a_map_becomes_what_the_route_says(
+def test_a_map_is_converted_as_the_route_says(
     tmp_path: Path, mosquitto: Mosquitto, broker: ActiveMq
 ) -> None:
-    """ActiveMQ sends what Java prints of it: `{a=b}`."""
+    """ActiveMQ sends the map as Java prints it: `{a=b}`."""
     with bridged(tmp_path, mosquitto, broker) as (_, root, _, out), jms(broker, "a") as (_, sink):
         send(sink, Message(f"{root}.a", {"a": "b", "n": [1, 2]}, ONCE))
         (got,) = collect(out, 1)

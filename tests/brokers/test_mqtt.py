@@ -1,4 +1,4 @@
-"""MQTT over a real mosquitto: what the two versions carry, refuse and promise."""
+"""MQTT over a real mosquitto: fields, refusals and guarantees of the two versions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from time import monotonic, time_ns
 import pytest
 
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.mqtt.link import Link
-from gateway.endpoints.mqtt.outgoing import Encoder
-from gateway.endpoints.mqtt.source import Intake, subscribe_options
+from gateway.endpoints.mqtt.connection import MqttConnection
+from gateway.endpoints.mqtt.kept_session import KeptSession
+from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
+from gateway.endpoints.mqtt.receive_state import ReceiveState
+from gateway.endpoints.mqtt.source import subscription_options
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
@@ -32,7 +34,7 @@ def mqtt(broker: Mosquitto) -> MqttSettings:
 
 
 @VERSIONS
-def test_a_wrong_password_is_called_that_at_once(
+def test_a_wrong_password_is_reported_at_once(
     start_mosquitto: StartMosquitto, tmp_path: Path, version: str
 ) -> None:
     users = tmp_path / "users"
@@ -55,7 +57,7 @@ def test_a_wrong_password_is_called_that_at_once(
         pass
 
 
-def test_nobody_there_is_worth_another_try() -> None:
+def test_an_unreachable_broker_is_a_temporary_error() -> None:
     with pytest.raises(NotConnectedError, match="cannot connect"):
         make_sink(MqttSettings(host="127.0.0.1", port=free_port())).open()
 
@@ -69,7 +71,9 @@ def test_an_illegal_filter_is_named(mosquitto: Mosquitto) -> None:
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @VERSIONS
-def test_every_qos_crosses_once_and_in_order(mosquitto: Mosquitto, version: str, qos: int) -> None:
+def test_messages_of_every_qos_arrive_once_and_in_order(
+    mosquitto: Mosquitto, version: str, qos: int
+) -> None:
     settings = replace(mqtt(mosquitto), version=version, qos=qos)
     source, sink = make_source(settings, [Subscription("#")]), make_sink(settings)
     headers = Headers(mode=DeliveryMode(qos))
@@ -122,7 +126,7 @@ def test_version_5_carries_every_header(mosquitto: Mosquitto) -> None:
         assert collect(source, 2) == [Message("t", "text ü", headers), Message("t", b"{}", headers)]
 
 
-def test_version_3_carries_what_its_settings_say(mosquitto: Mosquitto) -> None:
+def test_version_3_carries_the_fields_of_its_settings(mosquitto: Mosquitto) -> None:
     settings = replace(mqtt(mosquitto), version="3.1.1")
     source, sink = make_source(settings, [Subscription("#")]), make_sink(settings)
     with opened(source, sink):
@@ -133,7 +137,7 @@ def test_version_3_carries_what_its_settings_say(mosquitto: Mosquitto) -> None:
     assert settings.carries == {"mode", "retained"}
 
 
-def test_expiry_counts_on_through_the_broker(mosquitto: Mosquitto) -> None:
+def test_expiry_is_kept_through_the_broker(mosquitto: Mosquitto) -> None:
     source = make_source(mqtt(mosquitto), [Subscription("#")])
     sink = make_sink(mqtt(mosquitto))
     now = time_ns() // 1_000
@@ -155,28 +159,29 @@ def test_expiry_counts_on_through_the_broker(mosquitto: Mosquitto) -> None:
 @pytest.mark.parametrize(
     ("no_local", "expected"), [(True, [b"other"]), (False, [b"own", b"other"])]
 )
-def test_no_local_keeps_a_connection_from_hearing_itself(
+def test_no_local_leaves_out_messages_of_the_same_connection(
     mosquitto: Mosquitto, no_local: bool, expected: list[bytes]
 ) -> None:
     settings = replace(mqtt(mosquitto), no_local=no_local)
     subscription = Subscription("t")
-    intake = Intake(settings, [subscription], set())
-    link = intake.link = Link(settings, "talks-to-itself", clean=True, traffic=intake)
-    link.open(lambda _present: [("t", subscribe_options(settings, subscription))])
+    state = ReceiveState(settings, [subscription], KeptSession())
+    connection = MqttConnection(settings, "talks-to-itself", clean=True, owner=state)
+    state.connection = connection
+    connection.open(lambda _present: [("t", subscription_options(settings, subscription))])
     sink = make_sink(settings)
-    own = Encoder(settings)
+    own = PublishEncoder(settings)
     own.add(Message("t", b"own"), 0)
     try:
-        link.write(*own.take())
+        connection.write(*own.take())
         with opened(sink):
             send(sink, Message("t", b"other"))
         got: list[object] = []
         while b"other" not in got:
-            batch = intake.inbox.take(10, 5)
+            batch = state.queue.take_batch(10, 5)
             assert batch is not None
             got.extend(m.payload for m in batch.messages)
     finally:
-        link.close()
+        connection.close()
 
     assert got == expected
 
@@ -197,7 +202,7 @@ def test_live_messages_keep_the_retained_flag_only_in_version_5(
 
 
 @VERSIONS
-def test_retained_messages_do_not_come_again_with_the_session(
+def test_retained_messages_are_not_sent_again_with_a_kept_session(
     mosquitto: Mosquitto, version: str
 ) -> None:
     settings = replace(mqtt(mosquitto), version=version)
@@ -211,7 +216,7 @@ def test_retained_messages_do_not_come_again_with_the_session(
 
 
 @VERSIONS
-def test_one_subscription_may_want_retained_messages_and_another_not(
+def test_one_subscription_may_include_retained_messages_and_another_not(
     mosquitto: Mosquitto, version: str
 ) -> None:
     settings = replace(mqtt(mosquitto), version=version)
@@ -233,7 +238,7 @@ def test_one_subscription_may_want_retained_messages_and_another_not(
     ]
 
 
-def test_what_came_while_the_source_was_away_is_there_when_it_is_back(
+def test_a_kept_session_delivers_messages_sent_while_the_source_was_away(
     mosquitto: Mosquitto,
 ) -> None:
     source = make_source(mqtt(mosquitto), [Subscription("t")])
@@ -246,7 +251,7 @@ def test_what_came_while_the_source_was_away_is_there_when_it_is_back(
             assert collect(source, 1)[0].payload == b"meanwhile"
 
 
-def test_a_clean_session_forgets(mosquitto: Mosquitto) -> None:
+def test_a_clean_session_keeps_nothing(mosquitto: Mosquitto) -> None:
     settings = replace(mqtt(mosquitto), session_expiry=0)
     source, sink = make_source(settings, [Subscription("t")]), make_sink(settings)
     with opened(sink):
@@ -257,7 +262,7 @@ def test_a_clean_session_forgets(mosquitto: Mosquitto) -> None:
             assert source.receive(QUIET) is None
 
 
-def test_a_message_we_may_not_publish_is_rejected(
+def test_a_message_without_permission_is_rejected(
     start_mosquitto: StartMosquitto, tmp_path: Path
 ) -> None:
     rules = tmp_path / "acl"
@@ -271,7 +276,7 @@ def test_a_message_we_may_not_publish_is_rejected(
     assert (bad.outcome, bad.rule) == (Outcome.REJECTED, "not-authorised")
 
 
-def test_a_packet_past_the_limit_is_rejected_and_not_sent(
+def test_a_packet_over_the_limit_is_rejected_and_not_sent(
     start_mosquitto: StartMosquitto,
 ) -> None:
     broker = start_mosquitto("allow_anonymous true", "max_packet_size 1000")
@@ -284,7 +289,7 @@ def test_a_packet_past_the_limit_is_rejected_and_not_sent(
     assert small == ACCEPTED
 
 
-def test_a_small_window_of_the_broker_is_obeyed(start_mosquitto: StartMosquitto) -> None:
+def test_the_receive_maximum_of_the_broker_is_respected(start_mosquitto: StartMosquitto) -> None:
     broker = start_mosquitto("allow_anonymous true", "max_inflight_messages 3")
     source = make_source(mqtt(broker), [Subscription("t")])
     sink = make_sink(mqtt(broker))
@@ -295,7 +300,7 @@ def test_a_small_window_of_the_broker_is_obeyed(start_mosquitto: StartMosquitto)
         assert collect(source, 500) == messages
 
 
-def test_a_qos_2_message_is_not_finished_before_it_is_settled(mosquitto: Mosquitto) -> None:
+def test_a_qos_2_message_is_acknowledged_after_it_is_settled(mosquitto: Mosquitto) -> None:
     settings = replace(mqtt(mosquitto), qos=2)
     source, sink = make_source(settings, [Subscription("t")]), make_sink(settings)
     exactly = Headers(mode=DeliveryMode.EXACTLY_ONCE)

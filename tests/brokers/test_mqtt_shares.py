@@ -1,4 +1,4 @@
-"""Two gateways that divide the messages of one shared subscription (MQTT 5.0, 4.8.2)."""
+"""Two gateways that share one subscription (MQTT 5.0, 4.8.2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ archive: {{path: {archive}}}
 def member(
     folder: Path, name: str, source: Mosquitto, target: Mosquitto, version: str
 ) -> Iterator[Process]:
-    """A gateway of the team."""
+    """One of the gateways."""
     config = folder / f"{name}.yaml"
     text = CONFIG.format(
         name=name,
@@ -46,7 +46,7 @@ def member(
 
 
 @pytest.mark.parametrize("version", ["5", "3.1.1"])
-def test_each_message_crosses_once_and_both_take_part(
+def test_each_message_arrives_once_and_both_gateways_carry_some(
     tmp_path: Path, start_mosquitto: StartMosquitto, version: str
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
@@ -67,7 +67,7 @@ def test_each_message_crosses_once_and_both_take_part(
     assert {gateway for gateway, _ in carried} == {"one", "other"}
 
 
-def test_what_a_killed_member_had_arrives_when_it_is_back(
+def test_messages_of_a_killed_member_arrive_when_it_is_back(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()

@@ -1,4 +1,4 @@
-"""MQTT over TLS, with and without a certificate of ours, against a real mosquitto."""
+"""MQTT over TLS with a real mosquitto, with and without a client certificate."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def mqtt(broker: Mosquitto, tls: TlsSettings) -> MqttSettings:
 
 
 def cross(settings: MqttSettings) -> None:
-    """Several megabytes there and back."""
+    """Send several megabytes and receive them."""
     source, sink = make_source(settings, [Subscription("t")]), make_sink(settings)
     messages = [Message("t", bytes([i]) * 40_000, ONCE) for i in range(100)]
     with opened(source, sink):
@@ -95,7 +95,7 @@ def cross(settings: MqttSettings) -> None:
 
 
 @VERSIONS
-def test_traffic_crosses_tls(
+def test_large_messages_arrive_over_tls(
     start_mosquitto: StartMosquitto, certificates: Path, version: str
 ) -> None:
     broker = serve(start_mosquitto, certificates)
@@ -104,7 +104,7 @@ def test_traffic_crosses_tls(
     cross(replace(mqtt(broker, tls), version=version))
 
 
-def test_small_messages_cross_tls_in_order(
+def test_small_messages_arrive_over_tls_in_order(
     start_mosquitto: StartMosquitto, certificates: Path
 ) -> None:
     broker = serve(start_mosquitto, certificates)
@@ -118,7 +118,7 @@ def test_small_messages_cross_tls_in_order(
         assert collect(source, 5_000) == messages
 
 
-def test_a_broker_of_an_unknown_authority_is_refused_for_good(
+def test_a_broker_of_an_unknown_authority_is_a_permanent_error(
     start_mosquitto: StartMosquitto, certificates: Path
 ) -> None:
     broker = serve(start_mosquitto, certificates)
@@ -129,7 +129,7 @@ def test_a_broker_of_an_unknown_authority_is_refused_for_good(
     assert not caught.value.retryable
 
 
-def test_a_broker_of_another_name_is_refused_for_good(
+def test_a_broker_of_another_name_is_a_permanent_error(
     start_mosquitto: StartMosquitto, certificates: Path
 ) -> None:
     broker = serve(start_mosquitto, certificates)

@@ -17,7 +17,7 @@ from tests.waiting import PATIENCE
 pytestmark = pytest.mark.broker
 
 
-def test_it_bridges_archives_and_stops_cleanly(
+def test_the_process_bridges_archives_and_stops_cleanly(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
@@ -41,7 +41,7 @@ def test_a_target_that_dies_and_comes_back_gets_everything_in_order(
         into.publish("src/a", b"0")
         out.wait_for(lambda arrived: len(arrived) >= 1)
         target.stop()
-        gateway.wait_for("target", level="warning")  # though nothing was sent meanwhile
+        gateway.wait_for("target", level="warning")  # although nothing was sent meanwhile
         for number in range(1, 300):
             into.publish("src/a", b"%d" % number).wait_for_publish(PATIENCE)
         target.start()
@@ -68,11 +68,11 @@ def test_a_killed_gateway_loses_nothing(tmp_path: Path, start_mosquitto: StartMo
     rows = archived(tmp_path)
     received = {row["id"] for row in rows if row["leg"] == "received"}
     delivered = {row["id"] for row in rows if row["leg"] == "delivered"}
-    assert received == delivered  # a killed run leaves no half record
+    assert received == delivered  # a killed run leaves no partial record
     assert len(received) >= 3000
 
 
-def test_wrong_credentials_are_said_and_asked_for_again_seldom(
+def test_wrong_credentials_are_logged_and_retried_rarely(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     (tmp_path / "passwords").write_text("")

@@ -9,13 +9,19 @@ from dataclasses import replace
 import pytest
 
 from gateway.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
-from gateway.brokers.smf.options import OVER_QUOTA, PUBLISH_DENIED
+from gateway.brokers.smf.responses import OVER_QUOTA, PUBLISH_DENIED
 from gateway.errors import EndpointError
-from gateway.wire.smf.assured import AppAck, AppOutcome, Field, Kind, field
+from gateway.wire.smf.assured_control import (
+    AckOutcome,
+    AckRange,
+    ControlField,
+    ControlType,
+    encode_field,
+)
 from gateway.wire.smf.frames import DISCARDED, Protocol, encode_frame
-from gateway.wire.smf.messages import read_topic
-from gateway.wire.smf.parameters import OK, Response
-from gateway.wire.smf.subscriptions import Change
+from gateway.wire.smf.parameters import OK, SmfResponse
+from gateway.wire.smf.relayed_message import read_topic
+from gateway.wire.smf.subscriptions import SubscriptionChange
 from tests.brokers.smf_client import SmfClient, direct, login
 
 OPTIONS = BrokerOptions(
@@ -44,25 +50,27 @@ def client(broker: SmfBroker) -> Iterator[SmfClient]:
 
 
 REFUSED = [
-    pytest.param("n", "u", "wrong", "default", Response(401, "Unauthorized"), id="password"),
-    pytest.param("n", "who", "p", "default", Response(401, "Unauthorized"), id="user"),
-    pytest.param("n", "u", "p", "x", Response(403, "Message VPN Not Allowed"), id="vpn"),
-    pytest.param("", "u", "p", "default", Response(400, "Client Name Parse Error"), id="no-name"),
+    pytest.param("n", "u", "wrong", "default", SmfResponse(401, "Unauthorized"), id="password"),
+    pytest.param("n", "who", "p", "default", SmfResponse(401, "Unauthorized"), id="user"),
+    pytest.param("n", "u", "p", "x", SmfResponse(403, "Message VPN Not Allowed"), id="vpn"),
     pytest.param(
-        "c1", "u", "p", "default", Response(403, "Client Name Already In Use"), id="name-in-use"
+        "", "u", "p", "default", SmfResponse(400, "Client Name Parse Error"), id="no-name"
+    ),
+    pytest.param(
+        "c1", "u", "p", "default", SmfResponse(403, "Client Name Already In Use"), id="name-in-use"
     ),
 ]
 
 
 @pytest.mark.parametrize(("name", "user", "password", "vpn", "refusal"), REFUSED)
-def test_a_refused_login_is_told_why_and_disconnected(  # a table's columns
+def test_a_refused_login_is_answered_with_the_reason_and_disconnected(  # a table's columns
     broker: SmfBroker,
     client: SmfClient,
     name: str,
     user: str,
     password: str,
     vpn: str,
-    refusal: Response,
+    refusal: SmfResponse,
 ) -> None:
     with SmfClient(broker.port) as other:
         assert other.log_in(name, user, password, vpn) == refusal
@@ -70,14 +78,14 @@ def test_a_refused_login_is_told_why_and_disconnected(  # a table's columns
     assert client.is_alive()
 
 
-def test_a_name_is_free_again_when_its_client_has_gone(broker: SmfBroker) -> None:
+def test_a_client_name_is_free_after_its_client_disconnects(broker: SmfBroker) -> None:
     with SmfClient(broker.port, "again"):
         pass
     with SmfClient(broker.port) as second:
         assert second.log_in("again") == OK
 
 
-def test_nothing_is_answered_before_the_login(broker: SmfBroker) -> None:
+def test_no_message_is_answered_before_the_login(broker: SmfBroker) -> None:
     with SmfClient(broker.port) as client:
         client.send(direct("a"))
         assert client.read() is None
@@ -109,7 +117,7 @@ def test_a_client_gets_one_copy_however_many_subscriptions_match(
     assert [read_topic(client.read() or b"") for _ in range(2)] == [b"a/b", b"a/end"]
 
 
-def test_members_of_a_shared_subscription_take_turns(broker: SmfBroker) -> None:
+def test_members_of_a_shared_subscription_receive_in_turn(broker: SmfBroker) -> None:
     with SmfClient(broker.port, "m1") as first, SmfClient(broker.port, "m2") as second:
         for member in (first, second):
             assert member.subscribe("#share/g/a/>") == OK
@@ -122,18 +130,22 @@ def test_members_of_a_shared_subscription_take_turns(broker: SmfBroker) -> None:
 
 def test_subscriptions_are_confirmed_or_refused(client: SmfClient) -> None:
     assert client.subscribe("a/b") == OK
-    assert client.subscribe("a/b") == Response(400, "Subscription Already Exists")
-    assert client.subscribe("a/b", Change.REMOVE) == OK
-    assert client.subscribe("a/b", Change.REMOVE) == Response(400, "Subscription Not Found")
-    assert client.subscribe("a//b") == Response(400, "Subscription Parse Error")
-    assert client.subscribe("#share//a") == Response(400, "Subscription Parse Error")
-    assert client.subscribe("x", Change.ADD_TO_QUEUE, "no") == Response(503, "Unknown Queue")
+    assert client.subscribe("a/b") == SmfResponse(400, "Subscription Already Exists")
+    assert client.subscribe("a/b", SubscriptionChange.REMOVE) == OK
+    assert client.subscribe("a/b", SubscriptionChange.REMOVE) == SmfResponse(
+        400, "Subscription Not Found"
+    )
+    assert client.subscribe("a//b") == SmfResponse(400, "Subscription Parse Error")
+    assert client.subscribe("#share//a") == SmfResponse(400, "Subscription Parse Error")
+    assert client.subscribe("x", SubscriptionChange.ADD_TO_QUEUE, "no") == SmfResponse(
+        503, "Unknown Queue"
+    )
     for number in range(10):
         client.subscribe(f"n/{number}")
-    assert client.subscribe("n/x") == Response(400, "Max Num Subscriptions Exceeded")
+    assert client.subscribe("n/x") == SmfResponse(400, "Max Num Subscriptions Exceeded")
 
 
-def test_message_vpns_do_not_see_each_other() -> None:
+def test_message_vpns_are_separate() -> None:
     options = BrokerOptions(vpns=("one", "two"))
     with SmfBroker(options=options) as broker, SmfClient(broker.port) as first:
         first.log_in("c", vpn="one")
@@ -152,13 +164,13 @@ def test_message_vpns_do_not_see_each_other() -> None:
 def flow_of(client: SmfClient) -> int:
     granted = client.open_publisher()
     assert granted.response == OK
-    return granted.number(Field.FLOW_ID)
+    return granted.get_int(ControlField.FLOW_ID)
 
 
 def bound(client: SmfClient, queue: str = "q") -> int:
     answer = client.bind(queue)
     assert answer.response == OK
-    return answer.number(Field.FLOW_ID)
+    return answer.get_int(ControlField.FLOW_ID)
 
 
 def test_a_guaranteed_message_is_acknowledged_with_200(client: SmfClient) -> None:
@@ -166,14 +178,18 @@ def test_a_guaranteed_message_is_acknowledged_with_200(client: SmfClient) -> Non
     client.publish(flow, "q/x")
     ack = client.next_control()
 
-    assert (ack.kind, ack.response, ack.number(Field.LAST_ACKED)) == (Kind.ACK, OK, 1)
+    assert (ack.kind, ack.response, ack.get_int(ControlField.LAST_ACKED)) == (
+        ControlType.ACK,
+        OK,
+        1,
+    )
 
 
 def test_a_repeated_message_is_spooled_once(broker: SmfBroker, client: SmfClient) -> None:
     flow = flow_of(client)
     for _ in range(2):
         client.publish(flow, "q/x", number=1)
-        assert client.next_control().number(Field.LAST_ACKED) == 1
+        assert client.next_control().get_int(ControlField.LAST_ACKED) == 1
 
     assert broker.depth("q") == 1
 
@@ -186,19 +202,19 @@ def test_a_message_behind_a_gap_is_ignored(broker: SmfBroker, client: SmfClient)
     assert broker.depth("q") == 0
 
 
-def test_a_publisher_goes_on_under_its_name(broker: SmfBroker, client: SmfClient) -> None:
+def test_a_publisher_flow_is_resumed_by_its_name(broker: SmfBroker, client: SmfClient) -> None:
     granted = client.open_publisher()
-    client.publish(granted.number(Field.FLOW_ID), "q/x")
+    client.publish(granted.get_int(ControlField.FLOW_ID), "q/x")
     client.next_control()
     with SmfClient(broker.port, "c2") as again:
-        resumed = again.open_publisher(granted.text(Field.FLOW_NAME))
+        resumed = again.open_publisher(granted.get_text(ControlField.FLOW_NAME))
         unknown = again.open_publisher(b"nobody")
 
-    assert resumed.number(Field.LAST_ACKED) == 1
-    assert unknown.response == Response(400, "Unknown Flow Name")
+    assert resumed.get_int(ControlField.LAST_ACKED) == 1
+    assert unknown.response == SmfResponse(400, "Unknown Flow Name")
 
 
-def test_refusals_on_demand_and_by_quota(broker: SmfBroker, client: SmfClient) -> None:
+def test_injected_refusals_and_quotas(broker: SmfBroker, client: SmfClient) -> None:
     broker.faults.publish["q/denied/>"] = PUBLISH_DENIED
     flow = flow_of(client)
     client.publish(flow, "q/denied/x")
@@ -212,9 +228,9 @@ def test_refusals_on_demand_and_by_quota(broker: SmfBroker, client: SmfClient) -
     assert answers == [
         PUBLISH_DENIED,
         OVER_QUOTA,
-        Response(400, "Topic Parse Error"),
-        Response(400, "Message Too Long"),
-        Response(400, "Queue Not Found"),
+        SmfResponse(400, "Topic Parse Error"),
+        SmfResponse(400, "Message Too Long"),
+        SmfResponse(400, "Queue Not Found"),
         OK,
     ]
     assert broker.depth("q") == 1
@@ -225,13 +241,15 @@ def publish_some(broker: SmfBroker, count: int, topic: str = "q/x") -> None:
         flow = flow_of(client)
         for number in range(count):
             client.publish(flow, topic, b"%d" % number)
-        while client.next_control().number(Field.LAST_ACKED) < count:
+        while client.next_control().get_int(ControlField.LAST_ACKED) < count:
             pass
 
 
-def test_nothing_flows_before_the_window_opens(broker: SmfBroker, client: SmfClient) -> None:
+def test_no_message_is_delivered_before_the_window_opens(
+    broker: SmfBroker, client: SmfClient
+) -> None:
     publish_some(broker, 5)
-    flow = client.bind("q", window=0).number(Field.FLOW_ID)
+    flow = client.bind("q", window=0).get_int(ControlField.FLOW_ID)
     assert client.is_alive()
 
     client.acknowledge(flow, 0, window=2)
@@ -247,22 +265,22 @@ def test_nothing_flows_before_the_window_opens(broker: SmfBroker, client: SmfCli
 
 
 def test_small_messages_do_not_wait_for_tcp(broker: SmfBroker, client: SmfClient) -> None:
-    """With Nagle's algorithm each waits until the client has acknowledged the one before."""
+    """With Nagle's algorithm each waits for the TCP acknowledgement of the one before."""
     assert client.is_alive()
-    (session,) = broker._core.sessions  # noqa: SLF001
+    (session,) = broker._dispatcher.sessions  # noqa: SLF001
     connection = session.transport.get_extra_info("socket")
 
     assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_large_messages_flow_as_long_as_the_window_is_open() -> None:
-    """More than is written at once, to a socket that takes it all: nothing else would go on."""
+    """The messages exceed one write, and the socket accepts all: no event would resume writing."""
     options = replace(OPTIONS, queue_bytes=10_000_000)
     with SmfBroker(options=options) as broker, SmfClient(broker.port, "c1") as client:
         flow = flow_of(client)
         for number in range(40):
             client.publish(flow, "q/x", b"%02d" % number + bytes(65_000))
-        while client.next_control().number(Field.LAST_ACKED) < 40:
+        while client.next_control().get_int(ControlField.LAST_ACKED) < 40:
             pass
         bound(client)
         arrived = [client.delivery().body[:2] for _ in range(40)]
@@ -270,7 +288,7 @@ def test_large_messages_flow_as_long_as_the_window_is_open() -> None:
     assert arrived == [b"%02d" % number for number in range(40)]
 
 
-def test_settled_messages_leave_and_failed_ones_come_again(
+def test_settled_messages_are_removed_and_failed_ones_redelivered(
     broker: SmfBroker, client: SmfClient
 ) -> None:
     publish_some(broker, 3)
@@ -279,12 +297,12 @@ def test_settled_messages_leave_and_failed_ones_come_again(
     client.acknowledge(
         flow,
         ids[2],
-        AppAck(ids[0], ids[0], AppOutcome.FAILED),
-        AppAck(0, ids[1]),
-        AppAck(ids[2], ids[2], AppOutcome.REJECTED),
+        AckRange(ids[0], ids[0], AckOutcome.FAILED),
+        AckRange(0, ids[1]),
+        AckRange(ids[2], ids[2], AckOutcome.REJECTED),
     )
     again = client.delivery()
-    client.acknowledge(flow, again.message_id, AppAck(0, again.message_id))
+    client.acknowledge(flow, again.message_id, AckRange(0, again.message_id))
 
     assert again.body == b"0"
     assert again.message_id > ids[2]
@@ -293,36 +311,38 @@ def test_settled_messages_leave_and_failed_ones_come_again(
     assert broker.depth("#DEAD_MSG_QUEUE") == 1
 
 
-def test_what_was_not_settled_goes_to_the_next_in_order(
+def test_unsettled_messages_go_to_the_next_consumer_in_order(
     broker: SmfBroker, client: SmfClient
 ) -> None:
     publish_some(broker, 3)
     flow = bound(client)
     got = [client.delivery() for _ in range(3)]
-    client.acknowledge(flow, got[2].message_id, AppAck(got[1].message_id, got[1].message_id))
-    assert client.control(Kind.UNBIND, field(Field.FLOW_ID, flow)).response == OK
+    client.acknowledge(flow, got[2].message_id, AckRange(got[1].message_id, got[1].message_id))
+    assert (
+        client.control(ControlType.UNBIND, encode_field(ControlField.FLOW_ID, flow)).response == OK
+    )
     bound(client)
 
     assert [client.delivery().body for _ in range(2)] == [b"0", b"2"]
 
 
-def test_the_second_reader_of_an_exclusive_queue_takes_over(broker: SmfBroker) -> None:
+def test_the_second_consumer_of_an_exclusive_queue_becomes_active(broker: SmfBroker) -> None:
     publish_some(broker, 1)
     with SmfClient(broker.port, "second") as second:
         with SmfClient(broker.port, "first") as first:
             bound(first)
             standby = second.bind("q")
-            assert standby.number(Field.ACTIVE) == 0
+            assert standby.get_int(ControlField.ACTIVE) == 0
             first.delivery()
         change = second.next_control()
-        flow = standby.number(Field.FLOW_ID)
+        flow = standby.get_int(ControlField.FLOW_ID)
         second.acknowledge(flow, 0)
 
-        assert (change.kind, change.number(Field.ACTIVE)) == (Kind.FLOW_CHANGE, 1)
+        assert (change.kind, change.get_int(ControlField.ACTIVE)) == (ControlType.FLOW_CHANGE, 1)
         assert second.delivery().body == b"0"
 
 
-def test_readers_of_a_shared_queue_take_turns(broker: SmfBroker, client: SmfClient) -> None:
+def test_consumers_of_a_shared_queue_receive_in_turn(broker: SmfBroker, client: SmfClient) -> None:
     with SmfClient(broker.port, "other") as other:
         bound(client, "shared")
         bound(other, "shared")
@@ -333,28 +353,28 @@ def test_readers_of_a_shared_queue_take_turns(broker: SmfBroker, client: SmfClie
         assert len({reader.delivery().body for reader in (client, other, client, other)}) == 4
 
 
-def test_a_client_that_comes_back_keeps_what_it_has(broker: SmfBroker) -> None:
+def test_a_reconnected_client_keeps_its_unsettled_messages(broker: SmfBroker) -> None:
     publish_some(broker, 3)
     with SmfClient(broker.port, "back") as client:
         bound(client)
         ids = [client.delivery().message_id for _ in range(3)]
     with SmfClient(broker.port, "back") as client:
         answer = client.control(
-            Kind.BIND,
-            field(Field.QUEUE, b"q"),
-            field(Field.WINDOW, 255),
-            field(Field.DURABILITY, 1),
-            field(Field.LAST_RECEIVED, ids[1]),
+            ControlType.BIND,
+            encode_field(ControlField.QUEUE, b"q"),
+            encode_field(ControlField.WINDOW, 255),
+            encode_field(ControlField.DURABILITY, 1),
+            encode_field(ControlField.LAST_RECEIVED, ids[1]),
         )
         again = client.delivery()
-        client.acknowledge(answer.number(Field.FLOW_ID), ids[1], AppAck(ids[0], ids[1]))
+        client.acknowledge(answer.get_int(ControlField.FLOW_ID), ids[1], AckRange(ids[0], ids[1]))
         assert client.is_alive()
 
         assert again.body == b"2"
         assert broker.depth("q") == 1
 
 
-def test_the_state_survives_the_broker() -> None:
+def test_a_new_broker_continues_with_the_state_of_the_old_one() -> None:
     with SmfBroker(options=OPTIONS) as first:
         publish_some(first, 2)
     with SmfBroker(state=first.state) as second, SmfClient(second.port, "c") as client:
@@ -363,17 +383,17 @@ def test_the_state_survives_the_broker() -> None:
         assert [client.delivery().body for _ in range(2)] == [b"0", b"1"]
 
 
-def test_queues_are_made_refused_and_shut(broker: SmfBroker, client: SmfClient) -> None:
-    made = field(Field.QUEUE, b"made")
-    assert client.control(Kind.CREATE, made).response == OK
-    assert client.control(Kind.CREATE, made).response == Response(400, "Already Exists")
-    assert client.bind("none").response == Response(503, "Unknown Queue")
+def test_queues_are_created_refused_and_shut(broker: SmfBroker, client: SmfClient) -> None:
+    made = encode_field(ControlField.QUEUE, b"made")
+    assert client.control(ControlType.CREATE, made).response == OK
+    assert client.control(ControlType.CREATE, made).response == SmfResponse(400, "Already Exists")
+    assert client.bind("none").response == SmfResponse(503, "Unknown Queue")
     bound(client, "made")
     broker.shut_queue("made")
     ended = client.next_control()
 
-    assert (ended.kind, ended.response) == (Kind.UNBIND, Response(503, "Queue Shutdown"))
-    assert client.bind("made").response == Response(503, "Queue Shutdown")
+    assert (ended.kind, ended.response) == (ControlType.UNBIND, SmfResponse(503, "Queue Shutdown"))
+    assert client.bind("made").response == SmfResponse(503, "Queue Shutdown")
 
 
 def test_a_guaranteed_message_reaches_direct_subscribers(
@@ -388,14 +408,14 @@ def test_a_guaranteed_message_reaches_direct_subscribers(
 
 
 @pytest.mark.usefixtures("broker")
-def test_a_direct_message_is_kept_by_a_queue_that_wants_it(client: SmfClient) -> None:
+def test_a_subscribed_queue_spools_a_direct_message(client: SmfClient) -> None:
     client.send(direct("q/direct"))
     bound(client)
 
     assert client.delivery().topic == b"q/direct"
 
 
-def test_any_bytes_end_only_their_own_connection(broker: SmfBroker, client: SmfClient) -> None:
+def test_invalid_bytes_end_only_their_own_connection(broker: SmfBroker, client: SmfClient) -> None:
     rng = random.Random(1)  # noqa: S311  # the same bytes in every run
     for number in range(60):
         with SmfClient(broker.port, f"bad{number}" if number % 2 else "") as hostile:
@@ -421,7 +441,7 @@ def _nonsense(rng: random.Random) -> bytes:
     return bytes(whole)
 
 
-def test_a_client_that_does_not_read_loses_direct_messages_and_nobody_else() -> None:
+def test_only_a_slow_client_loses_direct_messages() -> None:
     options = BrokerOptions(peer_bytes=1_000_000)
     frame = direct("a/b", b"x" * 10_000)
     with SmfBroker(options=options) as broker, SmfClient(broker.port, "lazy") as lazy:
@@ -440,14 +460,14 @@ def test_a_client_that_does_not_read_loses_direct_messages_and_nobody_else() -> 
     assert 1 < got < 2_000
 
 
-def test_a_stranger_cannot_make_the_broker_hold_much(broker: SmfBroker) -> None:
+def test_bytes_before_the_login_are_bounded(broker: SmfBroker) -> None:
     with SmfClient(broker.port) as stranger:
         stranger.send(encode_frame(Protocol.CLIENT_CONTROL, b"", b"x" * 90_000)[:80_000])
 
         assert stranger.read() is None
 
 
-def test_unfinished_messages_of_all_clients_are_bounded() -> None:
+def test_incomplete_messages_of_all_clients_are_bounded() -> None:
     options = BrokerOptions(total_bytes=1_000_000, max_message=900_000)
     unfinished = direct("a", b"x" * 900_000)[:-1]
     with SmfBroker(options=options) as broker, SmfClient(broker.port, "good") as good:

@@ -1,4 +1,4 @@
-"""`gateway broker smf`, as the program that joins it starts it."""
+"""`gateway broker smf` as a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from gateway.cli.trial.broker_smf import add_parser
-from gateway.wire.smf.parameters import OK, Response
+from gateway.wire.smf.parameters import OK, SmfResponse
 from tests.brokers.smf_client import SmfClient
 from tests.waiting import PATIENCE
 
@@ -25,7 +25,7 @@ raise SystemExit(args.run(args))
 """
 
 
-def test_it_says_where_it_listens_and_ends_when_told() -> None:
+def test_the_command_prints_its_address_and_ends_on_a_signal() -> None:
     options = ["--user", "u:p", "--vpn", "trial", "--queue", "q=a/>,b"]
     arguments = [sys.executable, "-c", PROGRAM, "smf", *options]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
@@ -33,7 +33,7 @@ def test_it_says_where_it_listens_and_ends_when_told() -> None:
         found = re.fullmatch(r"listening on tcp://127\.0\.0\.1:(\d+)\n", process.stdout.readline())
         assert found
         with SmfClient(int(found[1])) as client:
-            assert client.log_in("c", vpn="default") == Response(403, "Message VPN Not Allowed")
+            assert client.log_in("c", vpn="default") == SmfResponse(403, "Message VPN Not Allowed")
         with SmfClient(int(found[1])) as client:
             assert client.log_in("c", vpn="trial") == OK
             assert client.bind("q").response == OK
@@ -46,10 +46,10 @@ def test_it_says_where_it_listens_and_ends_when_told() -> None:
     ("options", "text"),
     [
         pytest.param(["--user", "u"], "'u' has no password; write NAME:PASSWORD", id="no-password"),
-        pytest.param(["--queue", "=a"], "a queue without a name", id="no-queue-name"),
+        pytest.param(["--queue", "=a"], "the queue has no name", id="no-queue-name"),
     ],
 )
-def test_a_wrong_option_is_refused(
+def test_an_invalid_option_is_refused(
     options: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parser = argparse.ArgumentParser()

@@ -1,4 +1,4 @@
-"""A broker with a store: what it has acknowledged outlives it, however it ends."""
+"""A broker with a store: acknowledged messages survive every end of the broker."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from pathlib import Path
 import pytest
 
 from gateway.brokers.smf import BrokerOptions, QueueOptions, SmfBroker, store
-from gateway.brokers.smf.journal import NAME, Journal, Step
+from gateway.brokers.smf.journal import JOURNAL_NAME, BrokerJournal, RecordType
 from gateway.brokers.smf.store import restore, snapshot
-from gateway.brokers.smf.vpn import State, Vpn
+from gateway.brokers.smf.vpn import BrokerState, Vpn
 from gateway.errors import EndpointError
-from gateway.wire.smf.assured import AppAck, AppOutcome, Field, Kind, field
-from gateway.wire.smf.messages import Published
+from gateway.wire.smf.assured_control import (
+    AckOutcome,
+    AckRange,
+    ControlField,
+    ControlType,
+    encode_field,
+)
 from gateway.wire.smf.parameters import OK
-from gateway.wire.smf.subscriptions import Change
+from gateway.wire.smf.relayed_message import PublishedMessage
+from gateway.wire.smf.subscriptions import SubscriptionChange
 from tests.brokers.smf_client import SmfClient
 
 OPTIONS = BrokerOptions(queues=(QueueOptions("q", ("q/>",)),))
@@ -30,25 +36,25 @@ def start(folder: Path, options: BrokerOptions = OPTIONS) -> SmfBroker:
 
 
 def publish(client: SmfClient, flow: int, *payloads: bytes, topic: str = "q/x") -> None:
-    """Publish and wait until all of it is acknowledged."""
+    """Publish, and wait for all acknowledgements."""
     for payload in payloads:
         client.publish(flow, topic, payload)
     last = 0
     while last < client.published:
-        last = client.next_control().number(Field.LAST_ACKED)
+        last = client.next_control().get_int(ControlField.LAST_ACKED)
 
 
 def open_flow(client: SmfClient, name: bytes = b"") -> int:
-    return client.open_publisher(name).number(Field.FLOW_ID)
+    return client.open_publisher(name).get_int(ControlField.FLOW_ID)
 
 
 def bound(client: SmfClient, queue: str = "q") -> int:
     answer = client.bind(queue)
     assert answer.response == OK
-    return answer.number(Field.FLOW_ID)
+    return answer.get_int(ControlField.FLOW_ID)
 
 
-def test_messages_wait_for_the_next_broker_in_order(tmp_path: Path) -> None:
+def test_the_next_broker_delivers_stored_messages_in_order(tmp_path: Path) -> None:
     with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
         publish(client, open_flow(client), *(b"%d" % i for i in range(100)))
     with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
@@ -59,23 +65,25 @@ def test_messages_wait_for_the_next_broker_in_order(tmp_path: Path) -> None:
     assert {message.topic for message in got} == {b"q/x"}
 
 
-def test_what_is_settled_is_gone_and_what_was_handed_out_says_so(tmp_path: Path) -> None:
+def test_settled_messages_are_gone_and_delivered_ones_marked_after_a_restart(
+    tmp_path: Path,
+) -> None:
     with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
         publish(client, open_flow(client), b"0", b"1", b"2", b"3")
         answer = client.control(
-            Kind.BIND,
-            field(Field.QUEUE, b"q"),
-            field(Field.WINDOW, 0),
-            field(Field.DURABILITY, 1),
+            ControlType.BIND,
+            encode_field(ControlField.QUEUE, b"q"),
+            encode_field(ControlField.WINDOW, 0),
+            encode_field(ControlField.DURABILITY, 1),
         )
-        flow = answer.number(Field.FLOW_ID)
+        flow = answer.get_int(ControlField.FLOW_ID)
         client.acknowledge(flow, 0, window=3)
         ids = [client.delivery().message_id for _ in range(3)]
         client.acknowledge(
             flow,
             ids[2],
-            AppAck(ids[0], ids[0]),
-            AppAck(ids[2], ids[2], AppOutcome.REJECTED),
+            AckRange(ids[0], ids[0]),
+            AckRange(ids[2], ids[2], AckOutcome.REJECTED),
             window=0,
         )
         assert client.is_alive()
@@ -88,14 +96,20 @@ def test_what_is_settled_is_gone_and_what_was_handed_out_says_so(tmp_path: Path)
     assert [b"\x13\x02" in frame for frame in frames] == [True, False]
 
 
-def test_queues_and_their_subscriptions_are_kept(tmp_path: Path) -> None:
+def test_queues_and_their_subscriptions_survive_a_restart(tmp_path: Path) -> None:
     with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
         for name in (b"made", b"gone"):
-            assert client.control(Kind.CREATE, field(Field.QUEUE, name)).response == OK
+            assert (
+                client.control(ControlType.CREATE, encode_field(ControlField.QUEUE, name)).response
+                == OK
+            )
         for topic in ("m/>", "n/>"):
-            assert client.subscribe(topic, Change.ADD_TO_QUEUE, "made") == OK
-        assert client.subscribe("n/>", Change.REMOVE_FROM_QUEUE, "made") == OK
-        assert client.control(Kind.DELETE, field(Field.QUEUE, b"gone")).response == OK
+            assert client.subscribe(topic, SubscriptionChange.ADD_TO_QUEUE, "made") == OK
+        assert client.subscribe("n/>", SubscriptionChange.REMOVE_FROM_QUEUE, "made") == OK
+        assert (
+            client.control(ControlType.DELETE, encode_field(ControlField.QUEUE, b"gone")).response
+            == OK
+        )
     with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
         publish(client, open_flow(client), b"x", topic="m/1")
         assert broker.depth("made") == 1
@@ -105,18 +119,18 @@ def test_queues_and_their_subscriptions_are_kept(tmp_path: Path) -> None:
         assert client.bind("gone").response != OK
 
 
-def test_a_publisher_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_publisher_flow_is_resumed_after_a_restart(tmp_path: Path) -> None:
     with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
         granted = client.open_publisher()
-        publish(client, granted.number(Field.FLOW_ID), b"0", b"1")
+        publish(client, granted.get_int(ControlField.FLOW_ID), b"0", b"1")
     with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
-        resumed = client.open_publisher(granted.text(Field.FLOW_NAME))
-        flow = resumed.number(Field.FLOW_ID)
-        client.publish(flow, "q/x", b"1", number=2)  # its answer was lost: it comes again
-        assert client.next_control().number(Field.LAST_ACKED) == 2
+        resumed = client.open_publisher(granted.get_text(ControlField.FLOW_NAME))
+        flow = resumed.get_int(ControlField.FLOW_ID)
+        client.publish(flow, "q/x", b"1", number=2)  # repeated, as its answer was lost
+        assert client.next_control().get_int(ControlField.LAST_ACKED) == 2
         assert broker.depth("q") == 2
 
-    assert resumed.number(Field.LAST_ACKED) == 2
+    assert resumed.get_int(ControlField.LAST_ACKED) == 2
 
 
 PROGRAM = "from gateway.cli import main; raise SystemExit(main())"
@@ -131,7 +145,7 @@ def run(folder: Path) -> tuple[subprocess.Popen[str], int]:
     return process, int(process.stdout.readline().rpartition(":")[2])
 
 
-def test_a_killed_process_has_what_it_acknowledged(tmp_path: Path) -> None:
+def test_a_killed_process_loses_no_acknowledged_message(tmp_path: Path) -> None:
     process, port = run(tmp_path)
     with process, SmfClient(port, "a") as client:
         flow = open_flow(client)
@@ -139,7 +153,7 @@ def test_a_killed_process_has_what_it_acknowledged(tmp_path: Path) -> None:
             client.publish(flow, "q/x", b"%d" % number)
         acknowledged = 0
         while acknowledged < 1_000:
-            acknowledged = client.next_control().number(Field.LAST_ACKED)
+            acknowledged = client.next_control().get_int(ControlField.LAST_ACKED)
         process.send_signal(signal.SIGKILL)
     with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
         depth = broker.depth("q")
@@ -160,15 +174,17 @@ CUTS: list[Callable[[bytes], bytes]] = [
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_a_record_that_a_crash_has_cut_costs_no_other(
+def test_a_truncated_record_affects_no_other(
     tmp_path: Path, cut: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
-    journal = Journal(tmp_path)
-    journal.note(Step.QUEUE, "default", b"q", True)  # as the record has it
+    journal = BrokerJournal(tmp_path)
+    journal.append(RecordType.QUEUE, "default", b"q", True)  # as in the record
     for number in range(1, 4):
-        journal.note(Step.MESSAGE, "default", b"q", number, b"q/x", 0x10, b"", b"%d" % number * 50)
+        journal.append(
+            RecordType.MESSAGE, "default", b"q", number, b"q/x", 0x10, b"", b"%d" % number * 50
+        )
     journal.close()
-    file = tmp_path / NAME
+    file = tmp_path / JOURNAL_NAME
     file.write_bytes(cut(file.read_bytes()))
     with start(tmp_path) as broker:
         assert broker.depth("q") >= 2
@@ -183,7 +199,7 @@ def test_two_brokers_do_not_share_a_store(tmp_path: Path) -> None:
         pass
 
 
-def test_a_store_that_cannot_be_written_acknowledges_nothing(
+def test_without_a_writable_store_nothing_is_acknowledged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
@@ -193,21 +209,21 @@ def test_a_store_that_cannot_be_written_acknowledges_nothing(
         client.publish(flow, "q/x", b"1")
 
         assert client.read() is None
-    assert "it stops: the store cannot be written" in caplog.text
+    assert "stopping: the store cannot be written" in caplog.text
     with start(tmp_path) as broker:
         assert broker.depth("q") == 1
 
 
 def _fill(broker: SmfBroker) -> None:
-    """Make its file one that takes nothing, as a full disk does."""
+    """Replace the journal's file by a full device."""
     journal = broker.journal
     assert journal is not None
     journal._file.close()  # noqa: SLF001
     journal._file = Path("/dev/full").open("ab", buffering=0)  # noqa: SLF001, SIM115
 
 
-def test_a_snapshot_makes_the_same_state() -> None:
-    state, again = State(OPTIONS), State(BrokerOptions())
+def test_a_snapshot_restores_the_same_state() -> None:
+    state, again = BrokerState(OPTIONS), BrokerState(BrokerOptions())
     vpn = state.vpns["default"]
     for number in range(5):
         vpn.publish(_published(b"q/%d" % number))
@@ -225,33 +241,33 @@ def test_a_snapshot_makes_the_same_state() -> None:
 _ids = count(1)
 
 
-def _published(topic: bytes) -> Published:
-    return Published(topic, 1, next(_ids), 0, 0x10, b"", b"body")
+def _published(topic: bytes) -> PublishedMessage:
+    return PublishedMessage(topic, 1, next(_ids), 0, 0x10, b"", b"body")
 
 
 def _numbers(vpn: Vpn) -> list[int]:
     return [number for number, _ in vpn.queues[b"q"].contents()]
 
 
-def test_the_file_is_written_anew_when_most_of_it_is_settled(
+def test_the_journal_is_compacted_when_most_of_it_is_settled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "ROOM", 10_000)
-    state = State(OPTIONS)
+    monkeypatch.setattr(store, "MAX_JOURNAL_BYTES", 10_000)
+    state = BrokerState(OPTIONS)
     journal = store.open_store(tmp_path, state.vpns)
     vpn = state.vpns["default"]
     queue = vpn.queues[b"q"]
     for number in range(1, 101):
-        vpn.publish(Published(b"q/x", 1, number, 0, 0x10, b"", b"x" * 1_000))
+        vpn.publish(PublishedMessage(b"q/x", 1, number, 0, 0x10, b"", b"x" * 1_000))
     journal.commit()
-    store.tidy(journal, state.vpns)
-    assert journal.size > 100_000  # all of it is alive
+    store.compact(journal, state.vpns)
+    assert journal.size > 100_000  # no message is settled
     queue.remove(range(1, 100))
     journal.commit()
-    store.tidy(journal, state.vpns)
+    store.compact(journal, state.vpns)
 
     assert journal.size < 2_000
-    again = State(BrokerOptions())
+    again = BrokerState(BrokerOptions())
     restore(again.vpns, journal.records())
     assert _numbers(again.vpns["default"]) == [100]
     journal.close()

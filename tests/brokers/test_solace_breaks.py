@@ -1,4 +1,4 @@
-"""MQTT and Solace guaranteed, with an archive, while brokers die and connections are cut."""
+"""MQTT and guaranteed Solace messages with an archive, through killed brokers and connections."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement
-from gateway.wire.smf.assured import Field, Kind, field
+from gateway.wire.smf.assured_control import ControlField, ControlType, encode_field
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import encode_parameter
-from gateway.wire.smf.subscriptions import Change
+from gateway.wire.smf.subscriptions import SubscriptionChange
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Process
 from tests.brokers.smf_client import SmfClient, direct
@@ -30,9 +30,9 @@ from tests.brokers.solace_bridge import (
     QUICK,
     StoredBroker,
     gateway,
-    listening,
-    speaking,
-    take,
+    open_sink,
+    open_source,
+    receive_all,
 )
 from tests.brokers.wire import Wire
 from tests.endpoints.exchange import Answer, reopen
@@ -67,10 +67,11 @@ def stored(tmp_path: Path) -> Iterator[StoredBroker]:
     broker.kill()
 
 
-class Speaker(threading.Thread):
-    """Sends `TOTAL` messages, each until it is accepted. Mutable: it counts what was.
+class PublisherThread(threading.Thread):
+    """Sends `TOTAL` messages, each until it is accepted.
 
-    `repeated` are the numbers of those it sent more than once: an answer may be lost in a break.
+    `repeated` holds the numbers of messages sent more than once: a break may lose an answer.
+    Mutable: owned by its thread.
     """
 
     def __init__(self, sink: Sink, prefix: str) -> None:
@@ -110,40 +111,40 @@ def cross(
     stored: StoredBroker,
     mosquitto: Mosquitto,
     via: int,
-    hurt: Callable[[Process], None],
+    interrupt: Callable[[Process], None],
 ) -> tuple[list[Message], list[Message]]:
-    """What arrives at Solace and at MQTT when `hurt` is called twice on the way.
+    """Return the messages that arrive at Solace and at MQTT while `interrupt` is called twice.
 
-    Without what the speaker sent more than once: nothing marks that as the same message.
+    Messages sent more than once are left out: nothing marks them as equal.
     """
     plant = MqttSettings(name="test", host="127.0.0.1", port=mosquitto.port)
     office = stored.settings()
     wanted = [{f"{prefix}/{n}" for n in range(TOTAL)} for prefix in ("X", "dst")]
-    with listening(office, "X/>"):
-        pass  # its queue is there from now on
+    with open_source(office, "X/>"):
+        pass  # creates its queue
     with (
-        listening(plant, "dst/#") as at_plant,
+        open_source(plant, "dst/#") as at_plant,
         gateway(folder, endpoints(mosquitto, via), ROUTES, SIDES) as process,
-        speaking(plant) as from_plant,
-        speaking(office) as from_office,
+        open_sink(plant) as from_plant,
+        open_sink(office) as from_office,
     ):
-        speakers = [Speaker(from_plant, "src"), Speaker(from_office, "Y")]
-        for speaker in speakers:
+        publishers = [PublisherThread(from_plant, "src"), PublisherThread(from_office, "Y")]
+        for speaker in publishers:
             speaker.start()
         for part in (1, 2):
             until(
-                lambda part=part: min(s.accepted for s in speakers) >= part * TOTAL // 4,  # type: ignore[misc]  # a default binds it now
+                lambda part=part: min(s.accepted for s in publishers) >= part * TOTAL // 4,  # type: ignore[misc]  # a default binds it now
                 "a part is on its way",
             )
-            hurt(process)
-        back = take(at_plant, wanted[1])
-        for speaker in speakers:
+            interrupt(process)
+        back = receive_all(at_plant, wanted[1])
+        for speaker in publishers:
             speaker.join()
-        with listening(office, "X/>") as at_office:
-            there = take(at_office, wanted[0])
+        with open_source(office, "X/>") as at_office:
+            there = receive_all(at_office, wanted[0])
         assert process.end() == 0
     arrived = []
-    for messages, speaker in zip((there, back), speakers, strict=True):
+    for messages, speaker in zip((there, back), publishers, strict=True):
         repeated = {b"%d" % number for number in speaker.repeated}
         arrived.append([each for each in messages if each.payload not in repeated])
     return arrived[0], arrived[1]
@@ -154,7 +155,7 @@ def rows_of(folder: Path) -> list[Row]:
 
 
 def check(folder: Path, there: list[Message], back: list[Message]) -> None:
-    """Nothing is lost, what came twice is marked, and every row has its counterpart."""
+    """Check that nothing is lost, repetitions are marked, and every row has its counterpart."""
     rows = rows_of(folder)
     for route, arrived in (("there", there), ("back", back)):
         own = [row for row in rows if row["route"] == route]
@@ -209,10 +210,10 @@ def _is_back(process: Process, before: int, side: str) -> bool:
     )
 
 
-def test_a_target_that_is_away_leaves_the_messages_in_the_queue(
+def test_an_unreachable_target_leaves_the_messages_in_the_queue(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
-    """Memory is bounded by the inbox and the window, however deep the queue is."""
+    """Memory is bounded by the receive window, however deep the queue is."""
     mosquitto, payload, total = start_mosquitto(), b"x" * 10_000, 6_000
     away = '  back: {from: {endpoint: office, pattern: "Y/{rest...}"}, to: {endpoint: plant}}\n'
     plant = MqttSettings(name="test", host="127.0.0.1", port=mosquitto.port)
@@ -221,37 +222,37 @@ def test_a_target_that_is_away_leaves_the_messages_in_the_queue(
         queue = "gateway/office/back"
         with SmfClient(broker.port, "maker") as client:
             _make_queue(client, queue, "Y/>")
-        with speaking(office) as sink, listening(plant, "Y/#"):
+        with open_sink(office) as sink, open_source(plant, "Y/#"):
             answers = [Answer() for _ in range(total // 200)]
             for part, answer in enumerate(answers):
                 names = (f"Y/{n}" for n in range(part * 200, part * 200 + 200))
                 sink.send([Message(name, payload, PERSISTENT) for name in names], answer)
             assert all(answer.wait() for answer in answers)
         mosquitto.freeze()
-        more = ", queue: gateway/office/back, queue_bytes: 1000000"
+        more = ", queue: gateway/office/back, receive_window_bytes: 1000000"
         yaml = endpoints(mosquitto, broker.port, more)
         with gateway(tmp_path, yaml, away, [("office", "source")]) as process:
             held = _settled_at(broker, queue)
             memory = _resident(process.process.pid)
             assert (
                 50 <= held <= 1_000_000 // 10_000 + 400
-            )  # the inbox; the library's buffer and window
+            )  # the receive window; the library's buffer and window
             assert broker.depth(queue) == total
             mosquitto.thaw()
-            with listening(plant, "Y/#") as at_plant:
-                got = take(at_plant, {f"Y/{n}" for n in range(total)})
+            with open_source(plant, "Y/#") as at_plant:
+                got = receive_all(at_plant, {f"Y/{n}" for n in range(total)})
             assert process.end() == 0
 
     assert [message.address for message in got] == [f"Y/{n}" for n in range(total)]
-    assert memory < 200 << 20  # and not the 60 MB of the queue on top
+    assert memory < 200 << 20  # without the 60 MB of the queue
 
 
 def _settled_at(broker: SmfBroker, queue: str) -> int:
-    """The number of messages a consumer holds, when it does not grow any more."""
+    """Return the number of unsettled messages once it stops growing."""
     seen: list[int] = []
 
     def is_still() -> bool:
-        seen.append(broker.held(queue))
+        seen.append(broker.unsettled(queue))
         return len(seen) > 100 and seen[-1] > 0 and len(set(seen[-100:])) == 1
 
     until(is_still, "the flow is paused")
@@ -259,7 +260,7 @@ def _settled_at(broker: SmfBroker, queue: str) -> int:
 
 
 def _resident(pid: int) -> int:
-    """Bytes of memory that a process has now."""
+    """Return the resident memory of a process in bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) << 10
@@ -267,39 +268,62 @@ def _resident(pid: int) -> int:
 
 
 def _make_queue(client: SmfClient, queue: str, topic: str) -> None:
-    client.control(Kind.CREATE, field(Field.QUEUE, queue.encode()))
-    client.subscribe(topic, Change.ADD_TO_QUEUE, queue)
+    client.control(ControlType.CREATE, encode_field(ControlField.QUEUE, queue.encode()))
+    client.subscribe(topic, SubscriptionChange.ADD_TO_QUEUE, queue)
 
 
-def test_a_message_that_cannot_be_read_is_a_dead_letter_with_its_bytes(
-    tmp_path: Path, start_mosquitto: StartMosquitto
+def _metadata(form: int, *entries: bytes) -> bytes:
+    content = b"".join(entries)
+    content = b"\x2b" + (len(content) + 5).to_bytes(4, "big") + content
+    stream = b"\x18\4" + bytes((form, 0)) + content
+    size = (len(stream) + 5).to_bytes(4, "big")
+    return b"\1" + size + b"\x2f" + size + stream
+
+
+_HUGE_INTEGER = b"\x1c\4n\0" + b"\x0b\0\0\x07\xd5" + b"\x7f" * 2_000
+_HUGE_MAP = b"\x2b\0\0\x07\xde" + _HUGE_INTEGER
+UNDECODABLE = [
+    pytest.param(b"junk", _metadata(0x0A), id="declared-as-a-map"),
+    pytest.param(_HUGE_MAP, _metadata(0x0A), id="integer-of-2000-bytes"),
+    pytest.param(b"x", _metadata(0x80, b"\x1c\4p\0" + _HUGE_MAP), id="property-of-2000-bytes"),
+    pytest.param(
+        b"x",
+        _metadata(0x80, b"\x1c\4h\0", b"\x2b\0\0\0\x0f", b"\x1c\5ct\0\x1c\5\xff\xfe\0"),
+        id="content-type-not-utf-8",
+    ),
+]
+
+
+@pytest.mark.parametrize(("payload", "metadata"), UNDECODABLE)
+def test_an_undecodable_message_becomes_a_dead_letter_with_its_bytes(
+    tmp_path: Path, start_mosquitto: StartMosquitto, payload: bytes, metadata: bytes
 ) -> None:
-    """It says that it is a map and is none; those behind it pass."""
+    """Later messages pass."""
     mosquitto = start_mosquitto()
     plant = MqttSettings(name="test", host="127.0.0.1", port=mosquitto.port)
-    metadata = b"\1\0\0\0\x0e\x2f\0\0\0\x0e\x18\4\x0a\0\x2b\0\0\0\5"
-    summary = bytes((0x22, 4, 0x42, len(metadata)))
+    sizes = (len(payload).to_bytes(4, "big"), len(metadata).to_bytes(4, "big"))
+    summary = b"\x25" + sizes[0] + b"\x45" + sizes[1]
     frame = encode_frame(
         Protocol.MESSAGE | 0x80,
         encode_parameter(0x18, b"Y/bad\0", handling=2)
         + encode_parameter(0x16, summary, handling=2),
-        b"junk" + metadata,
+        payload + metadata,
         time_to_live=255,
     )
     with (
         SmfBroker() as broker,
-        listening(plant, "dst/#") as at_plant,
+        open_source(plant, "dst/#") as at_plant,
         gateway(tmp_path, endpoints(mosquitto, broker.port), ROUTES, SIDES) as process,
         SmfClient(broker.port, "hostile") as client,
     ):
         client.send(frame + direct("Y/good"))
-        take(at_plant, {"dst/good"})
+        receive_all(at_plant, {"dst/good"})
         until(lambda: broker.depth("gateway/office/back") == 0, "both are settled")
         assert process.end() == 0
 
     (dead,) = [row for row in rows_of(tmp_path) if row["leg"] == "dead"]
     assert dead["rule"] == "empty-name"
-    assert bytes(dead["payload"]).endswith(b"junk" + metadata)
+    assert bytes(dead["payload"]).endswith(payload + metadata)
     said = dict(dead["headers"])
     assert said["property.solace.topic"] == "Y/bad"
     assert said["property.solace.undecoded"].startswith("smf: ")

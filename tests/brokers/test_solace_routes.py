@@ -20,7 +20,7 @@ from gateway.model.message import DeliveryMode, Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import archived
-from tests.brokers.solace_bridge import QUICK, gateway, listening, speaking, take
+from tests.brokers.solace_bridge import QUICK, gateway, open_sink, open_source, receive_all
 from tests.endpoints.exchange import send
 
 pytestmark = pytest.mark.broker
@@ -30,10 +30,10 @@ LEVELS = ["a", "größe", "v1.2", "with blank", "$x", "100%"]
 
 
 @dataclass(frozen=True)
-class Far:
-    """The system at the other end: how it is configured, spelled, and what its payloads may be.
+class FarSystem:
+    """The system at the other end: configuration, separator, wildcard and possible payloads.
 
-    `spelled` is how its names write what is in `LEVELS`.
+    `spelled` holds `LEVELS` in the spelling of its names.
     """
 
     settings: EndpointSettings
@@ -53,11 +53,11 @@ MAPS: list[Payload] = [{"a": 1, "b": "x"}]
 DOTTED = ["a", "größe", "v1%2E2", "with blank", "$x", "100%"]
 
 
-def _mqtt(request: pytest.FixtureRequest, stack: ExitStack) -> Far:
+def _mqtt(request: pytest.FixtureRequest, stack: ExitStack) -> FarSystem:
     del stack
     start: StartMosquitto = request.getfixturevalue("start_mosquitto")
     broker = start()
-    return Far(
+    return FarSystem(
         MqttSettings(name="far", host="127.0.0.1", port=broker.port),
         f"{{kind: mqtt, host: 127.0.0.1, port: {broker.port}, {QUICK}}}",
         "/",
@@ -67,11 +67,11 @@ def _mqtt(request: pytest.FixtureRequest, stack: ExitStack) -> Far:
     )
 
 
-def _jms(request: pytest.FixtureRequest, stack: ExitStack) -> Far:
+def _jms(request: pytest.FixtureRequest, stack: ExitStack) -> FarSystem:
     del stack
     broker: ActiveMq = request.getfixturevalue("activemq")
     facts = f"classpath: [{', '.join(client_jars())}], factory: {FACTORY}, urls: ['{broker.url}']"
-    return Far(
+    return FarSystem(
         broker.settings(name="far"),
         f"{{kind: jms, dialect: ems, {facts}, {QUICK}}}",
         ".",
@@ -81,10 +81,10 @@ def _jms(request: pytest.FixtureRequest, stack: ExitStack) -> Far:
     )
 
 
-def _yami4(request: pytest.FixtureRequest, stack: ExitStack) -> Far:
+def _yami4(request: pytest.FixtureRequest, stack: ExitStack) -> FarSystem:
     del request
     broker = stack.enter_context(Yami4Broker("tcp://127.0.0.1:0"))
-    return Far(
+    return FarSystem(
         Yami4Settings(name="far", url=broker.url),
         f"{{kind: yami4, url: '{broker.url}', {QUICK}}}",
         ".",
@@ -98,7 +98,7 @@ SYSTEMS = {"mqtt": _mqtt, "jms": _jms, "yami4": _yami4}
 
 
 @pytest.fixture(params=list(SYSTEMS))
-def far(request: pytest.FixtureRequest) -> Iterator[Far]:
+def far(request: pytest.FixtureRequest) -> Iterator[FarSystem]:
     with ExitStack() as stack:
         yield SYSTEMS[request.param](request, stack)
 
@@ -109,7 +109,7 @@ def office() -> Iterator[SolaceSettings]:
         yield SolaceSettings(name="office", url=broker.url)
 
 
-def routes(far: Far) -> str:
+def routes(far: FarSystem) -> str:
     there, back = far.name("in", "{rest...}"), far.name("out", "{region}", "{rest...}")
     return (
         f'  there: {{from: {{endpoint: far, pattern: "{there}"}},'
@@ -119,17 +119,17 @@ def routes(far: Far) -> str:
     )
 
 
-def test_messages_cross_both_ways(tmp_path: Path, far: Far, office: SolaceSettings) -> None:
-    """Names with what must be escaped, every kind of payload, and the headers both ends have."""
+def test_messages_cross_both_ways(tmp_path: Path, far: FarSystem, office: SolaceSettings) -> None:
+    """Names with characters to escape, every type of payload, and the headers of both systems."""
     yaml = f"  far: {far.yaml}\n  office: {{kind: solace, url: '{office.url}', {QUICK}}}\n"
     sides = [(name, side) for name in ("far", "office") for side in ("source", "sink")]
     over = [(level, payload) for level in range(len(LEVELS)) for payload in far.payloads]
     with (
         gateway(tmp_path, yaml, routes(far), sides) as process,
-        listening(office, "X/>") as at_office,
-        listening(far.settings, far.name("out", far.rest)) as at_far,
-        speaking(far.settings) as from_far,
-        speaking(office) as from_office,
+        open_source(office, "X/>") as at_office,
+        open_source(far.settings, far.name("out", far.rest)) as at_far,
+        open_sink(far.settings) as from_far,
+        open_sink(office) as from_office,
     ):
         out = [
             Message(far.name("in", far.spelled[level], str(n)), payload, PERSISTENT)
@@ -142,11 +142,11 @@ def test_messages_cross_both_ways(tmp_path: Path, far: Far, office: SolaceSettin
         assert send(from_far, *out) == [ACCEPTED] * len(over)
         assert send(from_office, *home) == [ACCEPTED] * len(over)
         wanted = [f"X/{LEVELS[level]}/{n}" for n, (level, _) in enumerate(over)]
-        there = take(at_office, set(wanted))
+        there = receive_all(at_office, set(wanted))
         wanted_far = [
             far.name("out", far.spelled[level], str(n)) for n, (level, _) in enumerate(over)
         ]
-        back = take(at_far, set(wanted_far))
+        back = receive_all(at_far, set(wanted_far))
         assert process.end() == 0
 
     assert [message.address for message in there] == wanted
@@ -161,7 +161,7 @@ def test_messages_cross_both_ways(tmp_path: Path, far: Far, office: SolaceSettin
         assert not legs.count("dead")
 
 
-def test_fields_cross_to_solace_and_back_from_mqtt(
+def test_mqtt_headers_cross_to_solace_and_back(
     tmp_path: Path, start_mosquitto: StartMosquitto, office: SolaceSettings
 ) -> None:
     """Properties, correlation, a reply address, and a partition key from a capture."""
@@ -189,13 +189,13 @@ def test_fields_cross_to_solace_and_back_from_mqtt(
     sides = [(name, side) for name in ("plant", "office") for side in ("source", "sink")]
     with (
         gateway(tmp_path, yaml, rules, sides) as process,
-        listening(office, "X/>") as at_office,
-        listening(plant, "out/#") as at_plant,
-        speaking(plant) as from_plant,
+        open_source(office, "X/>") as at_office,
+        open_source(plant, "out/#") as at_plant,
+        open_sink(plant) as from_plant,
     ):
         send(from_plant, Message("in/emea/1", b"x", headers))
-        (there,) = take(at_office, {"X/emea/1"})
-        (back,) = take(at_plant, {"out/emea/1"})
+        (there,) = receive_all(at_office, {"X/emea/1"})
+        (back,) = receive_all(at_plant, {"out/emea/1"})
         assert process.end() == 0
 
     for got in (there, back):
@@ -207,7 +207,7 @@ def test_fields_cross_to_solace_and_back_from_mqtt(
         assert got.headers.reply_to == "in/answers/here"
 
 
-def test_a_reply_address_is_spelled_for_its_reader(
+def test_a_reply_address_is_translated_for_its_receiver(
     tmp_path: Path, activemq: ActiveMq, office: SolaceSettings
 ) -> None:
     facts = f"classpath: [{', '.join(client_jars())}], factory: {FACTORY}, urls: ['{activemq.url}']"
@@ -225,18 +225,18 @@ def test_a_reply_address_is_spelled_for_its_reader(
     sides = [(name, side) for name in ("core", "office") for side in ("source", "sink")]
     with (
         gateway(tmp_path, yaml, rules, sides) as process,
-        listening(office, "ask/>") as at_office,
-        listening(core, "tell.>") as at_core,
-        speaking(core) as from_core,
-        speaking(office) as from_office,
+        open_source(office, "ask/>") as at_office,
+        open_source(core, "tell.>") as at_core,
+        open_sink(core) as from_core,
+        open_sink(office) as from_office,
     ):
         asked = Headers(mode=DeliveryMode.AT_LEAST_ONCE, reply_to="tell.v1%2E2.me", priority=7)
         send(from_core, Message("ask.price", {"id": 1, "deep": {"x": 2}}, asked))
-        (question,) = take(at_office, {"ask/price"})
+        (question,) = receive_all(at_office, {"ask/price"})
         assert question.headers.reply_to is not None
         answer = Message(question.headers.reply_to, "42", question.headers)
         send(from_office, answer)
-        (answered,) = take(at_core, {"tell.v1%2E2.me"})
+        (answered,) = receive_all(at_core, {"tell.v1%2E2.me"})
         assert process.end() == 0
 
     assert question.headers.reply_to == "tell/v1.2/me"
@@ -245,7 +245,7 @@ def test_a_reply_address_is_spelled_for_its_reader(
     assert answered.payload == "42"
 
 
-def test_a_prefix_wildcard_takes_what_begins_so(
+def test_a_prefix_wildcard_selects_names_with_that_prefix(
     tmp_path: Path, start_mosquitto: StartMosquitto, office: SolaceSettings
 ) -> None:
     port = start_mosquitto().port
@@ -258,11 +258,11 @@ def test_a_prefix_wildcard_takes_what_begins_so(
     names = ["p/red/1", "p/redder/2", "p/blue/3", "p/infrared/4", "p/red/5/6", "p/red7/8"]
     with (
         gateway(tmp_path, yaml, rules, [("office", "source"), ("plant", "sink")]) as process,
-        listening(plant, "p/#") as at_plant,
-        speaking(office) as from_office,
+        open_source(plant, "p/#") as at_plant,
+        open_sink(office) as from_office,
     ):
         send(from_office, *(Message(name, b"", PERSISTENT) for name in names))
-        got = take(at_plant, {"p/red7/8"})
+        got = receive_all(at_plant, {"p/red7/8"})
         assert process.end() == 0
 
     assert [message.address for message in got] == ["p/red/1", "p/redder/2", "p/red7/8"]

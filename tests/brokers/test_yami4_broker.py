@@ -1,4 +1,4 @@
-"""The broker seen from a socket: sections 5 to 9 of the YAMI4 facts."""
+"""The YAMI4 broker, seen by a client over a socket."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.brokers.yami4 import BrokerOptions, OverflowPolicy, Yami4Broker
+from gateway.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 from gateway.errors import EndpointError
 from gateway.wire.yami4.frames import FrameLimits, encode_message
-from gateway.wire.yami4.messages import Kind, encode_request
+from gateway.wire.yami4.messages import MessageKind, encode_request
 from gateway.wire.yami4.parameters import EMPTY, encode_parameters
 from tests.brokers.yami4_client import Client, connect_to
 from tests.cases.yami4_matching import ROWS
@@ -33,19 +33,19 @@ def names(client: Client) -> list[str]:
 
 def test_an_update_comes_before_the_confirmation(broker: Yami4Broker) -> None:
     with Client(broker.url) as client:
-        assert client.subscribe("a.*").heading.kind is Kind.REPLY
+        assert client.subscribe("a.*").heading.kind is MessageKind.REPLY
         body = encode_parameters({"v": 42})
 
         answer = client.ask("a.b", "publish_confirm", body)
 
-        assert (answer.heading.kind, answer.body) == (Kind.REPLY, EMPTY)
+        assert (answer.heading.kind, answer.body) == (MessageKind.REPLY, EMPTY)
         (update,) = client.updates
         assert update.heading.object_name == b"upd"
         assert (update.name, update.message_id, update.body) == ("update a.b", 1, body)
 
 
 @pytest.mark.parametrize("body", [b"\xff" * 8, EMPTY, LARGE, bytes(4076)], ids=len)
-def test_bodies_pass_unread(broker: Yami4Broker, body: bytes) -> None:
+def test_bodies_are_passed_on_unchanged(broker: Yami4Broker, body: bytes) -> None:
     with Client(broker.url) as client:
         client.subscribe("a")
         client.send("a", "publish", body)
@@ -53,7 +53,7 @@ def test_bodies_pass_unread(broker: Yami4Broker, body: bytes) -> None:
         assert [update.body for update in client.collect()] == [body]
 
 
-def test_the_table_of_matches_holds_for_the_broker(broker: Yami4Broker) -> None:
+def test_the_broker_matches_as_in_the_table(broker: Yami4Broker) -> None:
     for patterns in dict.fromkeys(patterns for _, patterns, _ in ROWS):
         rows = [(tags, expected) for tags, each, expected in ROWS if each == patterns]
         with Client(broker.url) as client:
@@ -110,20 +110,20 @@ def test_a_subscription_may_be_refused(broker: Yami4Broker, body: bytes, reason:
     with Client(broker.url) as client:
         answer = client.ask("a", "subscribe", body)
 
-        assert (answer.heading.kind, answer.heading.reason) == (Kind.EXCEPTION, reason)
+        assert (answer.heading.kind, answer.heading.reason) == (MessageKind.EXCEPTION, reason)
 
 
 def test_a_full_table_refuses_and_a_disconnect_makes_room() -> None:
-    with Yami4Broker(options=BrokerOptions(max_subscriptions=1)) as broker:
+    with Yami4Broker(options=Yami4BrokerOptions(max_subscriptions=1)) as broker:
         with Client(broker.url) as first:
             first.subscribe("a")
             with Client(broker.url) as second:
                 answer = second.subscribe("a")
                 assert answer.heading.reason == b"Subscription table full."
-            assert first.subscribe("a").heading.kind is Kind.REPLY
+            assert first.subscribe("a").heading.kind is MessageKind.REPLY
         with Client(broker.url) as third:
-            while third.subscribe("a").heading.kind is Kind.EXCEPTION:
-                pass  # until the broker has seen the first one go
+            while third.subscribe("a").heading.kind is MessageKind.EXCEPTION:
+                pass  # until the broker has noticed the first disconnect
             assert third.ask("stats", "get-details").values["sent_messages"] == [0]
 
 
@@ -137,7 +137,7 @@ def test_unknown_commands_get_no_answer(
     with Client(broker.url) as client:
         client.send(object_name, message_name)
 
-        assert client.ask("stats", "get").heading.kind is Kind.REPLY
+        assert client.ask("stats", "get").heading.kind is MessageKind.REPLY
 
 
 def test_statistics(broker: Yami4Broker) -> None:
@@ -160,7 +160,7 @@ def test_statistics(broker: Yami4Broker) -> None:
         assert values["sent_messages"] == [1, 1]
 
 
-def test_many_subscriptions_are_shown_too(broker: Yami4Broker) -> None:
+def test_statistics_show_many_subscriptions(broker: Yami4Broker) -> None:
     with Client(broker.url) as client:
         for number in range(32):
             client.subscribe(f"t{number}")
@@ -169,8 +169,11 @@ def test_many_subscriptions_are_shown_too(broker: Yami4Broker) -> None:
 
 
 def test_nothing_is_published_while_warming_up() -> None:
-    with Yami4Broker(options=BrokerOptions(warm_up=600)) as broker, Client(broker.url) as client:
-        assert client.subscribe("a").heading.kind is Kind.REPLY
+    with (
+        Yami4Broker(options=Yami4BrokerOptions(warm_up=600)) as broker,
+        Client(broker.url) as client,
+    ):
+        assert client.subscribe("a").heading.kind is MessageKind.REPLY
         client.send("a", "publish")
         answer = client.ask("a", "publish_confirm")
 
@@ -180,8 +183,11 @@ def test_nothing_is_published_while_warming_up() -> None:
 
 
 def test_warming_up_ends() -> None:
-    with Yami4Broker(options=BrokerOptions(warm_up=0.05)) as broker, Client(broker.url) as client:
-        while client.ask("a", "publish_confirm").heading.kind is Kind.EXCEPTION:
+    with (
+        Yami4Broker(options=Yami4BrokerOptions(warm_up=0.05)) as broker,
+        Client(broker.url) as client,
+    ):
+        while client.ask("a", "publish_confirm").heading.kind is MessageKind.EXCEPTION:
             pass
         assert client.ask("stats", "get").values["total_incoming"] == 1
 
@@ -193,9 +199,11 @@ OVERFLOWS = [
 ]
 
 
-@pytest.mark.parametrize(("policy", "told", "resumes"), OVERFLOWS)
-def test_overflow(policy: OverflowPolicy, told: bool, resumes: bool) -> None:
-    options = BrokerOptions(max_client_queue=3, overflow_policy=policy)
+@pytest.mark.parametrize(("policy", "reports_loss", "resumes"), OVERFLOWS)
+def test_an_overflow_follows_the_policy(
+    policy: OverflowPolicy, reports_loss: bool, resumes: bool
+) -> None:
+    options = Yami4BrokerOptions(max_client_queue=3, overflow_policy=policy)
     with (
         Yami4Broker(options=options) as broker,
         Client(broker.url) as slow,
@@ -208,19 +216,19 @@ def test_overflow(policy: OverflowPolicy, told: bool, resumes: bool) -> None:
         for _ in range(40):
             answers.append(publisher.ask("a", "publish_confirm", LARGE).heading)
             assert len(fast.collect()) == 1
-        lost = [each for each in answers if each.kind is Kind.EXCEPTION]
+        lost = [each for each in answers if each.kind is MessageKind.EXCEPTION]
         count = len(slow.collect())
 
         assert 3 <= count < 40
-        assert len(lost) == (40 - count if told else 0)
+        assert len(lost) == (40 - count if reports_loss else 0)
         assert {each.reason for each in lost} <= {b"Message queue overflow"}
         publisher.ask("a", "publish_confirm")
         assert len(slow.collect()) == (1 if resumes else 0)
         assert len(fast.collect()) == 1
 
 
-def test_a_queue_of_none_takes_nothing() -> None:
-    options = BrokerOptions(max_client_queue=0)
+def test_a_queue_of_length_zero_is_always_full() -> None:
+    options = Yami4BrokerOptions(max_client_queue=0)
     with Yami4Broker(options=options) as broker, Client(broker.url) as client:
         client.subscribe("a")
 
@@ -265,7 +273,7 @@ def closes(connection: socket.socket) -> bool:
         return True
 
 
-def test_a_publisher_may_leave_in_the_middle_of_a_message(broker: Yami4Broker) -> None:
+def test_a_publisher_may_disconnect_within_a_message(broker: Yami4Broker) -> None:
     with Client(broker.url) as client:
         client.subscribe("a")
         with Client(broker.url) as publisher:
@@ -280,7 +288,7 @@ def test_a_publisher_may_leave_in_the_middle_of_a_message(broker: Yami4Broker) -
         assert len(client.collect()) == 2
 
 
-def test_all_that_was_published_before_closing_arrives(broker: Yami4Broker) -> None:
+def test_messages_published_before_a_close_arrive(broker: Yami4Broker) -> None:
     with Client(broker.url) as client:
         client.subscribe("a")
         with Client(broker.url) as publisher:
@@ -293,23 +301,23 @@ def test_all_that_was_published_before_closing_arrives(broker: Yami4Broker) -> N
         assert got == 1_000
 
 
-def test_random_bytes(broker: Yami4Broker) -> None:
+def test_random_bytes_do_not_stop_the_broker(broker: Yami4Broker) -> None:
     chance = random.Random(7)  # noqa: S311  # inputs, not secrets
     for _ in range(200):
         with connect_to(broker.url) as connection:
             connection.sendall(chance.randbytes(chance.randrange(1, 200)))
     with Client(broker.url) as client:
-        assert client.ask("stats", "get").heading.kind is Kind.REPLY
+        assert client.ask("stats", "get").heading.kind is MessageKind.REPLY
 
 
-def test_who_reads_no_answers_is_not_read_any_more(broker: Yami4Broker) -> None:
+def test_a_client_that_reads_no_answers_is_not_read(broker: Yami4Broker) -> None:
     block = encode_message(1, encode_request(b"a", b"publish_confirm", 1), EMPTY) * 1_000
     with connect_to(broker.url) as deaf, Client(broker.url) as other:
         deaf.settimeout(0.5)
         with pytest.raises(TimeoutError):
             flood(deaf, block)
 
-        assert other.ask("stats", "get").heading.kind is Kind.REPLY
+        assert other.ask("stats", "get").heading.kind is MessageKind.REPLY
 
 
 def flood(connection: socket.socket, block: bytes) -> None:
@@ -317,9 +325,9 @@ def flood(connection: socket.socket, block: bytes) -> None:
         connection.sendall(block)
 
 
-def test_what_all_connections_hold_is_bounded() -> None:
+def test_the_memory_of_all_connections_is_bounded() -> None:
     frames = FrameLimits(payload=1 << 20, message=1 << 20, held=1 << 20)
-    options = replace(BrokerOptions(), frames=frames, max_total_bytes=1 << 20)
+    options = replace(Yami4BrokerOptions(), frames=frames, max_total_bytes=1 << 20)
     begun = bytes.fromhex("01000000 ffffffff 00000000 00001000") + bytes(700_000)
     with (
         Yami4Broker(options=options) as broker,
@@ -358,6 +366,6 @@ def test_a_unix_socket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["udp://127.0.0.1:1", "tcp://127.0.0.1:x", "tcp://1.2.3.4:1", ""])
-def test_where_it_cannot_listen(url: str) -> None:
+def test_an_address_that_cannot_be_listened_on_is_an_error(url: str) -> None:
     with pytest.raises(EndpointError, match="yami4 broker: "):
         Yami4Broker(url)

@@ -13,12 +13,12 @@ TEXT = st.text("ab.,*", max_size=8).map(str.encode)
 
 
 @pytest.mark.parametrize(("tags", "patterns", "expected"), ROWS)
-def test_table(tags: str, patterns: str, expected: bool) -> None:
+def test_tag_lists_match_as_in_the_table(tags: str, patterns: str, expected: bool) -> None:
     assert PatternList(patterns.encode()).matches(tags.encode()) is expected
 
 
 def slow_model(tags: bytes, patterns: bytes) -> bool:
-    """Section 6 of the facts, word by word."""
+    """The matching rule as regular expressions."""
     if tags == patterns:
         return True
     return any(
@@ -31,8 +31,8 @@ def slow_model(tags: bytes, patterns: bytes) -> bool:
 def as_expression(pattern: bytes) -> bytes:
     text = pattern.decode()
     return "".join(
-        (".+" if place == len(text) - 1 else "[^.]*+") if char == "*" else re.escape(char)
-        for place, char in enumerate(text)
+        (".+" if position == len(text) - 1 else "[^.]*+") if char == "*" else re.escape(char)
+        for position, char in enumerate(text)
     ).encode()
 
 
@@ -41,7 +41,7 @@ def test_the_matcher_agrees_with_the_rule(tags: bytes, patterns: bytes) -> None:
     assert PatternList(patterns).matches(tags) is slow_model(tags, patterns)
 
 
-def test_many_tags_and_many_patterns_take_one_look() -> None:
+def test_many_tags_and_patterns_are_matched_in_one_pass() -> None:
     tags = b",".join(b"t%d" % n for n in range(2000))
     patterns = b",".join(b"p%d" % n for n in range(2000))
 

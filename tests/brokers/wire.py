@@ -1,4 +1,4 @@
-"""A TCP relay before a broker, to break what a network breaks: it cuts, stalls and half-closes."""
+"""A TCP relay before a broker that cuts, stalls and half-closes connections."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import struct
 import threading
 from contextlib import suppress
 
-ABORT = struct.pack("ii", 1, 0)  # linger for no time: closing sends a reset
+ABORT = struct.pack("ii", 1, 0)  # a linger time of zero: closing sends a reset
 
 
 class Wire:
-    """A relay of TCP connections to one port. Mutable: it has connections, until it cuts them."""
+    """A relay of TCP connections to one port. Mutable."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -25,7 +25,7 @@ class Wire:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> int:
-        """Reset every connection; returns how many ends that were."""
+        """Reset every connection; return the number of closed sockets."""
         ends = self._take()
         for end in ends:
             with suppress(OSError):
@@ -36,14 +36,14 @@ class Wire:
         return len(ends)
 
     def stall(self) -> None:
-        """Carry nothing, in connections that stay open and in new ones, until `flow`."""
+        """Stop relaying, in open connections and new ones, until `flow`."""
         self._flows.clear()
 
     def flow(self) -> None:
         self._flows.set()
 
     def half_close(self, *, broker: bool) -> None:
-        """Tell each client, or each time the broker, that the other has said all."""
+        """Close the sending direction towards each client, or towards the broker."""
         with self._lock:
             ends = self._open[int(broker) :: 2]
         for end in ends:

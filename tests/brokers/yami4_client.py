@@ -1,4 +1,4 @@
-"""A plain YAMI4 client for the tests: one request at a time, every message as it came."""
+"""A plain YAMI4 client for the tests: one request at a time, messages as received."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from gateway.model.message import Value
 from gateway.wire.yami4.frames import FrameDecoder, FrameLimits, Packet, encode_message
-from gateway.wire.yami4.messages import Heading, Kind, encode_request, read_header
+from gateway.wire.yami4.messages import MessageHeading, MessageKind, encode_request, read_header
 from gateway.wire.yami4.parameters import EMPTY, decode_parameters, encode_parameters
 from tests.waiting import PATIENCE
 
@@ -16,7 +16,7 @@ LIMITS = FrameLimits(payload=1 << 28, message=1 << 28, held=1 << 28)
 
 
 class Received(NamedTuple):
-    heading: Heading
+    heading: MessageHeading
     message_id: int
     body: bytes
 
@@ -41,7 +41,7 @@ def connect_to(url: str) -> socket.socket:
 
 
 class Client:
-    """Mutable: it counts ids and keeps the updates that came before an answer."""
+    """A connection; it keeps the updates that arrived before an answer. Mutable."""
 
     def __init__(self, url: str) -> None:
         self.connection = connect_to(url)
@@ -80,11 +80,11 @@ class Client:
         return Received(*found, body)
 
     def ask(self, object_name: str | bytes, message_name: str, body: bytes = EMPTY) -> Received:
-        """Send a request and return its answer; updates on the way are kept."""
+        """Send a request and return its answer; keep the updates that arrive before it."""
         message_id = self.send(object_name, message_name, body)
         while True:
             got = self.receive()
-            if got.heading.kind is Kind.MESSAGE:
+            if got.heading.kind is MessageKind.MESSAGE:
                 self.updates.append(got)
                 continue
             assert got.message_id == message_id
@@ -96,7 +96,7 @@ class Client:
         )
 
     def collect(self) -> list[Received]:
-        """All updates that the broker has sent up to now."""
+        """Return all updates that the broker has sent until now."""
         self.ask("stats", "get")
         updates, self.updates = self.updates, []
         return updates

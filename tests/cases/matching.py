@@ -1,6 +1,6 @@
-"""Every matching example of the vendors' pages: system, subscription, name, whether it is received.
+"""The matching examples of the vendors' pages: system, subscription, name, whether it is received.
 
-The last column names the page; `choice` is a rule of ours where the page leaves one open.
+The last column names the page; `choice` marks a rule of this project where the page has none.
 """
 
 from __future__ import annotations

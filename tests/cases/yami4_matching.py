@@ -1,10 +1,10 @@
-"""Which tag lists match which pattern lists: YAMI4 facts, section 6, seen at broker 1.10.1."""
+"""Tag lists and the pattern lists that match them, as observed at the YAMI4 broker 1.10.1."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# One entry a pattern list: the tag lists it matches, then those it does not.
+# A pattern list, the tag lists that it matches, the tag lists that it does not match.
 _TABLE: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
     ("a", ("a", "x,a"), ("A", "*", "", "ab", "a.")),
     ("a.*", ("a.b", "a.b.c", "a..b"), ("a", "a.", "ab")),

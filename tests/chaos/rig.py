@@ -1,4 +1,4 @@
-"""What tests that break things share: a load, a witness, a gateway process, and its archive."""
+"""Test rig for fault tests: a load, a witness, a gateway process and a memory sampler."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ INFINITE: Final = float("inf")
 CONFIG = """\
 gateway: {{name: test{gateway}}}
 endpoints:
-  source: {{kind: mqtt, host: 127.0.0.1, port: {source}, {quick}{from_more}}}
-  target: {{kind: mqtt, host: 127.0.0.1, port: {target}, {quick}{to_more}}}
+  source: {{kind: mqtt, host: 127.0.0.1, port: {source}, {backoff}{source_settings}}}
+  target: {{kind: mqtt, host: 127.0.0.1, port: {target}, {backoff}{target_settings}}}
 routes:
   relay:
     from: {{endpoint: source, pattern: "src/{{rest...}}"}}
     to: {{endpoint: target, template: "dst/{{rest...}}"}}
 {route}archive: {{path: {folder}/archive{archive}}}
 {spool}"""
-QUICK = "backoff_min: 0.05, backoff_max: 0.2"
+FAST_BACKOFF = "backoff_min: 0.05, backoff_max: 0.2"
 
 
-def profiles(short: int, long: int) -> pytest.MarkDecorator:
-    """The parameter `times` of a test: a few in every run, many in `make test-chaos`."""
+def repetitions(short: int, long: int) -> pytest.MarkDecorator:
+    """The parameter `times` of a test: `short` in every run, `long` in `make test-chaos`."""
     rows = [
         pytest.param(short, id=str(short)),
         pytest.param(long, id=str(long), marks=pytest.mark.chaos),
@@ -56,18 +56,18 @@ def profiles(short: int, long: int) -> pytest.MarkDecorator:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """A relay from one port to another; the texts are put behind what the sections say."""
+class RelayConfig:
+    """A relay from one port to another; each text is appended to its section."""
 
     folder: Path
     source: int
     target: int
     gateway: str = ""
-    from_more: str = ""
-    to_more: str = ""
+    source_settings: str = ""
+    target_settings: str = ""
     route: str = ""
     archive: str = ""
-    spool: str | None = ""  # None: none
+    spool: str | None = ""  # None: no spool
 
     def write(self) -> Path:
         spool = ""
@@ -77,8 +77,8 @@ class Setting:
         file.write_text(
             CONFIG.format(
                 folder=self.folder, source=self.source, target=self.target, gateway=self.gateway,
-                from_more=self.from_more, to_more=self.to_more, route=self.route,
-                archive=self.archive, spool=spool, quick=QUICK,
+                source_settings=self.source_settings, target_settings=self.target_settings,
+                route=self.route, archive=self.archive, spool=spool, backoff=FAST_BACKOFF,
             )
         )  # fmt: skip
         return file
@@ -92,7 +92,7 @@ def running(
     target: bool = True,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Process]:
-    """A gateway process that is connected where that is asked for; it is killed at the end."""
+    """Run a gateway process and wait for the given connections; it is killed at the end."""
     process = Process(config, environment)
     try:
         if source:
@@ -105,38 +105,39 @@ def running(
 
 
 def broker(port: int) -> MqttSettings:
-    """The broker at `port`, as the load and the witness see it."""
-    return MqttSettings(host="127.0.0.1", port=port, receive_maximum=20_000)
+    """Settings of the load and the witness for the broker at `port`."""
+    return MqttSettings(host="127.0.0.1", port=port, receive_window=20_000)
 
 
 class Load:
-    """Publishes numbers with QoS 1 until each is acknowledged; mutable, it has a thread.
+    """Publishes numbers with QoS 1 until each is acknowledged.
 
-    Number n goes to `src/{n % TOPICS}`. It is sent again, in order, when its broker goes away.
+    Number n is published to `src/{n % TOPICS}`, and again, in order, after a lost connection.
+    Mutable: owned by its thread between `start` and `stop`.
     """
 
     def __init__(self, port: int, rate: float = INFINITE, size: int = 0) -> None:
         """`rate` in messages a second; payloads have at least `size` bytes."""
-        self.sent = 0  # numbers below are with the broker
-        self._tried = 0  # numbers below may be there
+        self.sent = 0  # smaller numbers are acknowledged
+        self._tried = 0  # smaller numbers may have arrived
         self._sink = make_sink(broker(port), instance="load")
         self._rate, self._size = rate, size
         self._stop = threading.Event()
-        self._most = 0
+        self._end = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def start(self, most: int = sys.maxsize) -> None:
-        """Publish all numbers below `most`, in the background."""
-        self._most = most
+    def start(self, end: int = sys.maxsize) -> None:
+        """Publish all numbers below `end`, in the background."""
+        self._end = end
         self._thread.start()
 
-    def publish(self, most: int) -> None:
-        """Publish all numbers below `most` that are not out, and wait until the broker has them."""
-        self._most = most
+    def publish(self, end: int) -> None:
+        """Publish the remaining numbers below `end` and wait until they are acknowledged."""
+        self._end = end
         self._run()
 
     def stop(self) -> int:
-        """Send no more; how many were sent."""
+        """Stop publishing and return the number of messages sent."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(PATIENCE)
@@ -145,7 +146,7 @@ class Load:
         return self.sent
 
     def finish(self) -> int:
-        """Publish one more, behind all that the broker may have; how many were sent."""
+        """Publish one last number after all others; return the number of messages sent."""
         self.stop()
         self._stop.clear()
         self.publish(self._tried + 1)
@@ -154,8 +155,8 @@ class Load:
     def _run(self) -> None:
         reopen(self._sink, self._stop)
         began, before = time.monotonic(), self.sent
-        while self.sent < self._most and not self._stop.is_set():
-            number = min(BATCH, self._most - self.sent)
+        while self.sent < self._end and not self._stop.is_set():
+            number = min(BATCH, self._end - self.sent)
             ahead = self.sent - before - self._rate * (time.monotonic() - began + 1e-9)
             if ahead > 0:
                 self._stop.wait(ahead / self._rate)
@@ -165,7 +166,7 @@ class Load:
                 self.sent += number
 
     def _send(self, messages: list[Message]) -> bool:
-        """Whether the broker has them all; not when the load was stopped first."""
+        """Send until all are acknowledged; return false if the load is stopped before."""
         while messages:
             answer = Answer()
             try:
@@ -174,8 +175,10 @@ class Load:
                 if not reopen(self._sink, self._stop):
                     return False
                 continue
-            told = zip(messages, answer.wait(), strict=True)
-            messages = [each for each, one in told if one.outcome is not Outcome.ACCEPTED]
+            answers = zip(messages, answer.wait(), strict=True)
+            messages = [
+                each for each, connection in answers if connection.outcome is not Outcome.ACCEPTED
+            ]
         return True
 
     def _message(self, number: int) -> Message:
@@ -184,11 +187,14 @@ class Load:
 
 
 class Witness:
-    """Keeps the numbers that arrive at the target broker, by topic; mutable, it has a thread."""
+    """Records the numbers that arrive at the target broker, by topic.
+
+    Mutable: written by its own thread; `wait_for` synchronises.
+    """
 
     def __init__(self, port: int) -> None:
         self.numbers: dict[str, list[int]] = defaultdict(list)
-        self.unique = 0  # different numbers
+        self.unique = 0  # distinct numbers
         self._source = make_source(broker(port), [Subscription("dst/#")], instance="witness")
         self._seen: set[int] = set()
         self._stop = threading.Event()
@@ -208,7 +214,7 @@ class Witness:
         assert arrived, f"{unique - self.unique} of {unique} did not arrive in time"
 
     @property
-    def twice(self) -> set[int]:
+    def duplicates(self) -> set[int]:
         """Numbers that arrived more than once."""
         return {
             number
@@ -217,11 +223,11 @@ class Witness:
             if times > 1
         }
 
-    def has_all_in_order(self, sent: int) -> None:
-        """Each of the numbers below `sent` came; for the first time, in order in each topic.
+    def check_order(self, sent: int) -> None:
+        """Check that all numbers below `sent` arrived, and that first arrivals are in order.
 
         Raises:
-            AssertionError: not so.
+            AssertionError: a number is missing or out of order in its topic.
         """
         assert self.unique == sent, f"{self.unique} arrived of {sent}"
         for topic, numbers in self.numbers.items():
@@ -243,7 +249,7 @@ class Witness:
             assert isinstance(message.payload, bytes)
             number = int(message.payload.split(b" ", 1)[0])
             if message.headers.redelivered and number in self._seen:
-                continue  # the broker repeats what this witness did not acknowledge in time
+                continue  # redelivered, because this witness had not acknowledged it in time
             self.numbers[message.address].append(number)
             self._seen.add(number)
         batch.settle([ACCEPTED] * len(batch.messages))
@@ -265,7 +271,7 @@ def load_and_witness(
 
 
 def reopen(end: Source | Sink, stop: threading.Event) -> bool:
-    """Open it however often that takes; false when `stop` came first."""
+    """Open `end`, with retries; return false if `stop` is set before."""
     while not stop.is_set():
         with suppress(NotConnectedError):
             end.open()
@@ -274,8 +280,11 @@ def reopen(end: Source | Sink, stop: threading.Event) -> bool:
     return False
 
 
-class Memory:
-    """Samples the resident memory of a process; mutable, it has a thread."""
+class MemorySampler:
+    """Samples the resident memory of a process.
+
+    Mutable: the list grows in its own thread.
+    """
 
     def __init__(self, pid: int) -> None:
         self.samples: list[float] = []  # MB
@@ -285,7 +294,7 @@ class Memory:
         self._thread.start()
 
     def wait(self, seconds: float) -> None:
-        """Go on watching for so long."""
+        """Sample for `seconds` more."""
         self._stop.wait(seconds)
 
     def stop(self) -> None:

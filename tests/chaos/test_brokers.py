@@ -1,4 +1,4 @@
-"""Brokers that go, that say nothing, and that cannot bear a message."""
+"""Brokers that restart, that never answer, and that disconnect on a message."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import pytest
 
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Client
-from tests.chaos.books import are_whole, read_books, spooled
-from tests.chaos.rig import Setting, load_and_witness, profiles, running
+from tests.chaos.archived import check_complete, read_archive, spooled
+from tests.chaos.rig import RelayConfig, load_and_witness, repetitions, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
 CONNACK = b"\x20\x03\x00\x00\x00"  # MQTT 5.0, 3.2: no session, success, no properties
-SILENT = "answer_seconds: 0.5"
-PART = 10_000  # messages in the spool for each time the target goes
+STUCK_AFTER = "stuck_after_seconds: 0.5"
+SPOOLED_MESSAGES = 10_000  # for each stop of the target
 
 
-@profiles(3, 20)
+@repetitions(3, 20)
 @pytest.mark.parametrize("which", ["source", "target", "both"])
-def test_a_broker_that_is_started_again_and_again_loses_nothing(
+def test_restarts_of_a_broker_lose_no_message(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int, which: str
 ) -> None:
     chance = random.Random(times)  # noqa: S311  # the same moments in every run
     source, target = start_mosquitto(), start_mosquitto()
-    goers = {"source": [source], "target": [target], "both": [source, target]}[which]
-    config = Setting(tmp_path, source.port, target.port).write()
+    brokers = {"source": [source], "target": [target], "both": [source, target]}[which]
+    config = RelayConfig(tmp_path, source.port, target.port).write()
     tick = threading.Event()
     with (
         load_and_witness(source.port, target.port, 2_000) as (load, witness),
@@ -40,67 +40,67 @@ def test_a_broker_that_is_started_again_and_again_loses_nothing(
     ):
         load.start()
         for _ in range(times):
-            goer = chance.choice(goers)
+            broker_to_stop = chance.choice(brokers)
             tick.wait(chance.uniform(0.1, 0.5))
-            goer.stop()
+            broker_to_stop.stop()
             tick.wait(chance.uniform(0, 0.5))
-            goer.start()
+            broker_to_stop.start()
         sent = load.finish()
         witness.wait_for(sent)
-        witness.has_all_in_order(sent)
+        witness.check_order(sent)
         assert gateway.end() == 0
 
-    are_whole(read_books(tmp_path), sent)
+    check_complete(read_archive(tmp_path), sent)
 
 
-@profiles(2, 10)
-def test_a_target_that_goes_again_while_its_spool_drains_gets_all_in_order(
+@repetitions(2, 10)
+def test_stops_of_a_target_while_its_spool_drains_keep_the_order(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
-    config = Setting(tmp_path, source.port, target.port).write()
+    config = RelayConfig(tmp_path, source.port, target.port).write()
     with (
         load_and_witness(source.port, target.port) as (load, witness),
         running(config) as gateway,
     ):
         target.stop()
         gateway.wait_for("target", level="warning")
-        load.publish(PART * (times + 1))
+        load.publish(SPOOLED_MESSAGES * (times + 1))
         until(lambda: spooled(tmp_path) == load.sent)
         for _ in range(times):
             before = witness.unique
             target.start()
             witness.wait_for(before + 1_000)
             target.stop()
-        assert spooled(tmp_path)  # it was never done
+        assert spooled(tmp_path)  # the drain was never complete
         target.start()
         sent = load.finish()
         witness.wait_for(sent)
-        witness.has_all_in_order(sent)
+        witness.check_order(sent)
         assert gateway.end() == 0
 
-    are_whole(read_books(tmp_path), sent)
+    check_complete(read_archive(tmp_path), sent)
 
 
 @contextmanager
-def swallowing(port: int) -> Iterator[None]:
-    """A listener that says yes to every log-in and nothing after it."""
+def silent_listener(port: int) -> Iterator[None]:
+    """Run a listener that accepts every MQTT connection and then sends nothing."""
     listener = socket.create_server(("127.0.0.1", port))
-    held: list[socket.socket] = []
+    connections: list[socket.socket] = []
 
-    def swallow(one: socket.socket) -> None:
+    def serve(connection: socket.socket) -> None:
         with suppress(OSError):
-            one.recv(65_536)
-            one.sendall(CONNACK)
-            while one.recv(65_536):
+            connection.recv(65_536)
+            connection.sendall(CONNACK)
+            while connection.recv(65_536):
                 pass
 
     def accept() -> None:
         with suppress(OSError):
             while True:
-                one, _ = listener.accept()
-                held.append(one)
-                threading.Thread(target=swallow, args=(one,), daemon=True).start()
+                connection, _ = listener.accept()
+                connections.append(connection)
+                threading.Thread(target=serve, args=(connection,), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
     try:
@@ -109,23 +109,23 @@ def swallowing(port: int) -> Iterator[None]:
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        for one in held:
+        for connection in connections:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
 
-def test_a_target_that_accepts_and_never_answers_gets_all_when_it_is_mended(
+def test_a_target_that_never_answered_gets_all_messages_later(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
     target.stop()
-    config = Setting(tmp_path, source.port, target.port, gateway=f", {SILENT}").write()
-    with swallowing(target.port), running(config) as gateway, publishing(source) as load:
+    config = RelayConfig(tmp_path, source.port, target.port, gateway=f", {STUCK_AFTER}").write()
+    with silent_listener(target.port), running(config) as gateway, number_publisher(source) as load:
         load.publish(b"%d", range(500))
         gateway.wait_for("target: no answer for")
         load.publish(b"%d", range(500, 1_000))
-        assert gateway.end() == 0  # it stops all the same
+        assert gateway.end() == 0  # the stop succeeds
     target.start()
     witness = Client(target.port, "dst/#")
     with running(config) as gateway:
@@ -137,14 +137,14 @@ def test_a_target_that_accepts_and_never_answers_gets_all_when_it_is_mended(
     assert firsts == list(range(1_000))
 
 
-class Numbered:
-    """A client that publishes numbers in a form; mutable, it is connected."""
+class NumberPublisher:
+    """A connected client that publishes formatted numbers."""
 
     def __init__(self, port: int) -> None:
         self._client = Client(port)
 
     def publish(self, form: bytes, numbers: range, topic: str = "src/a") -> None:
-        """Returns when the broker has them all."""
+        """Publish the numbers and wait until they are acknowledged."""
         sent = [self._client.publish(topic, form % number) for number in numbers]
         for each in sent:
             each.wait_for_publish(30)
@@ -154,8 +154,8 @@ class Numbered:
 
 
 @contextmanager
-def publishing(source: Mosquitto) -> Iterator[Numbered]:
-    client = Numbered(source.port)
+def number_publisher(source: Mosquitto) -> Iterator[NumberPublisher]:
+    client = NumberPublisher(source.port)
     try:
         yield client
     finally:
@@ -163,15 +163,17 @@ def publishing(source: Mosquitto) -> Iterator[Numbered]:
 
 
 @pytest.mark.parametrize("spool", ["", None], ids=["spool", "no-spool"])
-def test_a_message_that_makes_the_broker_hang_up_is_set_aside_and_its_neighbours_go_on(
+def test_a_message_that_makes_the_broker_disconnect_becomes_a_dead_letter(
     tmp_path: Path, start_mosquitto: StartMosquitto, spool: str | None
 ) -> None:
     source = start_mosquitto()
-    target = start_mosquitto("allow_anonymous true", "max_packet_size 1000")  # 3.1.1 is not told
+    target = start_mosquitto(
+        "allow_anonymous true", "max_packet_size 1000"
+    )  # 3.1.1 has no way to announce it
     more = ', version: "3.1.1"'
-    setting = Setting(tmp_path, source.port, target.port, to_more=more, spool=spool)
+    config = RelayConfig(tmp_path, source.port, target.port, target_settings=more, spool=spool)
     witness = Client(target.port, "dst/#")
-    with running(setting.write()) as gateway, publishing(source) as load:
+    with running(config.write()) as gateway, number_publisher(source) as load:
         load.publish(b"%d", range(200))
         load.publish(b"%02000d", range(200, 202))
         load.publish(b"%d", range(202, 400))

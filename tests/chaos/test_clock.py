@@ -1,4 +1,4 @@
-"""The clock of the machine is set back, while a gateway runs and while it does not."""
+"""A system clock that is set while a gateway runs, or between two runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from gateway.archive.layout import days, segments
 from tests.brokers.mosquitto import StartMosquitto
-from tests.chaos.books import are_whole, have_no_gap, read_books
-from tests.chaos.rig import Setting, load_and_witness, running
+from tests.chaos.archived import check_complete, check_without_gap, read_archive
+from tests.chaos.rig import RelayConfig, load_and_witness, running
 
 pytestmark = pytest.mark.broker
 
@@ -22,7 +22,7 @@ SHIFTED = Path(__file__).parent / "shifted"
 
 
 class Clock:
-    """The clock of the processes that get its `environment`; mutable, it can be set."""
+    """A shifted clock for processes with its `environment`."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "shift"
@@ -30,18 +30,18 @@ class Clock:
         self.environment = {"PYTHONPATH": str(SHIFTED), "SHIFT_CLOCK_FILE": str(self._file)}
 
     def set(self, seconds: int) -> None:
-        """Let it differ from the true time by so much."""
+        """Set the shift from the true time."""
         with self._file.open("r+b" if self._file.exists() else "wb") as file:
             file.write(struct.pack("<q", seconds))
 
 
 @pytest.mark.parametrize("seconds", [-1, -HOUR, -26 * HOUR, HOUR])
-def test_a_clock_that_is_set_while_it_runs_changes_no_delivery(
+def test_a_clock_set_during_a_run_changes_no_delivery(
     tmp_path: Path, start_mosquitto: StartMosquitto, seconds: int
 ) -> None:
     clock = Clock(tmp_path)
     source, target = start_mosquitto(), start_mosquitto()
-    config = Setting(tmp_path, source.port, target.port).write()
+    config = RelayConfig(tmp_path, source.port, target.port).write()
     with (
         load_and_witness(source.port, target.port) as (load, witness),
         running(config, environment=clock.environment) as gateway,
@@ -57,19 +57,19 @@ def test_a_clock_that_is_set_while_it_runs_changes_no_delivery(
         witness.wait_for(1_500)
         load.publish(2_000)
         witness.wait_for(2_000)
-        witness.has_all_in_order(2_000)
+        witness.check_order(2_000)
         assert gateway.end() == 0
 
-    are_whole(read_books(tmp_path), 2_000)
-    assert spread(tmp_path / "archive") > 0.9 * abs(seconds)  # the clock was set, as the rows know
+    check_complete(read_archive(tmp_path), 2_000)
+    assert spread(tmp_path / "archive") > 0.9 * abs(seconds)  # the rows show that the clock was set
 
 
-def test_a_clock_that_is_set_back_between_two_runs_mixes_up_nothing(
+def test_a_clock_set_back_between_two_runs_keeps_the_order(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     clock = Clock(tmp_path)
     source, target = start_mosquitto(), start_mosquitto()
-    config = Setting(tmp_path, source.port, target.port).write()
+    config = RelayConfig(tmp_path, source.port, target.port).write()
     with load_and_witness(source.port, target.port) as (load, witness):
         with running(config, environment=clock.environment) as gateway:
             load.publish(500)
@@ -84,13 +84,13 @@ def test_a_clock_that_is_set_back_between_two_runs_mixes_up_nothing(
             target.start()
             witness.wait_for(1_500)
             assert gateway.end() == 0
-        witness.has_all_in_order(1_500)
+        witness.check_order(1_500)
 
-    have_no_gap(read_books(tmp_path), 1_500)
+    check_without_gap(read_archive(tmp_path), 1_500)
 
 
 def spread(archive: Path) -> float:
-    """Seconds between the first and the last row."""
+    """Seconds between the earliest and the latest row."""
     bounds = [
         pc.min_max(pq.read_table(segment, columns=["time"], partitioning=None)["time"]).as_py()
         for day in days(archive)

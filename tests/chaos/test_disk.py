@@ -1,4 +1,4 @@
-"""A disk that is full, under the spool and under the archive: nothing is settled, nothing lost."""
+"""A full disk under spool and archive: no message is settled or lost until there is room."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ import pytest
 
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process
-from tests.chaos.books import have_no_gap, read_books
-from tests.chaos.rig import Setting, load_and_witness, running
+from tests.chaos.archived import check_without_gap, read_archive
+from tests.chaos.rig import RelayConfig, load_and_witness, running
 
 pytestmark = pytest.mark.broker
 
-FULL = 4_000  # messages of SIZE that do not fit any more
+OVERFLOW = 4_000  # messages of SIZE, more than fit
 SIZE = 1_000
-ROOM = 2 << 20  # bytes of the small disk, or of a file that has a limit
+DISK_BYTES = 2 << 20  # of the small disk, or of the limited file
 
 
 class Quota:
-    """A limit to the size of each file of a process: what `ulimit -f` does. Mutable: it is set."""
+    """A limit of the file size of a process, as `ulimit -f` sets it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def fill(self, gateway: Process) -> None:
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, (ROOM // 64, hard))
+        resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, (DISK_BYTES // 64, hard))
 
     def free(self, gateway: Process) -> None:
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        if gateway.process.poll() is None:  # else the limit is gone with it
+        if gateway.process.poll() is None:  # a dead process has no limit
             resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
 
 
 class SmallDisk:
-    """A file system in memory with a file that fills it. Mutable: the file is there or is not."""
+    """A file system in memory, with a file that fills it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -85,41 +85,41 @@ def quota(folder: Path) -> Iterator[Quota]:
     yield Quota(folder)
 
 
-@pytest.mark.parametrize("killed", [False, True], ids=["goes on", "killed meanwhile"])
-@pytest.mark.parametrize("away", [False, True], ids=["archive", "spool and archive"])
+@pytest.mark.parametrize("killed", [False, True], ids=["running", "killed meanwhile"])
+@pytest.mark.parametrize("unreachable", [False, True], ids=["archive", "spool and archive"])
 @pytest.mark.parametrize("disk", [quota, small_disk])
-def test_a_full_disk_settles_nothing_and_all_goes_on_when_there_is_room(
+def test_a_full_disk_delays_settlement_and_loses_no_message(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
     disk: Callable[[Path], AbstractContextManager[Quota | SmallDisk]],
-    away: bool,
+    unreachable: bool,
     killed: bool,
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
     with disk(tmp_path) as small:
-        config = Setting(small.folder, source.port, target.port).write()
+        config = RelayConfig(small.folder, source.port, target.port).write()
         with load_and_witness(source.port, target.port, size=SIZE) as (load, witness):
             with running(config) as gateway:
                 load.publish(100)
                 witness.wait_for(100)
-                if away:
+                if unreachable:
                     target.stop()
                     gateway.wait_for("target", level="warning")
                 small.fill(gateway)
-                load.publish(FULL)
-                gateway.wait_for("spool" if away else "archive", level="error")
+                load.publish(OVERFLOW)
+                gateway.wait_for("spool" if unreachable else "archive", level="error")
                 if killed:
                     gateway.end(signal.SIGKILL)
                 small.free(gateway)
-                if away:
+                if unreachable:
                     target.start()
                 if not killed:
-                    gateway.wait_for("spool" if away else "archive", level="warning")
-                    witness.wait_for(FULL)
+                    gateway.wait_for("spool" if unreachable else "archive", level="warning")
+                    witness.wait_for(OVERFLOW)
                     assert gateway.end() == 0
             with running(config) as gateway:
                 sent = load.finish()
                 witness.wait_for(sent)
                 assert gateway.end() == 0
-            witness.has_all_in_order(sent)
-        have_no_gap(read_books(small.folder), sent)
+            witness.check_order(sent)
+        check_without_gap(read_archive(small.folder), sent)

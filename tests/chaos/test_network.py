@@ -1,4 +1,4 @@
-"""A network that resets, stalls and half-closes the connections on either side of a gateway."""
+"""A network that resets, stalls or half-closes connections on either side of a gateway."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ import pytest
 
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.wire import Wire
-from tests.chaos.books import are_whole, read_books
-from tests.chaos.rig import Setting, load_and_witness, profiles, running
+from tests.chaos.archived import check_complete, read_archive
+from tests.chaos.rig import RelayConfig, load_and_witness, repetitions, running
 
 pytestmark = pytest.mark.broker
 
-QUICK = ", keepalive: 1"  # seconds; a stall is noticed after 1.5 of them
-STALLS = (0.2, 3.0)  # seconds: some pass unnoticed, some do not
+SHORT_KEEPALIVE = ", keepalive: 1"  # seconds; a stall is noticed after 1.5 s
+STALL_SECONDS = (0.2, 3.0)  # shorter and longer than the keep-alive
 
 BREAKS: Mapping[str, Callable[[Wire], object]] = MappingProxyType(
     {
         "reset": Wire.cut,
         "stall": Wire.stall,
-        "broker hangs up": lambda wire: wire.half_close(broker=False),
-        "gateway hangs up": lambda wire: wire.half_close(broker=True),
+        "broker closes": lambda wire: wire.half_close(broker=False),
+        "gateway closes": lambda wire: wire.half_close(broker=True),
     }
 )
 
 
-@profiles(2, 20)
+@repetitions(2, 20)
 @pytest.mark.parametrize(
     ("kind", "spool"),
     [
         ("reset", ""),
         ("reset", None),
         ("stall", ""),
-        ("broker hangs up", ""),
-        ("gateway hangs up", None),
+        ("broker closes", ""),
+        ("gateway closes", None),
     ],
 )
-def test_a_broken_network_loses_nothing_and_keeps_the_order(
+def test_a_broken_network_loses_no_message_and_keeps_the_order(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int, kind: str, spool: str | None
 ) -> None:
     chance = random.Random(times)  # noqa: S311  # the same moments in every run
@@ -53,19 +53,24 @@ def test_a_broken_network_loses_nothing_and_keeps_the_order(
         closing(Wire(target.port)) as far,
         load_and_witness(source.port, target.port, 2_000) as (load, witness),
     ):
-        setting = Setting(
-            tmp_path, near.port, far.port, from_more=QUICK, to_more=QUICK, spool=spool
+        config = RelayConfig(
+            tmp_path,
+            near.port,
+            far.port,
+            source_settings=SHORT_KEEPALIVE,
+            target_settings=SHORT_KEEPALIVE,
+            spool=spool,
         )
-        with running(setting.write()) as gateway:
+        with running(config.write()) as gateway:
             load.start()
             for wire in [near] * times + [far] * times:
                 tick.wait(chance.uniform(0.1, 0.5))
                 BREAKS[kind](wire)
-                tick.wait(chance.uniform(*STALLS) if kind == "stall" else 0)
+                tick.wait(chance.uniform(*STALL_SECONDS) if kind == "stall" else 0)
                 wire.flow()
             sent = load.finish()
             witness.wait_for(sent)
-            witness.has_all_in_order(sent)
+            witness.check_order(sent)
             assert gateway.end() == 0
 
-    are_whole(read_books(tmp_path), sent)
+    check_complete(read_archive(tmp_path), sent)

@@ -76,12 +76,10 @@ def test_an_open_connection_is_a_finding(tmp_path: Path, far: str, rule: str, li
 
 
 @pytest.mark.parametrize("far", NOT_FOUND)
-def test_a_guarded_connection_is_none(tmp_path: Path, far: str) -> None:
+def test_a_protected_connection_has_no_finding(tmp_path: Path, far: str) -> None:
     assert found(tmp_path, far) == []
 
 
 @pytest.mark.parametrize(("settings", "hosts"), PLAIN)
-def test_hosts_that_are_spoken_to_in_plain_text(
-    settings: EndpointSettings, hosts: list[str]
-) -> None:
+def test_hosts_without_encryption_are_listed(settings: EndpointSettings, hosts: list[str]) -> None:
     assert plain_hosts(settings) == hosts

@@ -1,4 +1,4 @@
-"""A property that is nearly a field of a message gets a warning, unless it is called a property."""
+"""A property whose name resembles a field gets a warning, unless it has the prefix."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ MEANT = [
 
 
 @pytest.mark.parametrize("rules", MEANT)
-def test_what_is_a_field_or_called_a_property_is_none(tmp_path: Path, rules: str) -> None:
+def test_a_field_or_a_prefixed_property_has_no_warning(tmp_path: Path, rules: str) -> None:
     assert warnings(tmp_path, rules) == []
 
 
 @pytest.mark.parametrize("name", ["", "-", "é", "x" * 10_000, "\0"])
-def test_any_name_is_judged(name: str) -> None:
+def test_any_name_is_accepted(name: str) -> None:
     assert field_meant(name) == ""

@@ -1,4 +1,4 @@
-"""What a route in both directions does on its way back, and what it says that it does not."""
+"""The settings of a route in both directions that its reverse route applies."""
 
 from __future__ import annotations
 
@@ -43,37 +43,39 @@ ONE_WAY = [
         ', selector: "a = 1"', ", payload: map, headers: {drop: [a]}",
         "`selector`, `drop` of `headers`, `payload: map`", id="all",
     ),
-    pytest.param(', exclude: ["orders/private"]', ", escape: reject, lossy: false", "", id="none"),
+    pytest.param(
+        ', exclude: ["orders/private"]', ", on_unmappable: reject, lossy: false", "", id="none"
+    ),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("source", "target", "lacking"), ONE_WAY)
-def test_what_the_way_back_does_not_do_is_a_warning(
+def test_a_setting_that_the_reverse_route_lacks_is_a_warning(
     tmp_path: Path, source: str, target: str, lacking: str
 ) -> None:
     found = examine(read(tmp_path, source, target))
-    told = [each for each in found if each.rule == "not-on-the-way-back"]
+    reported = [each for each in found if each.rule == "not-on-the-way-back"]
 
-    assert [(each.severity, each.line, each.hint) for each in told] == [
-        ("warning", 6, "write two routes, each with what holds for its direction")
+    assert [(each.severity, each.line, each.hint) for each in reported] == [
+        ("warning", 6, "write two routes, each with the settings of its direction")
     ] * bool(lacking)
-    for each in told:
-        assert each.reason == f"route 'orders': the way back goes without {lacking}"
+    for each in reported:
+        assert each.reason == f"route 'orders': the reverse route does not apply {lacking}"
 
 
-def test_renames_are_undone_on_the_way_back(tmp_path: Path) -> None:
-    there, back = read(tmp_path, "", ", headers: {rename: {a: b, b: a, c: d}}").routes
+def test_the_reverse_route_undoes_renames(tmp_path: Path) -> None:
+    forward, reverse = read(tmp_path, "", ", headers: {rename: {a: b, b: a, c: d}}").routes
     before = Headers(properties={"a": 1, "b": 2, "c": 3})
-    after = there.targets[0].rules.apply(before, 0)
+    after = forward.targets[0].rules.apply(before, 0)
 
     assert dict(after.properties) == {"a": 2, "b": 1, "d": 3}
-    assert back.targets[0].rules.apply(after, 0) == before
+    assert reverse.targets[0].rules.apply(after, 0) == before
 
 
-def test_what_is_excluded_is_excluded_on_the_way_back(tmp_path: Path) -> None:
+def test_the_reverse_route_excludes_what_the_route_excludes(tmp_path: Path) -> None:
     configuration = read(tmp_path, ', exclude: ["orders/private"]')
-    _, back = configuration.routes
+    _, reverse = configuration.routes
 
-    assert back.takes(("ORDERS", "x"))
-    assert not back.takes(("ORDERS", "private"))
+    assert reverse.takes(("ORDERS", "x"))
+    assert not reverse.takes(("ORDERS", "private"))
     assert {each.rule for each in examine(configuration)} & {"not-inverse"} == set()

@@ -1,4 +1,4 @@
-"""A route in both directions: each way takes what the other makes, and nothing that stays there."""
+"""Routes in both directions: each direction takes only names that the other one returns."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gateway.errors import ConfigErrors
 
 CONFIG = """\
 endpoints:
-  l: {{kind: mqtt, host: a, length: refuse}}
-  r: {{kind: mqtt, host: b, length: refuse}}
+  l: {{kind: mqtt, host: a, on_too_long: refuse}}
+  r: {{kind: mqtt, host: b, on_too_long: refuse}}
 routes:
   x:
     from: {{endpoint: l, pattern: "{pattern}", exclude: [{exclude}]}}
@@ -31,7 +31,7 @@ def loaded(folder: Path, pattern: str, template: str, exclude: str = "") -> Conf
     return load(file)
 
 
-STAYING = [
+NOT_CROSSING = [
     pytest.param("a/{rest...}", "b/{rest...}", "a/x/#", ["a/x", "a/x/y"], ["b/x"], id="exclude"),
     pytest.param("a/{k}/{rest...}", "{k}/b/{rest...}", "a/+/x", ["a/k/x"], ["k/b/x"], id="turned"),
     pytest.param("{k}/{rest...}", "b/{k}/{rest...}", "", ["$k/x"], ["b/$k", "b/$k/x"], id="back"),
@@ -40,52 +40,52 @@ STAYING = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "template", "exclude", "here", "there"), STAYING)
-def test_what_does_not_cross_one_way_does_not_cross_the_other(
+@pytest.mark.parametrize(("pattern", "template", "exclude", "here", "there"), NOT_CROSSING)
+def test_a_name_that_does_not_cross_in_one_direction_does_not_cross_in_the_other(
     tmp_path: Path, pattern: str, template: str, exclude: str, here: list[str], there: list[str]
 ) -> None:
     quoted = f'"{exclude}"' if exclude else ""
     configuration = loaded(tmp_path, pattern, template, quoted)
 
-    forth, back = configuration.routes
-    for route, names in ((forth, here), (back, there)):
+    forward, reverse = configuration.routes
+    for route, names in ((forward, here), (reverse, there)):
         assert [route.takes(parse_subject(name, MQTT).levels) for name in names] == [False] * len(
             names
         )
     assert {each.severity for each in examine(configuration)} <= {"note"}
 
 
-def test_a_shared_subscription_has_no_way_back(tmp_path: Path) -> None:
+def test_a_shared_subscription_has_no_reverse_route(tmp_path: Path) -> None:
     with pytest.raises(ConfigErrors) as caught:
         loaded(tmp_path, "$share/team/a/{k}", "b/{k}")
 
     (finding,) = caught.value.findings
     assert (finding.rule, finding.line) == ("direction", 8)
-    assert "'$share/team/' divides the way there alone" in finding.reason
+    assert "'$share/team/' is shared in the forward direction only" in finding.reason
 
 
-def test_other_names_still_cross_both_ways(tmp_path: Path) -> None:
-    forth, back = loaded(tmp_path, "a/{k}/{rest...}", "{k}/{rest...}", '"a/x/#"').routes
+def test_other_names_cross_in_both_directions(tmp_path: Path) -> None:
+    forward, reverse = loaded(tmp_path, "a/{k}/{rest...}", "{k}/{rest...}", '"a/x/#"').routes
 
-    assert [forth.takes(levels) for levels in (("a", "k"), ("a", "k", "x"), ("a", "x"))] == [
+    assert [forward.takes(levels) for levels in (("a", "k"), ("a", "k", "x"), ("a", "x"))] == [
         True, True, False,
     ]  # fmt: skip
-    assert [back.takes(levels) for levels in (("k",), ("k", "x"), ("x",))] == [True, True, False]
+    assert [reverse.takes(levels) for levels in (("k",), ("k", "x"), ("x",))] == [True, True, False]
 
 
 LENGTHS = [
-    pytest.param("length: refuse", "note", id="meant"),
+    pytest.param("on_too_long: refuse", "note", id="meant"),
     pytest.param("qos: 1", "warning", id="open"),
 ]
 
 
 @pytest.mark.parametrize(("setting", "severity"), LENGTHS)
-def test_a_name_too_long_on_the_way_back_is_meant_where_length_is_written(
+def test_a_written_on_too_long_makes_a_warning_of_the_reverse_route_a_note(
     tmp_path: Path, setting: str, severity: str
 ) -> None:
     text = CONFIG.format(pattern="long/{rest...}", template="r/{rest...}", exclude="")
     file = tmp_path / "both.yaml"
-    file.write_text(text.replace("host: a, length: refuse", f"host: a, {setting}"))
+    file.write_text(text.replace("host: a, on_too_long: refuse", f"host: a, {setting}"))
 
     (found,) = [each for each in examine(load(file)) if each.rule == "past-limit"]
 

@@ -1,8 +1,9 @@
-"""`docs/delivery.md` says what `gateway check` says: the guarantee of every pair of systems."""
+"""Tables of `docs/delivery.md` against the code: guarantees of all pairs, keys of sections."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -11,9 +12,10 @@ from types import MappingProxyType
 import pytest
 import yaml
 
-from gateway.check.examine import effective_mode
+from gateway.check.guarantee import effective_mode
 from gateway.config.load import load
-from gateway.config.process import DeadLettersRef, SpoolRef
+from gateway.config.process import DeadLetterSettings, SpoolSettings
+from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.model.message import DeliveryMode
 
 PAGE = Path(__file__).parents[2] / "docs" / "delivery.md"
@@ -24,26 +26,17 @@ WORDS: Mapping[str, DeliveryMode] = MappingProxyType(
         "= 1": DeliveryMode.EXACTLY_ONCE,
     }
 )
-JMS = "kind: jms, dialect: ems, classpath: [x.jar], factory: F, urls: ['tcp://h:7222']"
-SOLACE = "kind: solace, url: 'tcp://h:55555', username: u"
-YAMI4 = "kind: yami4, url: 'tcp://h:12345'"
-ENDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+ENDPOINTS: Mapping[str, str] = MappingProxyType(
     {
-        "mqtt-2": ("kind: mqtt, qos: 2", "a/#"),
-        "mqtt-1": ("kind: mqtt, qos: 1", "a/#"),
-        "mqtt-0": ("kind: mqtt, qos: 0", "a/#"),
-        "jms-persistent": (f"{JMS}, delivery: persistent", "a.>"),
-        "jms-reliable": (f"{JMS}, delivery: reliable", "a.>"),
-        "solace-guaranteed": (f"{SOLACE}, guaranteed: true", "a/>"),
-        "solace-direct": (f"{SOLACE}, guaranteed: false", "a/>"),
-        "yami4-reject": (f"{YAMI4}, overflow_policy: reject_message", "a.*"),
-        "yami4-drop": (f"{YAMI4}, overflow_policy: drop_update", "a.*"),
+        variant: f"kind: {kind.name}, {keys}"
+        for kind in ENDPOINT_KINDS.values()
+        for variant, keys in kind.delivery_variants.items()
     }
 )
 
 
-def told() -> Iterator[tuple[str, str, str]]:
-    """Source, target and word of each cell of the page's first table."""
+def documented_modes() -> Iterator[tuple[str, str, str]]:
+    """Yield source, target and word of each cell of the first table."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     table = list(itertools.takewhile(bool, lines[lines.index(start(lines)) :]))
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
@@ -56,21 +49,26 @@ def start(lines: list[str]) -> str:
     return next(line for line in lines if line.startswith("| from"))
 
 
+def test_the_modules_of_the_page_exist() -> None:
+    modules = re.findall(r"`([a-z_/]+\.py)`", PAGE.read_text(encoding="utf-8"))
+
+    assert [each for each in modules if not (PAGE.parents[1] / "gateway" / each).is_file()] == []
+
+
 def test_every_pair_of_systems_has_its_cell() -> None:
-    pairs = [(source, target) for source, target, _ in told()]
+    pairs = [(source, target) for source, target, _ in documented_modes()]
 
-    assert pairs == list(itertools.product(ENDS, ENDS))
+    assert sorted(pairs) == sorted(itertools.product(ENDPOINTS, repeat=2))
 
 
-@pytest.mark.parametrize(("source", "target", "word"), list(told()))
-def test_a_pair_is_guaranteed_what_the_page_says(
+@pytest.mark.parametrize(("source", "target", "word"), list(documented_modes()))
+def test_a_pair_has_the_guarantee_of_the_page(
     tmp_path: Path, source: str, target: str, word: str
 ) -> None:
-    (here, pattern), (there, _) = ENDS[source], ENDS[target]
     file = tmp_path / "gateway.yaml"
     file.write_text(
-        f"endpoints:\n  here: {{{here}}}\n  there: {{{there}}}\n"
-        f'routes:\n  r:\n    from: {{endpoint: here, pattern: "{pattern}"}}\n'
+        f"endpoints:\n  here: {{{ENDPOINTS[source]}}}\n  there: {{{ENDPOINTS[target]}}}\n"
+        'routes:\n  r:\n    from: {endpoint: here, pattern: "{name...}"}\n'
         "    to: {endpoint: there}\n"
     )
     configuration = load(file)
@@ -80,13 +78,13 @@ def test_a_pair_is_guaranteed_what_the_page_says(
 
 
 @pytest.mark.parametrize(
-    ("section", "ref"), [("spool", SpoolRef), ("dead_letters", DeadLettersRef)]
+    ("section", "settings"), [("spool", SpoolSettings), ("dead_letters", DeadLetterSettings)]
 )
 def test_the_sections_of_the_page_name_every_key(
-    section: str, ref: type[SpoolRef | DeadLettersRef]
+    section: str, settings: type[SpoolSettings | DeadLetterSettings]
 ) -> None:
     blocks = PAGE.read_text(encoding="utf-8").split("```yaml\n")[1:]
-    shown = [yaml.safe_load(block.split("```")[0]) for block in blocks]
-    (given,) = [each[section] for each in shown if section in each]
+    examples = [yaml.safe_load(block.split("```")[0]) for block in blocks]
+    (given,) = [each[section] for each in examples if section in each]
 
-    assert given.keys() == {field.name for field in fields(ref)}
+    assert given.keys() == {field.name for field in fields(settings)}

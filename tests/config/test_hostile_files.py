@@ -1,4 +1,4 @@
-"""Files made to hurt: each is a finding at its place, soon, and nothing else."""
+"""Hostile files: each is a finding at its location, in short time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
-WRONG = [
+HOSTILE = [
     pytest.param("gateway: {stop_seconds: .nan}\n", "type", ".nan", id="not-a-number"),
     pytest.param("archive: {path: x, segment_seconds: .inf}\n", "type", ".inf", id="infinite"),
     pytest.param(
@@ -46,24 +46,24 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "rule", "at"), WRONG)
+@pytest.mark.parametrize(("text", "rule", "at"), HOSTILE)
 def test_a_hostile_file_is_a_finding(tmp_path: Path, text: str, rule: str, at: str | None) -> None:
     found = findings(written(tmp_path, ENDPOINT + ROUTE + text))
-    places = {(each.line, each.column) for each in found if each.rule == rule}
+    locations = {(each.line, each.column) for each in found if each.rule == rule}
 
-    assert places
-    assert at is None or places == {(3, text.index(at) + 1)}
+    assert locations
+    assert at is None or locations == {(3, text.index(at) + 1)}
     assert all(len(str(each)) < 2_000 for each in found)
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "a\\0b", "x" * 5000, "/"])
-def test_a_secret_that_cannot_be_read_is_a_finding(tmp_path: Path, name: str) -> None:
+def test_an_unreadable_secret_is_a_finding(tmp_path: Path, name: str) -> None:
     text = f'endpoints: {{a: {{kind: mqtt, host: x, password: "${{file:{name}}}"}}}}\n'
 
     assert [each.rule for each in findings(written(tmp_path, text + ROUTE))] == ["missing-secret"]
 
 
-def test_a_secret_has_a_largest_size(tmp_path: Path) -> None:
+def test_a_secret_has_a_maximum_size(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     text = f"endpoints: {{a: {{kind: mqtt, host: x, password: '${{file:{secret}}}'}}}}\n"
     secret.write_bytes(b"x" * MAX_SECRET)
@@ -74,7 +74,7 @@ def test_a_secret_has_a_largest_size(tmp_path: Path) -> None:
 
 
 def test_a_file_that_two_others_include_is_read_once(tmp_path: Path) -> None:
-    for number in range(20):  # a million ways to the last one
+    for number in range(20):  # a million paths to the last one
         text = f"include: [{number + 1}.yaml, {number + 1}.yaml]\n"
         (tmp_path / f"{number}.yaml").write_text(text)
     (tmp_path / "20.yaml").write_text(ENDPOINT + ROUTE)
@@ -83,7 +83,7 @@ def test_a_file_that_two_others_include_is_read_once(tmp_path: Path) -> None:
     assert [route.name for route in load(tmp_path).routes] == ["r"]
 
 
-def test_files_include_each_other_so_deep_and_no_deeper(tmp_path: Path) -> None:
+def test_includes_have_a_maximum_depth(tmp_path: Path) -> None:
     for number in range(3_000):
         (tmp_path / f"{number}.yaml").write_text(f"include: {number + 1}.yaml\n")
 
@@ -114,7 +114,5 @@ LONG = [
 
 
 @pytest.mark.parametrize("text", LONG)
-def test_a_pattern_without_measure_is_judged_or_said_to_be_too_much(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_huge_pattern_is_proven_or_reported(tmp_path: Path, text: str) -> None:
     assert examine(load(written(tmp_path, text), {}))

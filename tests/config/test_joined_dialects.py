@@ -1,4 +1,4 @@
-"""`dialect: [ems, rv]` in a file: what it takes, and what it refuses before anything runs."""
+"""Lists of dialects in a configuration: `dialect: [ems, rv]`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_name_is_refused_with_the_rule_of_the_other_system(tmp_path: Path) -> 
     assert (caught.value.rule, caught.value.target) == ("rv-forbidden-first", "ems")
 
 
-def test_check_tells_what_publishers_could_send(
+def test_check_reports_names_that_publishers_could_send(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["check", str(read(tmp_path, "[ems, rv]"))])

@@ -12,7 +12,7 @@ from gateway.errors import ConfigErrors
 
 ROUTE = "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}"
 
-SAME = [  # what the loader and the schema both take, or both refuse
+SAME = [  # a text, and whether both the loader and the schema accept it
     pytest.param(f"endpoints: {{a: {{kind: mqtt}}}}\n{ROUTE}", True, id="least"),
     pytest.param(f"endpoints: {{a: {{kind: mqtt, port: 18, qos: 2}}}}\n{ROUTE}", True, id="number"),
     pytest.param(f"endpoints: {{a: {{kind: mqtt, port: 70000}}}}\n{ROUTE}", False, id="range"),
@@ -31,7 +31,7 @@ SAME = [  # what the loader and the schema both take, or both refuse
     pytest.param("endpoints: {a: {kind: mqtt}}\nroutes: {r: {from: []}}", False, id="no-to"),
     pytest.param(
         "endpoints: {a: {kind: mqtt}}\nroutes: {r: {from: [{endpoint: a, pattern: x}], "
-        "to: [{endpoint: a, template: y, length: shorten}]}}", True, id="lists",
+        "to: [{endpoint: a, template: y, on_too_long: shorten}]}}", True, id="lists",
     ),
     pytest.param(f"endpoints: {{a: {{kind: mqtt}}}}\n{ROUTE}\nachive: {{}}", False, id="section"),
     pytest.param(f"endpoints: {{a: {{kind: mqtt}}}}\n{ROUTE}\narchive: {{}}", False, id="no-path"),
@@ -41,7 +41,7 @@ SAME = [  # what the loader and the schema both take, or both refuse
 ]  # fmt: skip
 
 
-def the_loader_takes(file: Path) -> bool:
+def loader_accepts(file: Path) -> bool:
     try:
         load(file, {"P": "secret"})
     except ConfigErrors:
@@ -56,10 +56,10 @@ def test_the_schema_and_the_loader_agree(tmp_path: Path, text: str, good: bool) 
     validator = jsonschema.Draft202012Validator(json_schema())
 
     assert validator.is_valid(yaml.safe_load(text)) is good
-    assert the_loader_takes(file) is good
+    assert loader_accepts(file) is good
 
 
-def test_the_schema_is_a_schema_and_says_what_each_field_means() -> None:
+def test_the_schema_is_legal_and_describes_each_field() -> None:
     schema = json_schema()
 
     jsonschema.Draft202012Validator.check_schema(schema)

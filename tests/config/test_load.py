@@ -10,7 +10,7 @@ from gateway.dialects.base import parse_subject
 from gateway.errors import ConfigError, ConfigErrors, LimitError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route
-from gateway.translate.names import Escape, Length
+from gateway.translate.names import OnTooLong, OnUnmappable
 
 ENDPOINTS = """\
 endpoints:
@@ -59,7 +59,7 @@ def test_a_folder_is_read_as_one_configuration(tmp_path: Path) -> None:
     assert [route.name for route in load(tmp_path).routes] == ["orders"]
 
 
-WRONG = [
+FAULTS = [
     pytest.param(
         ENDPOINTS + "routs:\n", 4, 1, "unknown-section", "did you mean 'routes'?", id="section"
     ),
@@ -95,7 +95,7 @@ WRONG = [
     pytest.param("", 1, 1, "empty", "write endpoints and routes", id="empty"),
     pytest.param(
         ENDPOINTS + "routes:\n  r:\n    from: {endpoint: plant, pattern: a}\n", 5, 3,
-        "missing-field", "where they go", id="no-target",
+        "missing-field", "one target", id="no-target",
     ),
     pytest.param(
         ENDPOINTS + ROUTE.replace("endpoint: ems", "endpoint: emms"), 7, 20, "unknown-endpoint",
@@ -113,8 +113,8 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "line", "column", "rule", "hint"), WRONG)
-def test_a_finding_has_its_place(
+@pytest.mark.parametrize(("text", "line", "column", "rule", "hint"), FAULTS)
+def test_a_finding_has_its_location(
     tmp_path: Path, text: str, line: int, column: int, rule: str, hint: str
 ) -> None:
     found = findings(tmp_path, text)[0]
@@ -140,8 +140,8 @@ routes:
 """
     found = findings(tmp_path, text)
 
-    places = [(each.line, each.column) for each in found]
-    assert places == sorted(places)
+    locations = [(each.line, each.column) for each in found]
+    assert locations == sorted(locations)
     assert {"range", "choice", "unknown-field", "unknown-endpoint"} <= {each.rule for each in found}
 
 
@@ -186,7 +186,7 @@ def test_a_deep_file_is_a_finding(tmp_path: Path) -> None:
     assert findings(tmp_path, "a: " + "[" * 50_000)[0].rule in {"syntax", "too-large"}
 
 
-def test_a_huge_file_is_a_finding_and_is_not_read_whole(tmp_path: Path) -> None:
+def test_a_huge_file_is_a_finding_and_is_not_read_completely(tmp_path: Path) -> None:
     file = tmp_path / "huge.yaml"
     with file.open("wb") as sparse:
         sparse.truncate(1 << 30)
@@ -195,7 +195,7 @@ def test_a_huge_file_is_a_finding_and_is_not_read_whole(tmp_path: Path) -> None:
         load(file)
 
 
-def test_a_file_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_finding(tmp_path: Path) -> None:
     with pytest.raises(ConfigErrors, match="cannot read the file: No such file"):
         load(tmp_path / "absent.yaml")
 
@@ -208,7 +208,7 @@ def test_a_folder_without_yaml_is_a_finding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"\xff\xfe\x00", b"a: \x00", os.urandom(4096)], ids=["utf", "nul", "noise"]
 )
-def test_bytes_that_are_no_text_are_a_finding(tmp_path: Path, data: bytes) -> None:
+def test_bytes_that_are_not_text_are_a_finding(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "gateway.yaml"
     file.write_bytes(data)
 
@@ -221,19 +221,21 @@ def test_an_endpoint_tightens_the_limits_of_its_system(tmp_path: Path) -> None:
     (route,) = read(tmp_path, text + ROUTE).routes
 
     with pytest.raises(LimitError, match="is 4 levels, limit 3"):
-        route.targets[0].name_for(*taken(route, "orders/emea/a/b"))
+        route.targets[0].name_for(*subject_and_captures(route, "orders/emea/a/b"))
 
 
-def test_nothing_is_sent_outside_of_what_the_endpoint_allows(tmp_path: Path) -> None:
+def test_names_that_the_endpoint_does_not_allow_are_refused(tmp_path: Path) -> None:
     text = ENDPOINTS.replace("dialect: ems}", 'dialect: ems, allow: ["ORDERS.emea.>"]}')
     (route,) = read(tmp_path, text + ROUTE).routes
 
-    assert route.targets[0].name_for(*taken(route, "orders/emea/a")) == "ORDERS.emea.a"
+    assert (
+        route.targets[0].name_for(*subject_and_captures(route, "orders/emea/a")) == "ORDERS.emea.a"
+    )
     with pytest.raises(TranslationError, match="outside of what the endpoint allows"):
-        route.targets[0].name_for(*taken(route, "orders/apac/a"))
+        route.targets[0].name_for(*subject_and_captures(route, "orders/apac/a"))
 
 
-def taken(route: Route, name: str) -> tuple[Subject, dict[str, tuple[str, ...]]]:
+def subject_and_captures(route: Route, name: str) -> tuple[Subject, dict[str, tuple[str, ...]]]:
     subject = parse_subject(name, route.dialect)
     return subject, route.source.capture(subject.levels)
 
@@ -247,7 +249,7 @@ def test_files_include_others(tmp_path: Path) -> None:
     assert set(configuration.endpoints) == {"plant", "ems"}
 
 
-def test_an_include_that_comes_back_or_is_not_there_is_a_finding(tmp_path: Path) -> None:
+def test_a_recursive_or_missing_include_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text("include: gateway.yaml\n" + ENDPOINTS)
 
     found = findings(tmp_path, "include: [other.yaml, absent.yaml]\n" + ROUTE)
@@ -258,26 +260,27 @@ def test_an_include_that_comes_back_or_is_not_there_is_a_finding(tmp_path: Path)
     }
 
 
-def test_defaults_fill_in_what_a_route_does_not_say(tmp_path: Path) -> None:
+def test_defaults_fill_in_absent_settings_of_a_route(tmp_path: Path) -> None:
     defaults = """\
 defaults:
   route: {archive_payload: true}
   from: {exclude: ["orders/test/#"]}
-  to: {length: shorten}
+  to: {on_too_long: shorten}
 """
     (route,) = read(tmp_path, ENDPOINTS + ROUTE + defaults).routes
 
     assert route.archive_payload
     assert [exclude.text for exclude in route.excludes] == ["orders/test/#"]
-    assert route.targets[0].renderer.length is Length.SHORTEN
+    assert route.targets[0].renderer.on_too_long is OnTooLong.SHORTEN
 
 
 def test_an_endpoint_has_defaults_for_its_targets(tmp_path: Path) -> None:
-    text = ENDPOINTS.replace("dialect: ems}", "dialect: ems, length: shorten, escape: reject}")
+    settings = "on_too_long: shorten, on_unmappable: reject"
+    text = ENDPOINTS.replace("dialect: ems}", f"dialect: ems, {settings}}}")
     (route,) = read(tmp_path, text + ROUTE).routes
 
-    assert route.targets[0].renderer.length is Length.SHORTEN
-    assert route.targets[0].renderer.escape is Escape.REJECT
+    assert route.targets[0].renderer.on_too_long is OnTooLong.SHORTEN
+    assert route.targets[0].renderer.on_unmappable is OnUnmappable.REJECT
 
 
 def test_an_unknown_default_is_a_finding(tmp_path: Path) -> None:
@@ -291,7 +294,7 @@ def test_a_name_becomes_several_tags(tmp_path: Path) -> None:
     several = ROUTE.replace('"ORDERS.{region}.{rest...}"', '["orders.{region}", "all.{rest...}"]')
     (route,) = read(tmp_path, text + several).routes
 
-    made = route.targets[0].name_for(*taken(route, "orders/emea/a,b/c"))
+    made = route.targets[0].name_for(*subject_and_captures(route, "orders/emea/a,b/c"))
 
     assert made == "orders.emea,all.a%2Cb.c"
 
@@ -313,7 +316,7 @@ def test_several_templates_need_tag_lists(tmp_path: Path) -> None:
     ],
     ids=["endpoint", "name", "field"],
 )
-def test_where_dead_letters_go_is_checked(
+def test_the_target_of_dead_letters_is_checked(
     tmp_path: Path, section: str, rule: str, text: str
 ) -> None:
     spool = "spool: {path: spool}\n"
@@ -329,15 +332,15 @@ def test_dead_letters_need_a_spool(tmp_path: Path) -> None:
     assert (finding.rule, finding.hint) == ("no-spool", "add a section `spool` with a `path`")
 
 
-def test_a_heartbeat_is_a_name_that_the_route_takes(tmp_path: Path) -> None:
+def test_a_heartbeat_name_must_match_the_route(tmp_path: Path) -> None:
     route = ROUTE.replace("    from:", "    heartbeat: beat\n    from:")
     (finding,) = findings(tmp_path, ENDPOINTS + route)
 
     assert (finding.rule, finding.line) == ("heartbeat", 6)
-    assert "'beat' is no name of this route" in finding.reason
+    assert "'beat' does not match the pattern of the route" in finding.reason
 
 
-def test_another_gateway_of_the_share_could_take_a_heartbeat(tmp_path: Path) -> None:
+def test_a_shared_subscription_cannot_have_a_heartbeat(tmp_path: Path) -> None:
     route = ROUTE.replace("    from:", "    heartbeat: orders/beat\n    from:")
     route = route.replace('"orders/', '"$share/team/orders/')
     (finding,) = findings(tmp_path, ENDPOINTS + route)
@@ -346,7 +349,7 @@ def test_another_gateway_of_the_share_could_take_a_heartbeat(tmp_path: Path) -> 
     assert "'$share/team/' lets another gateway take the heartbeats" in finding.reason
 
 
-def test_what_is_observed_is_a_pattern_of_the_target(tmp_path: Path) -> None:
+def test_an_observed_subscription_is_a_pattern_of_the_target(tmp_path: Path) -> None:
     route = ROUTE.replace('{rest...}"}\n', '{rest...}", observe: "A..b"}\n', 2)
     route = route.replace(', observe: "A..b"}', "}", 1)
     found = findings(tmp_path, ENDPOINTS + route)

@@ -1,4 +1,4 @@
-"""What an editor marks and what the loader refuses are the same, in files that are nearly right."""
+"""The JSON Schema and the loader agree about mutated mapping files."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FILES = [yaml.safe_load(text) for text in TEXTS]
 ENVIRONMENT = {name: "value.example" for text in TEXTS for name in re.findall(r"{env:(\w+)}", text)}
 ENVIRONMENT["EMS_PORT"] = "7222"
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
-SHAPE = {  # rules of the loader that a schema can tell
+SCHEMA_RULES = {  # rules of the loader that a schema can express
     "type", "unknown-field", "unknown-section", "missing-field", "choice", "range", "bad-name",
     "plain-secret",
 }  # fmt: skip
-JUNK: st.SearchStrategy[object] = st.sampled_from((
+REPLACEMENTS: st.SearchStrategy[object] = st.sampled_from((
     None, True, False, 0, 1, -1, 7, 1.5, 10**30, "", "x", "yes", "1", "1.5", "-1", "both", "a b",
     [], ["x"], [1], [[]], [None], {}, {"x": 1}, {"name": "x"}, "${env:EMS_PASSWORD}", "mqtt",
     "a/{x}", "shorten", "null", "1_0", " 1", "0x10", "1e3", "1" * 5000, "off", 8.0, "true", "1:30",
@@ -40,40 +40,40 @@ KEYS = st.sampled_from((
 ))  # fmt: skip
 
 
-def places(value: object, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The ways to all values below `value`, and to itself."""
+def key_paths(value: object, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the key paths of `value` and of all values inside it."""
     yield at
     pairs: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict | list):
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in pairs:
-        yield from places(inner, (*at, key))
+        yield from key_paths(inner, (*at, key))
 
 
 @st.composite
 def mutants(draw: st.DrawFn) -> dict[str, Any]:
-    """One of the files, with something else in one place or two."""
+    """One of the files, changed in one or two places."""
     content: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(FILES)))
     for _ in range(draw(st.integers(1, 2))):
-        if not (ways := [each for each in places(content) if each]):
+        if not (paths := [each for each in key_paths(content) if each]):
             break
-        at = draw(st.sampled_from(ways))
-        around: Any = content
+        at = draw(st.sampled_from(paths))
+        parent: Any = content
         for key in at[:-1]:
-            around = around[key]
+            parent = parent[key]
         match draw(st.sampled_from(("value", "value", "drop", "key", "wrap"))):
             case "value":
-                around[at[-1]] = copy.deepcopy(draw(JUNK))
+                parent[at[-1]] = copy.deepcopy(draw(REPLACEMENTS))
             case "drop":
-                del around[at[-1]]
-            case "key" if isinstance(around, dict):
-                around[draw(KEYS)] = copy.deepcopy(draw(JUNK))
+                del parent[at[-1]]
+            case "key" if isinstance(parent, dict):
+                parent[draw(KEYS)] = copy.deepcopy(draw(REPLACEMENTS))
             case _:
-                around[at[-1]] = [around[at[-1]]]
+                parent[at[-1]] = [parent[at[-1]]]
     return content
 
 
-WRITTEN = [  # a value as it is written, and whether both take it
+VALUES = [  # a value as written, and whether both accept it
     ("port: 1883", True), ("port: '1883'", False), ("port: 0x75b", True), ("port: 1_883", True),
     ("port: 1883.0", True), ("port: 1883.5", False), ("port: 1e3", False), ("port: ' 1'", False),
     ("port: -1", False), ("port: true", False), ("port:", False), ("port: [1]", False),
@@ -85,33 +85,33 @@ WRITTEN = [  # a value as it is written, and whether both take it
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "good"), WRITTEN)
+@pytest.mark.parametrize(("line", "good"), VALUES)
 def test_the_schema_and_the_loader_read_a_value_alike(line: str, good: bool) -> None:
     text = (
         f"endpoints: {{a: {{kind: mqtt, host: x, {line}}}}}\n".replace("host: x, host", "host")
         + "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}\n"
     )
     assert VALIDATOR.is_valid(yaml.safe_load(text)) is good
-    assert (not refused(text)) is good
+    assert (not loader_findings(text)) is good
 
 
 @given(mutants())
-def test_the_schema_and_the_loader_agree_about_what_is_nearly_right(
+def test_the_schema_and_the_loader_agree_about_a_mutated_file(
     content: dict[str, Any],
 ) -> None:
-    marked = [
+    errors = [
         f"{error.json_path}: {error.message[:200]}" for error in VALIDATOR.iter_errors(content)
     ]
-    found = refused(content)
+    found = loader_findings(content)
 
-    if marked:
-        assert found, marked
+    if errors:
+        assert found, errors
     else:
-        assert not [each for each in found if of_shape(each)], found
+        assert not [each for each in found if is_schema_fault(each)], found
 
 
-def refused(content: object) -> list[str]:
-    """The findings of the loader, of a file with this content or text."""
+def loader_findings(content: object) -> list[str]:
+    """Return the findings of the loader for this content or text."""
     text = content if isinstance(content, str) else yaml.safe_dump(content, allow_unicode=True)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "gateway.yaml"
@@ -123,7 +123,7 @@ def refused(content: object) -> list[str]:
     return []
 
 
-def of_shape(finding: str) -> bool:
-    """Whether it is about what a schema sees: not the text of a selector, nor of a reference."""
+def is_schema_fault(finding: str) -> bool:
+    """Return whether a schema can see the fault, unlike one in a selector or a reference."""
     rule, _, text = finding.partition(" ")
-    return rule in SHAPE and "selector:" not in text and "${" not in text
+    return rule in SCHEMA_RULES and "selector:" not in text and "${" not in text

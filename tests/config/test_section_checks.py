@@ -1,4 +1,4 @@
-"""Who may reach the page: the section `web` and its findings."""
+"""Section `web`: access to the page, and its findings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import load
-from gateway.config.process import WebRef
+from gateway.config.process import WebSettings
 from gateway.config.section_checks import is_loopback
 from gateway.errors import ConfigErrors
 
@@ -22,7 +22,7 @@ LONG = "0123456789abcdef"
 ENVIRONMENT = {"TOKEN": LONG, "SHORT": "0123456789abcde", "NOTHING": "", "SPACED": "a b" * 8}
 
 
-def read(folder: Path, web: str) -> WebRef | None:
+def read(folder: Path, web: str) -> WebSettings | None:
     file = folder / "gateway.yaml"
     file.write_text(ROUTES + web)
     return load(file, ENVIRONMENT).web
@@ -32,19 +32,19 @@ def read(folder: Path, web: str) -> WebRef | None:
     ("web", "expected"),
     [
         ("", None),
-        ("web: {}\n", WebRef()),
-        ("web: {address: '::1', port: 9000}\n", WebRef(address="::1", port=9000)),
+        ("web: {}\n", WebSettings()),
+        ("web: {address: '::1', port: 9000}\n", WebSettings(address="::1", port=9000)),
         (
             "web: {address: 0.0.0.0, token: '${env:TOKEN}'}\n",
-            WebRef(address="0.0.0.0", token=LONG),  # noqa: S104  # guarded by a token
+            WebSettings(address="0.0.0.0", token=LONG),  # noqa: S104  # guarded by a token
         ),
         (
             "web: {address: 10.0.0.7, cert_file: c.pem, client_ca_file: ca.pem}\n",
-            WebRef(address="10.0.0.7", cert_file="c.pem", client_ca_file="ca.pem"),
+            WebSettings(address="10.0.0.7", cert_file="c.pem", client_ca_file="ca.pem"),
         ),
     ],
 )
-def test_a_safe_section_is_taken(tmp_path: Path, web: str, expected: WebRef | None) -> None:
+def test_a_safe_section_is_accepted(tmp_path: Path, web: str, expected: WebSettings | None) -> None:
     assert read(tmp_path, web) == expected
 
 
@@ -63,7 +63,7 @@ def test_a_safe_section_is_taken(tmp_path: Path, web: str, expected: WebRef | No
         ("web: {prot: 1}\n", "unknown-field", 7),
     ],
 )
-def test_an_unsafe_section_is_a_finding_at_its_place(
+def test_an_unsafe_section_is_a_finding_at_its_location(
     tmp_path: Path, web: str, rule: str, column: int
 ) -> None:
     with pytest.raises(ConfigErrors) as caught:
@@ -81,12 +81,12 @@ def test_an_unsafe_section_is_a_finding_at_its_place(
         ("127.9.9.9", True),
         ("::1", True),
         ("localhost", True),
-        ("0.0.0.0", False),  # noqa: S104  # it is what is asked about
+        ("0.0.0.0", False),  # noqa: S104  # the value under test
         ("::", False),
         ("10.0.0.1", False),
         ("127.0.0.1.example", False),
         ("", False),
     ],
 )
-def test_loopback_is_told_from_the_rest(address: str, expected: bool) -> None:
+def test_only_loopback_addresses_are_loopback(address: str, expected: bool) -> None:
     assert is_loopback(address) is expected

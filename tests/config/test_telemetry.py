@@ -1,4 +1,4 @@
-"""Where traces go: the section `tracing` and its findings."""
+"""Section `tracing`, and its findings."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import load
-from gateway.config.process import TracingRef
+from gateway.config.process import TracingSettings
 from gateway.errors import ConfigErrors
 from tests.config.test_section_checks import ROUTES
 
 ENVIRONMENT = {"TOKEN": "let-me-in", "BROKEN": "let\nme"}
 
 
-def read(folder: Path, text: str) -> TracingRef | None:
+def read(folder: Path, text: str) -> TracingSettings | None:
     file = folder / "gateway.yaml"
     file.write_text(ROUTES + text)
     return load(file, ENVIRONMENT).tracing
@@ -24,14 +24,16 @@ def read(folder: Path, text: str) -> TracingRef | None:
     ("text", "expected"),
     [
         ("", None),
-        ("tracing: {otlp: 'http://c:4318'}\n", TracingRef(otlp="http://c:4318", sample=0.01)),
+        ("tracing: {otlp: 'http://c:4318'}\n", TracingSettings(otlp="http://c:4318", sample=0.01)),
         (
             "tracing: {otlp: 'https://[::1]/a', sample: 1, token: '${env:TOKEN}', ca_file: c}\n",
-            TracingRef(otlp="https://[::1]/a", sample=1, token="let-me-in", ca_file="c"),  # noqa: S106
+            TracingSettings(otlp="https://[::1]/a", sample=1, token="let-me-in", ca_file="c"),  # noqa: S106
         ),
     ],
 )
-def test_a_section_is_taken(tmp_path: Path, text: str, expected: TracingRef | None) -> None:
+def test_a_legal_section_is_accepted(
+    tmp_path: Path, text: str, expected: TracingSettings | None
+) -> None:
     assert read(tmp_path, text) == expected
 
 
@@ -50,7 +52,7 @@ def test_a_section_is_taken(tmp_path: Path, text: str, expected: TracingRef | No
         ("tracing: {otlp: 'http://c', ca_file: c}\n", "no-certificate", 38),
     ],
 )
-def test_what_is_wrong_is_a_finding_at_its_place(
+def test_a_fault_is_a_finding_at_its_location(
     tmp_path: Path, text: str, rule: str, column: int
 ) -> None:
     with pytest.raises(ConfigErrors) as caught:

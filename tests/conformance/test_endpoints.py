@@ -1,4 +1,4 @@
-"""What the runtime may rely on, whatever system is behind an endpoint."""
+"""The behaviour that the runtime relies on, for every kind of endpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.endpoints.systems import SYSTEMS, System
 from tests.waiting import PATIENCE
 
 MEGABYTE = 1_048_576
-SPARE = 5  # threads and files that come and go, those of a Java machine, say
+SPARE = 5  # threads and files that come and go, for example those of a Java machine
 
 
 @pytest.fixture(params=[pytest.param(name, id=name) for name in SYSTEMS])
@@ -40,7 +40,7 @@ def system(request: pytest.FixtureRequest) -> System:
 @pytest.fixture
 def breakable(system: System) -> System:
     if system.stop is None or system.start is None:
-        pytest.skip("there is no broker that could end")
+        pytest.skip("the system has no broker to stop")
     return system
 
 
@@ -64,7 +64,7 @@ def test_open_and_close_can_be_repeated(system: System) -> None:
         endpoint.close()
 
 
-def test_a_closed_endpoint_says_so(system: System) -> None:
+def test_a_closed_endpoint_raises(system: System) -> None:
     source, sink = system.source("t"), system.sink()
 
     with pytest.raises(NotConnectedError):
@@ -91,7 +91,7 @@ def test_receive_without_a_message_is_none(system: System) -> None:
         pytest.param(("t", "with blank"), b"x", id="blank-in-name"),
     ],
 )
-def test_a_message_crosses_as_it_is(
+def test_a_message_arrives_unchanged(
     system: System, levels: tuple[str, ...], payload: bytes
 ) -> None:
     source, sink = system.source("t"), system.sink()
@@ -137,7 +137,7 @@ def test_threads_may_share_a_sink(system: System) -> None:
         assert [m.payload for m in got if m.address == part[0].address] == payloads(part)
 
 
-def test_what_is_settled_does_not_come_again(system: System) -> None:
+def test_settled_messages_are_not_redelivered(system: System) -> None:
     source, sink = system.source("t"), system.sink()
     with opened(source, sink):
         send(sink, *(say(system, i) for i in range(10)))
@@ -150,7 +150,7 @@ def test_what_is_settled_does_not_come_again(system: System) -> None:
     assert left is None
 
 
-def test_a_second_settlement_of_a_batch_changes_nothing(system: System) -> None:
+def test_a_second_settlement_of_a_batch_has_no_effect(system: System) -> None:
     source, sink = system.source("t"), system.sink()
     with opened(source, sink):
         send(sink, say(system, 1))
@@ -161,7 +161,7 @@ def test_a_second_settlement_of_a_batch_changes_nothing(system: System) -> None:
         assert source.receive(QUIET) is None
 
 
-def test_what_is_not_settled_comes_again_after_a_new_open(system: System) -> None:
+def test_unsettled_messages_are_redelivered_after_a_new_open(system: System) -> None:
     source, sink = system.source("t"), system.sink()
     with opened(sink):
         with opened(source):
@@ -179,7 +179,7 @@ def test_what_is_not_settled_comes_again_after_a_new_open(system: System) -> Non
     assert all(message.headers.redelivered for message in again)
 
 
-def test_a_retried_message_comes_again_in_its_place(system: System) -> None:
+def test_a_retried_message_is_redelivered_in_its_order(system: System) -> None:
     source, sink = system.source("t"), system.sink()
     with opened(source, sink):
         send(sink, *(say(system, i) for i in range(3)))
@@ -208,7 +208,7 @@ def test_retries_keep_their_order_whichever_batch_is_settled_first(system: Syste
         assert payloads(collect(source, 2)) == [b"1", b"2"]
 
 
-def test_an_illegal_address_is_rejected_and_its_neighbours_go(system: System) -> None:
+def test_an_illegal_address_is_rejected_and_the_others_are_sent(system: System) -> None:
     source, sink = system.source("t"), system.sink()
     with opened(source, sink):
         before, wrong, after = send(
@@ -226,13 +226,13 @@ def test_an_illegal_address_is_rejected_and_its_neighbours_go(system: System) ->
     assert wrong.reason
 
 
-def test_nothing_to_send_is_answered_too(system: System) -> None:
+def test_an_empty_batch_is_settled(system: System) -> None:
     sink = system.sink()
     with opened(sink):
         assert send(sink) == []
 
 
-def test_two_sources_of_one_pattern_both_get_everything(system: System) -> None:
+def test_two_sources_of_one_pattern_both_get_every_message(system: System) -> None:
     first, second = system.source("t", instance="one"), system.source("t", instance="two")
     sink = system.sink()
     with opened(first, second, sink):
@@ -243,7 +243,7 @@ def test_two_sources_of_one_pattern_both_get_everything(system: System) -> None:
 
 
 @pytest.mark.parametrize("exclude", [True, False])
-def test_retained_messages_come_unless_excluded(system: System, exclude: bool) -> None:
+def test_retained_messages_arrive_unless_excluded(system: System, exclude: bool) -> None:
     if not system.retained:
         pytest.skip("the system keeps no messages for later subscribers")
     sink = system.sink()
@@ -259,7 +259,7 @@ def test_retained_messages_come_unless_excluded(system: System, exclude: bool) -
     assert got[0].headers.retained is not exclude
 
 
-def test_settling_after_the_loss_of_the_broker_does_nothing(breakable: System) -> None:
+def test_settling_after_the_loss_of_the_broker_has_no_effect(breakable: System) -> None:
     source, sink = breakable.source("t"), breakable.sink()
     with opened(source, sink):
         send(sink, say(breakable, 1))
@@ -273,7 +273,7 @@ def test_settling_after_the_loss_of_the_broker_does_nothing(breakable: System) -
     assert again[0].headers.redelivered
 
 
-def test_sending_after_the_loss_of_the_broker_is_never_taken_for_done(breakable: System) -> None:
+def test_messages_sent_after_the_loss_of_the_broker_are_never_accepted(breakable: System) -> None:
     sink = breakable.sink()
     with opened(sink):
         assert send(sink, say(breakable, 1)) == [ACCEPTED]
@@ -281,17 +281,17 @@ def test_sending_after_the_loss_of_the_broker_is_never_taken_for_done(breakable:
         breakable.stop()
         unsent = send_until_refused(breakable, sink)
 
-    assert not unsent.come
+    assert not unsent.has_come
 
 
-def test_an_idle_sink_tells_that_the_broker_is_gone(breakable: System) -> None:
+def test_an_idle_sink_notices_the_loss_of_the_broker(breakable: System) -> None:
     sink = breakable.sink()
     with opened(sink):
         sink.send([], Answer())
         assert breakable.stop is not None
         breakable.stop()
 
-        assert known_to_be_gone(sink)
+        assert is_known_lost(sink)
 
 
 def test_endpoints_work_again_after_the_broker_came_back(breakable: System) -> None:
@@ -303,12 +303,12 @@ def test_endpoints_work_again_after_the_broker_came_back(breakable: System) -> N
         assert payloads(collect(source, 1)) == [b"2"]
 
 
-def test_attempts_in_vain_leave_no_thread_and_no_file_open(breakable: System) -> None:
-    """A broker may be away for a week, and the gateway tries again and again."""
+def test_failed_attempts_leave_no_thread_and_no_file_open(breakable: System) -> None:
+    """A broker may be away for a week of attempts."""
     source, sink = breakable.source("t"), breakable.sink()
     assert breakable.stop is not None
     breakable.stop()
-    kept = [attempts_in_vain(source, sink) for _ in range(3 * SPARE)]
+    kept = [failed_attempts(source, sink) for _ in range(3 * SPARE)]
     threads, files = zip(*kept, strict=True)
 
     assert threads[-1] - threads[SPARE] < SPARE, threads
@@ -320,8 +320,8 @@ def settle_all(batches: Sequence[Batch]) -> None:
         batch.settle([ACCEPTED] * len(batch.messages))
 
 
-def attempts_in_vain(*endpoints: Source | Sink) -> tuple[int, int]:
-    """Try to open each; the threads and open files of this process afterwards."""
+def failed_attempts(*endpoints: Source | Sink) -> tuple[int, int]:
+    """Try to open each; return the threads and open files of this process afterwards."""
     for endpoint in endpoints:
         with pytest.raises(NotConnectedError):
             endpoint.open()
@@ -330,7 +330,7 @@ def attempts_in_vain(*endpoints: Source | Sink) -> tuple[int, int]:
     return len([*(own / "task").iterdir()]), len([*(own / "fd").iterdir()])
 
 
-def known_to_be_gone(sink: Sink) -> bool:
+def is_known_lost(sink: Sink) -> bool:
     pause, until = threading.Event(), monotonic() + PATIENCE
     while monotonic() < until:
         try:
@@ -342,7 +342,7 @@ def known_to_be_gone(sink: Sink) -> bool:
 
 
 def send_until_refused(system: System, sink: Sink) -> Answer:
-    """The first messages may still be taken, and then come back; the answer that never came."""
+    """Send until `send` raises; return the answer of that call, which never comes."""
     while True:
         answer = Answer()
         try:

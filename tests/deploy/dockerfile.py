@@ -1,8 +1,7 @@
-"""Carries out a Dockerfile's steps in plain folders, for machines without a Docker engine.
+"""Builds the images of a Dockerfile in plain folders, on a machine without a Docker engine.
 
-It knows the instructions our Dockerfile uses and refuses all others, so that nothing is skipped.
-A stage is a folder; a RUN is a chroot in mount and process namespaces of its own; nothing is
-cached. What differs from an engine: no layers, and the network is that of the machine.
+Each stage is a folder with a root file system, and RUN is a chroot in its own mount and process
+namespaces. The instructions of the project's Dockerfile are supported; others are refused.
 """
 
 from __future__ import annotations
@@ -13,201 +12,182 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-PASSED = re.compile(r"PIP_(INDEX_URL|DEFAULT_TIMEOUT)|(https?|no)_proxy", re.IGNORECASE)
-MOUNTS = """\
+RUN_TIMEOUT = 900  # seconds
+HOST_VARIABLES = re.compile(r"PIP_(INDEX_URL|DEFAULT_TIMEOUT)|(https?|no)_proxy", re.IGNORECASE)
+IN_NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c")
+MOUNT_ROOT = """\
 set -e
 mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
 mount --rbind /dev "$1/dev"
 mount -t tmpfs tmpfs "$1/run"
 """
+RUN_SCRIPT = f"""\
+{MOUNT_ROOT}
+cat "$2" > "$1/run/authorities.pem"
+cat /etc/resolv.conf > "$1/etc/resolv.conf"
+exec /usr/sbin/chroot "$1" /bin/sh -c "$3"
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One instruction; `line` counts from 1."""
+class Instruction:
+    """An instruction such as `USER 1:1`; `line` counts from 1."""
 
     line: int
-    word: str
-    text: str
+    keyword: str
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`FROM base AS name` and what follows."""
+    """A stage: `FROM base AS name` and its instructions."""
 
     name: str
     base: str
-    steps: tuple[Step, ...]
+    instructions: tuple[Instruction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A folder with a system in it, and how a container of it starts."""
+    """A folder with a root file system, and the settings of its containers."""
 
     root: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    folder: str = "/"
+    working_folder: str = "/"
     user: str = "0:0"
-    entry: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
 
-def steps(text: str) -> Iterator[Step]:
-    """The instructions, with continued lines joined and comments gone."""
-    begun, joined = 0, ""
+def parse_instructions(text: str) -> Iterator[Instruction]:
+    """Return the instructions, with continued lines joined and comments removed."""
+    first_line, joined = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#") or not (line.strip() or joined):
             continue
-        begun = begun or number
+        first_line = first_line or number
         joined += line.removesuffix("\\")
         if not line.endswith("\\"):
-            word, _, rest = joined.strip().partition(" ")
-            yield Step(begun, word, rest.strip())
-            begun, joined = 0, ""
+            keyword, _, arguments = joined.strip().partition(" ")
+            yield Instruction(first_line, keyword, arguments.strip())
+            first_line, joined = 0, ""
 
 
-def stages(text: str) -> dict[str, Stage]:
-    """The stages by name, in their order; `${NAME}` in FROM is the default of its ARG."""
-    arguments: dict[str, str] = {}
-    found: dict[str, Stage] = {}
+def parse_stages(text: str) -> dict[str, Stage]:
+    """Return the stages by name, in order; `${NAME}` in FROM is the default of its ARG."""
+    defaults: dict[str, str] = {}
+    stages: dict[str, Stage] = {}
     name = ""
-    for step in steps(text):
-        if step.word == "ARG":
-            key, _, value = step.text.partition("=")
-            arguments[key] = value
-        elif step.word == "FROM":
-            base, _, name = step.text.partition(" AS ")
-            base = re.sub(r"\$\{(\w+)\}", lambda match: arguments[match[1]], base)
-            found[name] = Stage(name, base, ())
-        else:
-            found[name] = replace(found[name], steps=(*found[name].steps, step))
-    return found
+    for instruction in parse_instructions(text):
+        match instruction.keyword:
+            case "ARG":
+                key, _, value = instruction.arguments.partition("=")
+                defaults[key] = value
+            case "FROM":
+                base, _, name = instruction.arguments.partition(" AS ")
+                base = re.sub(r"\$\{(\w+)\}", lambda found: defaults[found[1]], base)
+                stages[name] = Stage(name, base)
+            case _:
+                stage = stages[name]
+                stages[name] = replace(stage, instructions=(*stage.instructions, instruction))
+    return stages
 
 
-class Builder:
-    """Makes the images that a target needs; mutable: it keeps those it has made."""
+class ImageBuilder:
+    """Builds stages of a Dockerfile; `context` is the folder that COPY copies from.
+
+    A base that is no stage is the root file system `base`. The images are made in `scratch`.
+    Mutable: keeps the images that it built.
+    """
 
     def __init__(self, text: str, context: Path, base: Path, scratch: Path) -> None:
-        self._stages = stages(text)
+        self._stages = parse_stages(text)
         self._context, self._base, self._scratch = context, base, scratch
-        self._made: dict[str, Image] = {}
+        self._built: dict[str, Image] = {}
 
     def build(self, target: str) -> Image:
+        """Return the image of the stage `target`; build it and its bases at the first call.
+
+        Raises:
+            ValueError: an instruction is not supported.
+            RuntimeError: the command of a RUN failed.
+        """
         if target not in self._stages:
             return Image(self._base)
-        if target not in self._made:
+        if target not in self._built:
             stage = self._stages[target]
-            image = replace(self.build(stage.base), root=self._scratch / target)
-            _copy(self.build(stage.base).root, image.root)
-            for step in stage.steps:
-                image = self._done(step, image)
-            self._made[target] = image
-        return self._made[target]
+            base = self.build(stage.base)
+            image = replace(base, root=self._scratch / target)
+            subprocess.run(  # noqa: S603
+                ["cp", "-a", "--reflink=auto", base.root, image.root],  # noqa: S607
+                check=True,
+            )
+            for instruction in stage.instructions:
+                image = self._execute(instruction, image)
+            self._built[target] = image
+        return self._built[target]
 
-    def _done(self, step: Step, image: Image) -> Image:
-        match step.word:
+    def _execute(self, instruction: Instruction, image: Image) -> Image:
+        arguments = instruction.arguments
+        match instruction.keyword:
             case "RUN":
-                _run(image, step)
+                _run(instruction, image)
             case "COPY":
-                self._copied(step, image.root)
+                self._copy(instruction, image)
             case "ENV":
-                pairs = dict(word.split("=", 1) for word in shlex.split(step.text))
-                return replace(image, environment={**image.environment, **pairs})
+                added = dict(pair.split("=", 1) for pair in shlex.split(arguments))
+                image = replace(image, environment={**image.environment, **added})
             case "WORKDIR":
-                return replace(image, folder=step.text)
+                image = replace(image, working_folder=arguments)
             case "USER":
-                return replace(image, user=step.text)
+                image = replace(image, user=arguments)
             case "ENTRYPOINT":
-                return replace(image, entry=tuple(json.loads(step.text)))
+                image = replace(image, entrypoint=tuple(json.loads(arguments)))
             case "CMD":
-                return replace(image, command=tuple(json.loads(step.text)))
+                image = replace(image, command=tuple(json.loads(arguments)))
             case _:
-                raise ValueError(f"line {step.line}: {step.word} is not known here")
+                raise ValueError(f"line {instruction.line}: {instruction.keyword} is not supported")
         return image
 
-    def _copied(self, step: Step, root: Path) -> None:
-        words = step.text.split()
-        options = [word for word in words if word.startswith("--")]
-        *sources, end = words[len(options) :]
+    def _copy(self, instruction: Instruction, image: Image) -> None:
+        """Copy files into a folder that ends with `/`, and the content of a folder."""
+        *sources, destination = instruction.arguments.split()
         origin = self._context
-        for option in options:
-            if not option.startswith("--from="):
-                raise ValueError(f"line {step.line}: COPY {option} is not known here")
-            origin = self.build(option.removeprefix("--from=")).root
-        for source in sources:
-            _copy_into(origin / source.lstrip("/"), root / end.lstrip("/"), whole=end.endswith("/"))
+        if sources[0].startswith("--from="):
+            origin = self.build(sources.pop(0).removeprefix("--from=")).root
+        if sources[0].startswith("--"):
+            raise ValueError(f"line {instruction.line}: COPY {sources[0]} is not supported")
+        target = image.root / destination.lstrip("/")
+        for source in (origin / each.lstrip("/") for each in sources):
+            if source.is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=ignored)
+            else:
+                file = target / source.name if destination.endswith("/") else target
+                file.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, file)
 
 
-def _copy(source: Path, end: Path) -> None:
-    subprocess.run(  # noqa: S603
-        ["cp", "-a", "--reflink=auto", source, end],  # noqa: S607
-        check=True,
-    )
-
-
-def _copy_into(source: Path, end: Path, *, whole: bool) -> None:
-    """As COPY does: the content of a folder, or a file into a folder."""
-    if source.is_dir():
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(source, end, symlinks=True, dirs_exist_ok=True, ignore=ignored)
-    else:
-        target = end / source.name if whole else end
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target)
-
-
-def _run(image: Image, step: Step) -> None:
-    passed = {key: value for key, value in os.environ.items() if PASSED.fullmatch(key)}
-    script = MOUNTS + 'cat "$2" > "$1/run/authorities.pem"\n'
-    script += (
-        'cat /etc/resolv.conf > "$1/etc/resolv.conf"\nexec /usr/sbin/chroot "$1" /bin/sh -c "$3"'
+def _run(instruction: Instruction, image: Image) -> None:
+    """Run a shell command in the image, with the network and the authorities of this machine."""
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}
+    environment.update(image.environment)
+    environment.update(
+        (name, value) for name, value in os.environ.items() if HOST_VARIABLES.fullmatch(name)
     )
     authorities = os.environ.get("PIP_CERT", "/dev/null")
     if authorities != "/dev/null":
-        passed["PIP_CERT"] = "/run/authorities.pem"
+        environment["PIP_CERT"] = "/run/authorities.pem"
     done = subprocess.run(  # noqa: S603
-        [*UNSHARE, script, "sh", image.root, authorities, step.text],
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}
-        | {**image.environment, **passed},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+        [*IN_NAMESPACES, RUN_SCRIPT, "sh", image.root, authorities, instruction.arguments],
+        env=environment, capture_output=True, text=True, timeout=RUN_TIMEOUT, check=False,
+    )  # fmt: skip
     if done.returncode:
-        raise RuntimeError(f"line {step.line}: RUN ended with {done.returncode}: {done.stderr}")
-
-
-UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c")
-START = """\
-mount -t tmpfs tmpfs "$1/tmp"
-touch "$1/etc/hosts"  # which an engine writes
-mount --bind /etc/hosts "$1/etc/hosts"
-mount --bind "$2" "$1/var/lib/gateway"
-mount --bind "$3" "$1/etc/gateway"
-mount -o remount,bind,ro "$1/etc/gateway"
-mount -o remount,bind,ro "$1"
-shift 3
-"""
-
-
-def command(
-    image: Image, state: Path, settings: Path, arguments: Sequence[str], user: str | None = None
-) -> list[str]:
-    """What starts a container: read-only root, no capability, `state` writable, /tmp in memory."""
-    user_id, _, group = (user or image.user).partition(":")
-    drop = [
-        "setpriv", f"--reuid={user_id}", f"--regid={group}", "--clear-groups", "--no-new-privs",
-        "--bounding-set=-all", "--inh-caps=-all", "--pdeathsig=KILL",
-    ]  # fmt: skip
-    variables = [f"{key}={value}" for key, value in image.environment.items()]
-    script = f'{MOUNTS}root=$1\n{START}exec chroot "$root" "$@"'
-    return [
-        *UNSHARE, script, "sh", str(image.root), str(state), str(settings),
-        "env", "-i", f"--chdir={image.folder}", *variables, *drop, *arguments,
-    ]  # fmt: skip
+        raise RuntimeError(
+            f"line {instruction.line}: RUN ended with {done.returncode}: {done.stderr}"
+        )

@@ -1,4 +1,4 @@
-"""The try-it composition keeps to the compose specification, and its bridge to our own checks."""
+"""The compose file conforms to the specification, and its configuration to `gateway check`."""
 
 from __future__ import annotations
 
@@ -24,22 +24,26 @@ WRONG = [
 
 
 def check(text: str) -> None:
-    """Raises ValueError where `text` breaks the specification."""
+    """Validate `text`.
+
+    Raises:
+        ValueError: it violates the specification.
+    """
     composition = PyCompose.from_yaml(text)
     composition.validate()
 
 
-def test_the_composition_keeps_to_the_specification() -> None:
+def test_the_compose_file_conforms_to_the_specification() -> None:
     check(TEXT)
 
 
 @pytest.mark.parametrize(("right", "wrong"), WRONG)
-def test_the_check_would_find_a_mistake(right: str, wrong: str) -> None:
+def test_the_validation_detects_a_mistake(right: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         check(TEXT.replace(right, wrong))
 
 
-def test_its_bridge_passes_the_strict_check() -> None:
+def test_the_configuration_passes_the_strict_check() -> None:
     environment = {"GATEWAY_TOKEN": "0123456789abcdef", "ACTIVEMQ_PASSWORD": "x"}
     findings = examine(load(FOLDER / "compose" / "gateway.yaml", environment))
 
@@ -48,7 +52,7 @@ def test_its_bridge_passes_the_strict_check() -> None:
     assert asked == environment.keys()
 
 
-def test_every_broker_of_the_bridge_is_a_service() -> None:
+def test_every_broker_of_the_configuration_is_a_service() -> None:
     endpoints = yaml.safe_load((FOLDER / "compose" / "gateway.yaml").read_text())["endpoints"]
     text = str(endpoints)
 
@@ -57,7 +61,7 @@ def test_every_broker_of_the_bridge_is_a_service() -> None:
         assert broker in text
 
 
-def test_the_gateway_has_no_more_than_it_needs() -> None:
+def test_the_gateway_has_the_least_privileges() -> None:
     gateway = SERVICES["gateway"]
 
     assert gateway["read_only"] is True
@@ -73,7 +77,7 @@ def test_ports_are_published_on_loopback_only(name: str) -> None:
     assert all(port.startswith("127.0.0.1:") for port in SERVICES[name].get("ports", []))
 
 
-def test_what_is_mounted_and_built_is_there() -> None:
+def test_every_mounted_and_built_file_exists() -> None:
     gateway = SERVICES["gateway"]
     context = FOLDER / gateway["build"]["context"]
 

@@ -1,4 +1,4 @@
-"""The manifests as kustomize makes them: against the schemas, the hardening and our own checks."""
+"""The rendered manifests: schemas, hardening and the gateway's configuration."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def containers(spec: Manifest) -> list[Manifest]:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_manifest_fits_its_schema(overlay: str, version: str) -> None:
+def test_every_manifest_conforms_to_its_schema(overlay: str, version: str) -> None:
     for manifest in manifests(overlay):
         kubernetes_validate.validate(manifest, version, strict=True)
 
 
-def test_the_schemas_would_find_a_mistake() -> None:
+def test_the_schemas_detect_a_mistake() -> None:
     (sidecar, *_) = pod("trial", "StatefulSet", "app")["initContainers"]
     wrong = {**one("trial", "StatefulSet", "app")}
     wrong["spec"] = {
@@ -88,7 +88,7 @@ def test_the_schemas_would_find_a_mistake() -> None:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_no_pod_has_more_rights_than_the_restricted_standard(overlay: str) -> None:
+def test_every_pod_conforms_to_the_restricted_standard(overlay: str) -> None:
     for spec in pods(overlay):
         assert spec["automountServiceAccountToken"] is False
         assert spec["securityContext"]["runAsNonRoot"] is True
@@ -115,14 +115,14 @@ def test_the_gateway_is_a_native_sidecar_with_probes(overlay: str) -> None:
     assert {probe["port"] for probe in probes.values()} == {"web"}
     assert sidecar["ports"] == [{"name": "web", "containerPort": 8047}]
     written = {mount["mountPath"] for mount in sidecar["volumeMounts"] if "readOnly" not in mount}
-    assert written == {"/var/lib/gateway", "/tmp"}  # noqa: S108  # a mount, not a file of ours
+    assert written == {"/var/lib/gateway", "/tmp"}  # noqa: S108  # a mount
 
 
 PROBES = {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_there_is_time_to_stop_in_order(overlay: str, tmp_path: Path) -> None:
+def test_the_grace_period_is_longer_than_a_stop(overlay: str, tmp_path: Path) -> None:
     configuration = load(settings(overlay, tmp_path), environment(overlay))
     spec = pod(overlay, "StatefulSet", "app")
 
@@ -130,7 +130,7 @@ def test_there_is_time_to_stop_in_order(overlay: str, tmp_path: Path) -> None:
 
 
 def settings(overlay: str, folder: Path) -> Path:
-    """The sidecar's configuration, with its secrets in a folder of the test."""
+    """Write the sidecar's configuration, with its secrets in a folder of the test."""
     (text,) = one(overlay, "ConfigMap", "gateway-settings")["data"].values()
     file = folder / "gateway.yaml"
     file.write_text(text.replace("/run/secrets/gateway", str(folder)))
@@ -146,14 +146,14 @@ def environment(overlay: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_its_configuration_passes_the_strict_check(overlay: str, tmp_path: Path) -> None:
+def test_the_configuration_passes_the_strict_check(overlay: str, tmp_path: Path) -> None:
     findings = examine(load(settings(overlay, tmp_path), environment(overlay)))
 
     assert [each.rule for each in findings if each.severity != "note"] == []
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_everything_that_is_referred_to_exists(overlay: str) -> None:
+def test_every_reference_exists(overlay: str) -> None:
     names = {(each["kind"], each["metadata"]["name"]) for each in manifests(overlay)}
     for spec in pods(overlay):
         for volume in spec.get("volumes", []):
@@ -172,7 +172,7 @@ def test_everything_that_is_referred_to_exists(overlay: str) -> None:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_the_nightly_job_finds_the_archive_of_the_gateway(overlay: str) -> None:
+def test_the_reconciliation_job_mounts_the_archive_of_the_gateway(overlay: str) -> None:
     spec = pod(overlay, "CronJob", "reconcile")
     (volume,) = (each for each in spec["volumes"] if each["name"] == "state")
     term = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
@@ -193,7 +193,7 @@ def test_policies_select_the_application(overlay: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_images_are_of_a_version(overlay: str) -> None:
+def test_images_have_a_version(overlay: str) -> None:
     images = {each["image"] for spec in pods(overlay) for each in containers(spec)}
 
     assert all(":" in image and not image.endswith(":latest") for image in images), images

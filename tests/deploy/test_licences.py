@@ -24,6 +24,6 @@ def test_a_licence_is_allowed_by_name(expression: str, right: bool) -> None:
 
 @pytest.mark.parametrize("name", sorted(closure(EXTRAS)))
 def test_every_package_has_a_licence_that_is_allowed(name: str) -> None:
-    said = licence(distribution(name))
+    expression = licence(distribution(name))
 
-    assert allowed(said), said
+    assert allowed(expression), expression

@@ -1,4 +1,4 @@
-"""What the images install: pinned, whole, and in step with pyproject.toml."""
+"""The lock files of the images: pinned, complete, and consistent with pyproject.toml."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wanted(variant: str) -> list[Requirement]:
 
 
 @VARIANTS
-def test_a_lock_file_has_what_the_project_asks_for(variant: str) -> None:
+def test_a_lock_file_has_every_requirement_of_the_project(variant: str) -> None:
     pinned = locked(variant)
 
     for requirement in wanted(variant):
@@ -50,12 +50,12 @@ def test_a_lock_file_has_what_the_project_asks_for(variant: str) -> None:
 
 
 @VARIANTS
-def test_a_lock_file_has_nothing_else(variant: str) -> None:
+def test_a_lock_file_has_no_other_package(variant: str) -> None:
     assert locked(variant).keys() == closure(EXTRAS[variant]), "run `make lock`"
 
 
 @VARIANTS
-def test_versions_are_those_the_tests_ran_with(variant: str) -> None:
+def test_versions_are_those_of_the_tests(variant: str) -> None:
     tested = pins(ROOT / "constraints.txt")
 
     different = {
@@ -75,7 +75,7 @@ def test_every_package_has_its_hashes(name: str) -> None:
     assert all("--hash=sha256:" in entry for entry in entries)
 
 
-def test_the_wheel_is_built_with_what_the_project_asks_for() -> None:
+def test_the_build_tools_are_those_of_the_project() -> None:
     pinned = locked("build")
 
     for text in PROJECT["build-system"]["requires"]:

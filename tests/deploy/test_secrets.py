@@ -1,4 +1,4 @@
-"""What a configuration keeps secret is nowhere to be read, in what is said or in what is kept."""
+"""Secrets of a configuration appear in no output and in no file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRETS = {
     "SMF": "second/pass word",
     "TOKEN": "third-token-of-32-chars",
 }
-PAYLOAD = "a payload nobody should read"
+PAYLOAD = "a confidential payload"
 CONFIG = """\
 gateway: {{name: secrets}}
 endpoints:
@@ -57,7 +57,7 @@ def config(folder: Path, *, port: int = 1883, closed: int = 1884) -> Path:
 
 
 def hidden(text: str) -> bool:
-    """Whether no secret is in it, in any spelling a program would give it."""
+    """Return whether no secret is in the text, in any encoding."""
     spelled = {form for secret in SECRETS.values() for form in (secret, json.dumps(secret)[1:-1])}
     return not any(each in text for each in spelled)
 
@@ -70,14 +70,14 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_says_a_secret(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_no_command_prints_a_secret(tmp_path: Path, command: tuple[str, ...]) -> None:
     done = run(*command, config(tmp_path))
 
     assert done.returncode == 0, done.stderr
     assert hidden(done.stdout + done.stderr)
 
 
-def test_no_finding_says_a_secret(tmp_path: Path) -> None:
+def test_no_finding_has_a_secret(tmp_path: Path) -> None:
     file = config(tmp_path)
     file.write_text(
         file.read_text()
@@ -91,18 +91,18 @@ def test_no_finding_says_a_secret(tmp_path: Path) -> None:
     assert hidden(done.stdout + done.stderr)
 
 
-def test_a_secret_written_out_is_an_error_that_does_not_repeat_it(tmp_path: Path) -> None:
+def test_a_literal_secret_is_an_error_that_does_not_repeat_it(tmp_path: Path) -> None:
     file = config(tmp_path)
     file.write_text(file.read_text().replace("${env:SMF}", "written-out"))
     done = run("check", file)
 
     assert done.returncode == 1
-    assert "a secret stands in the file; write ${env:NAME} or ${file:/path}" in done.stderr
+    assert "the file contains a secret; write ${env:NAME} or ${file:/path}" in done.stderr
     assert "written-out" not in done.stdout + done.stderr
 
 
 @pytest.mark.broker
-def test_a_run_says_and_keeps_no_secret_and_no_payload(
+def test_a_run_logs_and_stores_no_secret_and_no_payload(
     tmp_path: Path, start_mosquitto: StartMosquitto, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "passwords").write_text("")
@@ -123,9 +123,9 @@ def test_a_run_says_and_keeps_no_secret_and_no_payload(
     finally:
         assert gateway.end() == 0
 
-    said = json.dumps(gateway.lines, ensure_ascii=False)
-    assert hidden(said)
-    assert PAYLOAD not in said
+    log = json.dumps(gateway.lines, ensure_ascii=False)
+    assert hidden(log)
+    assert PAYLOAD not in log
     kept = [path for folder in ("archive", "spool") for path in (tmp_path / folder).rglob("*")]
     files = [path for path in kept if path.is_file()]
     assert files
@@ -145,8 +145,8 @@ def test_the_level_of_a_running_gateway_changes_by_signals(
     gateway = Process(config(tmp_path, port=opened.port, closed=1))
     gateway.wait_for("running")
     gateway.process.send_signal(signal.SIGUSR1)
-    gateway.wait_for("the log says everything", level="info")
+    gateway.wait_for("log level raised to debug", level="info")
     gateway.process.send_signal(signal.SIGUSR2)
-    gateway.wait_for("the log is as it was", level="info")
+    gateway.wait_for("log level restored", level="info")
 
     assert gateway.end() == 0

@@ -25,7 +25,7 @@ def submit(*arguments: str, **own: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.nightly  # a Java process of its own
+@pytest.mark.nightly  # starts a Java process
 def test_arguments_and_the_exit_status_pass_through(tmp_path: Path) -> None:
     root, scratch = tmp_path / "an [odd] $name", tmp_path / "scratch"
     scratch.mkdir()
@@ -40,19 +40,19 @@ def test_arguments_and_the_exit_status_pass_through(tmp_path: Path) -> None:
     done = submit(*options, "--", "archive", "names", str(root), **own)
 
     assert done.returncode == 1, done.stderr
-    lines = done.stdout.splitlines()  # spark-submit makes one of a program's two streams
+    lines = done.stdout.splitlines()  # spark-submit merges both streams of the program
     assert lines[-1] == "1 shortened names, 1 of them sent to 1 targets"
     assert any("_names/west.jsonl:1: is no object" in each for each in lines)
     assert not list(scratch.glob("tmp.*"))
 
 
-def test_without_a_command_it_says_how_it_is_used() -> None:
+def test_without_a_command_it_prints_its_usage() -> None:
     done = submit()
 
     assert (done.returncode, done.stderr.partition(":")[0]) == (2, "usage")
 
 
-def test_without_spark_it_says_what_to_install(tmp_path: Path) -> None:
+def test_without_spark_it_names_the_package_to_install(tmp_path: Path) -> None:
     done = submit("reconcile", str(tmp_path), SPARK_HOME=str(tmp_path))
 
     assert done.returncode == 2
@@ -63,12 +63,12 @@ REFUSED = [
     pytest.param(["demo"], "'demo' is no Spark job", id="another-command"),
     pytest.param(["archive", "generate", "x"], "'archive generate' is no Spark", id="generate"),
     pytest.param([], "'' is no Spark job", id="nothing"),
-    pytest.param(["reconcile", "x", "--master", "y"], "spark-submit's to say", id="master"),
-    pytest.param(["reconcile", "x", "--master=y"], "spark-submit's to say", id="master-joined"),
+    pytest.param(["reconcile", "x", "--master", "y"], "spark-submit sets", id="master"),
+    pytest.param(["reconcile", "x", "--master=y"], "spark-submit sets", id="master-joined"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "reason"), REFUSED)
-def test_what_is_no_job_is_refused(arguments: list[str], reason: str) -> None:
+def test_a_command_that_is_no_spark_job_is_refused(arguments: list[str], reason: str) -> None:
     with pytest.raises(GatewayError, match=reason):
         check(arguments)

@@ -1,4 +1,4 @@
-"""The units, as systemd reads them; what it would do is not tried here."""
+"""The units, checked with systemd's own tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNITS = [
     "gateway-follow.service",
 ]  # fmt: skip
 SERVICES = [name for name in UNITS if name.endswith(".service")]
-EXPOSED = 15  # tenths, of 100: systemd's own measure
+MAX_EXPOSURE = 15  # tenths, of 100, as systemd-analyze security computes it
 
 
 def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -31,7 +31,7 @@ def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
-    """Copies of the units whose program is one that exists here."""
+    """Copies of the units, with a program that exists on this machine."""
     program = tmp_path / "gateway"
     program.write_text(f"#!{sys.executable}\n")
     program.chmod(0o755)
@@ -44,13 +44,13 @@ def units(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_systemd_has_nothing_to_say_of_a_unit(units: Path, name: str) -> None:
+def test_a_unit_has_no_findings(units: Path, name: str) -> None:
     done = analyze("verify", "--man=no", units / name)
 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_systemd_would_find_a_mistake(units: Path) -> None:
+def test_systemd_detects_a_mistake(units: Path) -> None:
     unit = units / "gateway.service"
     unit.write_text(unit.read_text().replace("ProtectSystem", "ProtectSistem"))
 
@@ -58,9 +58,9 @@ def test_systemd_would_find_a_mistake(units: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_little_of_the_host_is_exposed(units: Path, name: str) -> None:
+def test_a_service_has_little_exposure(units: Path, name: str) -> None:
     done = analyze(
-        "security", "--offline=true", f"--threshold={EXPOSED}", "--no-pager", units / name
+        "security", "--offline=true", f"--threshold={MAX_EXPOSURE}", "--no-pager", units / name
     )
 
     assert done.returncode == 0, done.stdout[-500:]
@@ -81,7 +81,7 @@ def test_a_hangup_reloads_and_a_stop_has_time() -> None:
     assert service["StateDirectory"] == "gateway"
 
 
-def test_who_reconciles_is_the_same_user_in_the_same_place() -> None:
+def test_the_services_share_user_and_folder() -> None:
     gateway, *others = (read(name)["Service"] for name in SERVICES)
 
     for other in others:
@@ -94,12 +94,12 @@ def test_who_reconciles_is_the_same_user_in_the_same_place() -> None:
 @pytest.mark.parametrize(
     ("proven", "compacted", "status"), [(0, 0, 0), (1, 0, 1), (2, 1, 2), (0, 1, 1)]
 )
-def test_a_night_is_proven_and_then_compacted_whatever_was_found(
+def test_a_day_is_compacted_whatever_the_reconciliation_found(
     tmp_path: Path, proven: int, compacted: int, status: int
 ) -> None:
     text = (FOLDER / "gateway-reconcile.service").read_text().replace("\\\n", " ")
     (script,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", text, re.MULTILINE)
-    script = script.replace("$$", "$").replace("%%", "%")  # as systemd takes them
+    script = script.replace("$$", "$").replace("%%", "%")  # as systemd expands them
     program = tmp_path / "gateway"
     case = f"case $1 in reconcile) exit {proven};; *) exit {compacted};; esac"
     program.write_text(f'#!/bin/sh\necho "$*"\n{case}\n')

@@ -1,4 +1,4 @@
-"""Names of EMS that its server passes on to Rendezvous and SmartSockets are legal there too."""
+"""Names of EMS that its server forwards to Rendezvous and SmartSockets are legal there too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.dialects.base import Dialect, check_name, parse_pattern, render_subject
-from gateway.dialects.names import restated
+from gateway.dialects.names import respelled
 from gateway.dialects.systems.ems import EMS
 from gateway.dialects.systems.rendezvous import RV
 from gateway.dialects.systems.smartsockets import SMARTSOCKETS
@@ -20,7 +20,7 @@ WITH_BOTH = EMS.joined_with([RV, SMARTSOCKETS])
 
 RESTATED = [  # EMS User's Guide, "Destination Name Syntax and Semantics", chapter 16
     pytest.param("foo.bar.baz", SMARTSOCKETS, "/foo/bar/baz", id="slash-for-dot"),
-    pytest.param("foo/bar.baz", SMARTSOCKETS, "/foo.bar/baz", id="and-dot-for-slash"),
+    pytest.param("foo/bar.baz", SMARTSOCKETS, "/foo.bar/baz", id="dot-for-slash"),
     pytest.param("foo.bar.baz", RV, "foo.bar.baz", id="rendezvous-spells-as-ems"),
 ]
 
@@ -30,7 +30,7 @@ SENT = [
     pytest.param(("a", "_b"), WITH_RV, "a._b", id="first-element-only"),
     pytest.param(("_foo",), WITH_SS, "_foo", id="smartsockets-has-no-such-rule"),
     pytest.param(("a/b", "c"), WITH_SS, "a/b.c", id="slash"),
-    pytest.param(("_foo",), EMS, "_foo", id="ems-alone-takes-it"),
+    pytest.param(("_foo",), EMS, "_foo", id="legal-in-ems-alone"),
 ]
 
 REFUSED = [
@@ -38,7 +38,7 @@ REFUSED = [
     pytest.param(("_RV", "x"), WITH_RV, "rv-reserved", id="advisories"),
     pytest.param(("_LOCAL", "x"), WITH_RV, "rv-local", id="never-leaves-the-daemon"),
     pytest.param(("a", "///"), WITH_SS, "smartsockets-wildcard-in-name", id="three-dots-there"),
-    pytest.param(("_foo",), WITH_BOTH, "rv-forbidden-first", id="one-of-two"),
+    pytest.param(("_foo",), WITH_BOTH, "rv-forbidden-first", id="refused-by-one-of-two"),
     pytest.param(("a" * 128,), WITH_RV, "level-too-long", id="ems-itself-first"),
 ]
 
@@ -50,12 +50,12 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(("name", "other", "expected"), RESTATED)
-def test_the_server_spells_a_name_anew(name: str, other: Dialect, expected: str) -> None:
-    assert restated(name.split("."), EMS, other) == expected
+def test_the_server_respells_a_name(name: str, other: Dialect, expected: str) -> None:
+    assert respelled(name.split("."), EMS, other) == expected
 
 
 @pytest.mark.parametrize(("levels", "dialect", "name"), SENT)
-def test_what_is_legal_everywhere_is_sent(
+def test_a_name_that_is_legal_in_every_joined_system_is_sent(
     levels: tuple[str, ...], dialect: Dialect, name: str
 ) -> None:
     assert render_subject(Subject(levels), dialect) == name
@@ -74,7 +74,9 @@ def test_a_refusal_names_the_system_that_refuses(
 
 
 @pytest.mark.parametrize(("pattern", "dialect", "rule"), PATTERNS)
-def test_a_pattern_is_legal_everywhere(pattern: str, dialect: Dialect, rule: str) -> None:
+def test_a_pattern_is_refused_when_a_joined_system_has_no_such_name(
+    pattern: str, dialect: Dialect, rule: str
+) -> None:
     with pytest.raises(SubjectError) as caught:
         parse_pattern(pattern, dialect)
 
@@ -83,7 +85,7 @@ def test_a_pattern_is_legal_everywhere(pattern: str, dialect: Dialect, rule: str
 
 
 @pytest.mark.parametrize("pattern", [">", "*", "a.*.b", "a.>", "_INBOX.>", "$sys.monitor.>"])
-def test_wildcards_are_legal_everywhere(pattern: str) -> None:
+def test_wildcards_are_legal_in_every_joined_system(pattern: str) -> None:
     assert parse_pattern(pattern, WITH_BOTH) == parse_pattern(pattern, EMS)
 
 
@@ -91,11 +93,11 @@ LEVELS = st.lists(st.text(st.sampled_from("ab_$/.>*%é "), min_size=1, max_size=
 
 
 @given(levels=LEVELS.map(tuple))
-def test_what_is_sent_is_a_name_of_both_systems(levels: tuple[str, ...]) -> None:
+def test_every_name_sent_is_legal_in_both_joined_systems(levels: tuple[str, ...]) -> None:
     try:
         name = render_subject(Subject(levels), WITH_BOTH)
     except TranslationError:
         return
     for other in (RV, SMARTSOCKETS):
-        check_name(restated(name.split("."), EMS, other), other)
+        check_name(respelled(name.split("."), EMS, other), other)
     assert render_subject(Subject(levels), EMS) == name

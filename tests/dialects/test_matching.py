@@ -10,37 +10,35 @@ from gateway.dialects.base import matches_text
 from gateway.dialects.registry import DIALECTS
 from tests.cases.matching import ROWS
 from tests.cases.yami4_matching import ROWS as YAMI4_ROWS
-from tests.dialects.rules import SYSTEMS, selects
 from tests.strategies import pairs
+from tests.systems import SYSTEMS, selects
 
 TAGS = st.text("ab.*,", max_size=7)
 
 
 @pytest.mark.parametrize(("system", "pattern", "name", "received", "source"), ROWS)
-def test_a_subscription_receives_what_the_page_says(
+def test_a_vendor_example_matches_as_documented(
     system: str, pattern: str, name: str, received: bool, source: str
 ) -> None:
     assert matches_text(pattern, name, DIALECTS[system]) is received, source
-    assert selects(system, pattern, name) is received, f"the yardstick, {source}"
+    assert selects(system, pattern, name) is received, f"tests/dialects/rules.py, {source}"
 
 
 @pytest.mark.parametrize(("tags", "pattern", "matched"), YAMI4_ROWS)
-def test_tags_match_as_the_reference_broker_has_them(
-    tags: str, pattern: str, matched: bool
-) -> None:
+def test_tags_match_as_in_the_reference_broker(tags: str, pattern: str, matched: bool) -> None:
     assert matches_text(pattern, tags, DIALECTS["yami4"]) is matched
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @given(data=st.data())
-def test_a_matcher_agrees_with_the_obvious_one(system: str, data: st.DataObject) -> None:
+def test_the_matcher_agrees_with_the_plain_rules(system: str, data: st.DataObject) -> None:
     pattern, name = data.draw(pairs(system))
 
     assert matches_text(pattern, name, DIALECTS[system]) == selects(system, pattern, name)
 
 
 @given(TAGS, TAGS)
-def test_tags_match_as_the_expression_says(pattern: str, tags: str) -> None:
+def test_tags_match_as_a_regular_expression_does(pattern: str, tags: str) -> None:
     def one(wanted: str, tag: str) -> bool:
         last = len(wanted) - 1
         pieces = (

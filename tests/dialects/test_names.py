@@ -116,7 +116,7 @@ WARNED = [
 
 
 @pytest.mark.parametrize(("system", "name"), LEGAL)
-def test_a_legal_name_is_taken(system: str, name: str) -> None:
+def test_a_legal_name_is_accepted(system: str, name: str) -> None:
     check_name(name, DIALECTS[system])
 
 
@@ -142,13 +142,13 @@ def test_an_illegal_subscription_is_refused_with_its_rule(
 
 
 @pytest.mark.parametrize(("system", "name", "advice"), WARNED)
-def test_a_legal_name_that_asks_for_trouble_is_warned_of(
+def test_a_legal_name_that_is_likely_to_cause_trouble_gets_a_warning(
     system: str, name: str, advice: str
 ) -> None:
     assert any(advice in warning for warning in warnings_of(name, DIALECTS[system]))
 
 
-def test_a_plain_name_is_not_warned_of() -> None:
+def test_a_plain_name_gets_no_warning() -> None:
     assert warnings_of("orders.emea", DIALECTS["ems"]) == ()
 
 
@@ -174,7 +174,7 @@ def test_a_pattern_is_rendered_as_it_was_parsed(system: str, pattern: str) -> No
     assert render_pattern(parsed, DIALECTS[system]) == pattern
 
 
-def test_a_pattern_without_a_subscription_is_not_rendered() -> None:
+def test_a_pattern_that_no_subscription_selects_exactly_is_refused() -> None:
     with pytest.raises(TranslationError, match="no subscription selects exactly this"):
         render_pattern(Pattern((Literal("a"), AnyMany(1))), DIALECTS["mqtt"])
     with pytest.raises(TranslationError, match="a wildcard elsewhere than at its end"):
@@ -195,7 +195,7 @@ def test_a_pattern_without_a_subscription_is_not_rendered() -> None:
         ("ibm", ("\ud800",), "surrogate"),
     ],
 )
-def test_what_cannot_be_sent_to_is_not_rendered(
+def test_a_subject_to_which_no_client_may_send_is_refused(
     system: str, levels: tuple[str, ...], rule: str
 ) -> None:
     with pytest.raises(TranslationError) as caught:
@@ -204,21 +204,21 @@ def test_what_cannot_be_sent_to_is_not_rendered(
     assert caught.value.rule == rule
 
 
-def test_a_reply_reaches_what_the_system_keeps_for_itself() -> None:
+def test_a_reply_may_be_sent_to_a_name_of_the_system() -> None:
     ems, smf = DIALECTS["ems"], DIALECTS["smf"]
 
     assert render_subject(parse_subject("$TMP$.a", ems), ems, replies=True) == "$TMP$.a"
     assert render_subject(parse_subject("#P2P/a", smf), smf, replies=True) == "#P2P/a"
 
 
-def test_names_that_we_make_leave_ems_its_room() -> None:
+def test_a_made_name_leaves_the_reserve_of_ems_free() -> None:
     subject = Subject(tuple("abcd" for _ in range(45)))
 
     with pytest.raises(LimitError, match="is 224 characters, limit 211"):
         render_subject(subject, DIALECTS["ems"])
 
 
-def test_an_endpoint_may_take_less() -> None:
+def test_an_endpoint_may_have_lower_limits() -> None:
     hosted = DIALECTS["mqtt"].with_limits(levels=8, bytes=256)
 
     check_name("a/" * 7 + "a", hosted)
@@ -229,12 +229,12 @@ def test_an_endpoint_may_take_less() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"depth": 1}, {"levels": 0}])
-def test_a_limit_that_makes_no_sense_is_refused(limits: dict[str, int]) -> None:
+def test_an_unknown_or_zero_limit_is_refused(limits: dict[str, int]) -> None:
     with pytest.raises(GatewayError, match="mqtt: "):
         DIALECTS["mqtt"].with_limits(**limits)
 
 
-def test_an_unknown_system_is_met_with_a_guess() -> None:
+def test_the_error_for_an_unknown_system_suggests_the_nearest() -> None:
     with pytest.raises(GatewayError, match="did you mean 'smartsockets'"):
         find_dialect("smartsocket")
 
@@ -245,9 +245,9 @@ def test_an_unknown_system_is_met_with_a_guess() -> None:
     ["a" * 1_000_000, "a/." * 10_000, "/" * 1_000_000, "%2525" * 200_000, "\ud800" * 100_000, "\0"],
     ids=["long", "deep", "empty-levels", "tokens", "surrogates", "nul"],
 )
-def test_monstrous_text_is_answered_at_once(system: str, text: str) -> None:
+def test_huge_text_is_parsed_quickly(system: str, text: str) -> None:
     start = process_time()
     for read in (parse_subject, parse_pattern):
         with suppress(SubjectError):
             read(text, DIALECTS[system])
-    assert process_time() - start < 10  # it takes a third of a second; a try of every way, days
+    assert process_time() - start < 10  # it takes a third of a second; an exponential search, days

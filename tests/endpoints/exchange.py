@@ -1,4 +1,4 @@
-"""What tests of endpoints do again and again: send and wait, receive and settle, with deadlines."""
+"""Steps that many endpoint tests share, with deadlines: send and wait, receive and settle."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement
 from tests.waiting import PATIENCE
 
-QUIET = 0.3  # seconds without a message that count as "nothing more comes"
+QUIET = 0.3  # seconds without a message after which no more is expected
 
 
 class Answer:
-    """Collects what a sink says; mutable. It fails the test when it is called twice."""
+    """The settlements of one `send`; a second call fails the test. Mutable."""
 
     def __init__(self) -> None:
         self._come = threading.Event()
@@ -30,7 +30,7 @@ class Answer:
         self._come.set()
 
     @property
-    def come(self) -> bool:
+    def has_come(self) -> bool:
         return self._come.is_set()
 
     def wait(self) -> list[Settlement]:
@@ -57,7 +57,7 @@ def send(sink: Sink, *messages: Message) -> list[Settlement]:
 
 
 def receive(source: Source) -> Batch:
-    """The next batch; it must come."""
+    """Return the next batch; fail without one."""
     until = monotonic() + PATIENCE
     while monotonic() < until:
         batch = source.receive(1.0)
@@ -67,7 +67,7 @@ def receive(source: Source) -> Batch:
 
 
 def collect(source: Source, count: int, settlement: Settlement = ACCEPTED) -> list[Message]:
-    """`count` messages or more, each settled."""
+    """Receive and settle `count` messages or more."""
     messages: list[Message] = []
     while len(messages) < count:
         batch = receive(source)
@@ -77,7 +77,7 @@ def collect(source: Source, count: int, settlement: Settlement = ACCEPTED) -> li
 
 
 def hold(source: Source, count: int) -> list[Batch]:
-    """Batches of `count` messages or more, none settled."""
+    """Receive batches of `count` messages or more without settling them."""
     batches: list[Batch] = []
     while sum(len(batch.messages) for batch in batches) < count:
         batches.append(receive(source))
@@ -85,7 +85,7 @@ def hold(source: Source, count: int) -> list[Batch]:
 
 
 def wait_for_loss(source: Source) -> list[Message]:
-    """Receive until the source says that its broker is gone; what still came."""
+    """Receive until the connection is lost; return the messages that still arrived."""
     left: list[Message] = []
     until = monotonic() + PATIENCE
     while monotonic() < until:
@@ -99,7 +99,7 @@ def wait_for_loss(source: Source) -> list[Message]:
 
 
 def reopen(endpoint: Source | Sink) -> None:
-    """Open again until the broker is back, as the runtime does."""
+    """Open repeatedly until the broker is back, as the runtime does."""
     until = monotonic() + PATIENCE
     pause = threading.Event()
     while True:

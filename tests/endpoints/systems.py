@@ -1,4 +1,4 @@
-"""The systems that the conformance suite runs against; a new endpoint adds a class and a line."""
+"""The systems of the conformance suite; a new endpoint adds a function and a line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
+from gateway.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.memory import drop_broker
 from gateway.endpoints.registry import make_sink, make_source
@@ -32,7 +32,7 @@ class System:
     settings: EndpointSettings
     spell: Callable[[tuple[str, ...]], str]
     rest: Callable[[tuple[str, ...]], str]
-    illegal: str  # an address nothing can be sent to
+    illegal: str  # an address that no message can have
     mode: DeliveryMode = DeliveryMode.AT_LEAST_ONCE
     retained: bool = False
     stop: Callable[[], None] | None = None
@@ -42,7 +42,7 @@ class System:
         return self.spell(levels)
 
     def source(self, *levels: str, instance: str = "one", exclude_retained: bool = False) -> Source:
-        """A source of all below `levels`."""
+        """Return a source of every address below `levels`."""
         subscription = Subscription(self.rest(levels), exclude_retained=exclude_retained)
         return make_source(self.settings, [subscription], instance=instance)
 
@@ -90,14 +90,14 @@ def _mqtt_3(request: pytest.FixtureRequest) -> System:
 
 
 class _Yami4Brokers:
-    """The broker of a test and those that took its place; mutable, it starts and stops them."""
+    """The broker of a test and its replacements. Mutable."""
 
     def __init__(self) -> None:
         self.url = "tcp://127.0.0.1:0"
         self._broker: Yami4Broker | None = None
 
     def start(self) -> None:
-        broker = Yami4Broker(self.url, BrokerOptions(max_client_queue=100_000))
+        broker = Yami4Broker(self.url, Yami4BrokerOptions(max_client_queue=100_000))
         broker.__enter__()
         self.url, self._broker = broker.url, broker
 
@@ -134,9 +134,9 @@ def _jms(request: pytest.FixtureRequest) -> System:
 
 
 def _solace(request: pytest.FixtureRequest) -> System:
-    from tests.endpoints.solace_system import Restartable  # noqa: PLC0415  # skips without it
+    from tests.endpoints.solace.restartable import RestartableBroker  # noqa: PLC0415  # skips without it
 
-    broker = Restartable()
+    broker = RestartableBroker()
     request.addfinalizer(broker.stop)
     return System(
         broker.settings,

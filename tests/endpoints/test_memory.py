@@ -1,4 +1,4 @@
-"""The in-process broker follows the names of its dialect, keeps queues and slows senders."""
+"""The in-process broker: naming rules of its dialect, queues, and back-pressure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SELECTIONS = [
 
 
 @pytest.mark.parametrize(("dialect", "pattern", "name", "expected"), SELECTIONS)
-def test_it_delivers_by_the_rules_of_its_dialect(
+def test_messages_are_selected_by_the_rules_of_the_dialect(
     settings: MemorySettings, dialect: str, pattern: str, name: str, expected: bool
 ) -> None:
     settings = replace(settings, dialect=dialect)
@@ -52,7 +52,7 @@ def test_it_delivers_by_the_rules_of_its_dialect(
     assert (len(batch.messages) if batch else 0) == expected
 
 
-def test_a_message_comes_once_however_many_subscriptions_want_it(
+def test_a_message_selected_by_two_subscriptions_arrives_once(
     settings: MemorySettings,
 ) -> None:
     source = make_source(settings, [Subscription("a/#"), Subscription("a/b")])
@@ -72,7 +72,7 @@ def test_a_message_comes_once_however_many_subscriptions_want_it(
         pytest.param("smf", "x" * 251, "too-long", id="smf-long"),
     ],
 )
-def test_a_name_that_is_not_legal_is_rejected_with_its_rule(
+def test_an_illegal_name_is_rejected_with_its_rule(
     settings: MemorySettings, dialect: str, name: str, rule: str
 ) -> None:
     sink = make_sink(replace(settings, dialect=dialect))
@@ -82,7 +82,7 @@ def test_a_name_that_is_not_legal_is_rejected_with_its_rule(
     assert (answer.outcome, answer.rule) == (Outcome.REJECTED, rule)
 
 
-def test_a_pattern_that_is_not_legal_is_refused_at_open(settings: MemorySettings) -> None:
+def test_an_illegal_pattern_is_refused_at_open(settings: MemorySettings) -> None:
     with pytest.raises(EndpointError, match="a/#/b"):
         make_source(settings, [Subscription("a/#/b")]).open()
 
@@ -103,7 +103,7 @@ def test_one_queue_has_one_source(settings: MemorySettings) -> None:
         second.open()
 
 
-def test_a_durable_queue_collects_while_its_source_is_away(settings: MemorySettings) -> None:
+def test_a_durable_queue_fills_while_its_source_is_closed(settings: MemorySettings) -> None:
     for durable, expected in ((True, 1), (False, 0)):
         chosen = replace(settings, durable=durable, name=f"durable {durable}")
         source, sink = make_source(chosen, [Subscription("t")]), make_sink(chosen)
@@ -129,15 +129,15 @@ def test_a_full_queue_slows_the_sender_and_loses_nothing(settings: MemorySetting
         sender = threading.Thread(target=run)
         sender.start()
         sender.join(QUIET)
-        assert not answers[-1].come
+        assert not answers[-1].has_come
         got = collect(source, 20)
         sender.join(PATIENCE)
 
     assert [m.payload for m in got] == [str(i).encode() for i in range(20)]
-    assert all(answer.come for answer in answers)
+    assert all(answer.has_come for answer in answers)
 
 
-def test_closing_frees_a_sender_that_waits_for_room(settings: MemorySettings) -> None:
+def test_a_close_frees_a_sender_that_waits_for_room(settings: MemorySettings) -> None:
     settings = replace(settings, capacity=1)
     source, sink = make_source(settings, [Subscription("t")]), make_sink(settings)
     freed: list[NotConnectedError] = []
@@ -157,7 +157,7 @@ def test_closing_frees_a_sender_that_waits_for_room(settings: MemorySettings) ->
     assert len(freed) == 1
 
 
-def test_an_empty_retained_message_forgets_the_one_before(settings: MemorySettings) -> None:
+def test_an_empty_retained_message_removes_the_earlier_one(settings: MemorySettings) -> None:
     sink = make_sink(settings)
     headers = replace(Message("t", b"").headers, retained=True)
     with opened(sink):

@@ -1,4 +1,4 @@
-"""No endpoint speaks less than TLS 1.2, though the peer would."""
+"""Every endpoint requires TLS 1.2 or later, also from a peer that offers less."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprec
 
 
 class Server:
-    """Accepts one connection with one version of TLS, and keeps what became of it; mutable."""
+    """Accepts one connection with one version of TLS, and keeps the agreed version. Mutable."""
 
     def __init__(self, certificate: Path, version: ssl.TLSVersion) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_ciphers("ALL:@SECLEVEL=0")
         context.minimum_version = context.maximum_version = version
         context.load_cert_chain(certificate)
-        self.spoken: str | None = None
+        self.agreed: str | None = None
         self.done = threading.Event()
         self._context = context
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -42,8 +42,8 @@ class Server:
         with self._listening, suppress(OSError):
             connection, _ = self._listening.accept()
             connection.settimeout(PATIENCE)
-            with self._context.wrap_socket(connection, server_side=True) as spoken:
-                self.spoken = spoken.version()
+            with self._context.wrap_socket(connection, server_side=True) as encrypted:
+                self.agreed = encrypted.version()
         self.done.set()
 
 
@@ -73,21 +73,21 @@ def settings(kind: str, port: int, certificate: Path) -> EndpointSettings:
 
 
 def connect(kind: str, version: ssl.TLSVersion, certificate: Path) -> str | None:
-    """The version that was agreed upon, or None."""
+    """Return the agreed version, or None."""
     server = Server(certificate, version)
     sink = make_sink(settings(kind, server.port, certificate))
     with suppress(GatewayError):  # it is no broker
         sink.open()
     sink.close()
     assert server.done.wait(PATIENCE)
-    return server.spoken
+    return server.agreed
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_does_not_speak_tls_1_1(kind: str, certificate: Path) -> None:
+def test_tls_1_1_is_refused(kind: str, certificate: Path) -> None:
     assert connect(kind, ssl.TLSVersion.TLSv1_1, certificate) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_speaks_tls_1_2(kind: str, certificate: Path) -> None:
+def test_tls_1_2_is_accepted(kind: str, certificate: Path) -> None:
     assert connect(kind, ssl.TLSVersion.TLSv1_2, certificate) == "TLSv1.2"

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.endpoints.yami4.bodies import UNDECODED, BodyReader, BodyWriter, find_fault
+from gateway.endpoints.yami4.bodies import UNDECODED, BodyReader, BodyWriter, find_address_fault
 from gateway.errors import TranslationError
-from gateway.model.message import PLAIN, DeliveryMode, Headers, Payload, Value
+from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Payload, Value
 from gateway.wire.yami4.parameters import (
     EMPTY,
     WORD,
-    Code,
-    blob,
+    TypeCode,
     decode_parameters,
+    encode_blob,
     encode_parameters,
     entry_head,
 )
@@ -41,7 +41,7 @@ MAPS = st.dictionaries(
 )
 PAYLOADS: st.SearchStrategy[Payload] = st.one_of(st.binary(), TEXT, MAPS)
 HEADERS = st.one_of(
-    st.just(PLAIN),
+    st.just(NO_HEADERS),
     st.just(FULL),
     st.builds(
         Headers,
@@ -55,7 +55,7 @@ HEADERS = st.one_of(
 
 
 @given(st.lists(st.tuples(PAYLOADS, HEADERS), max_size=6))
-def test_what_is_written_is_read_again(rows: list[tuple[Payload, Headers]]) -> None:
+def test_a_written_body_is_read_as_it_was(rows: list[tuple[Payload, Headers]]) -> None:
     writer, reader = BodyWriter(), BodyReader()
     for payload, headers in rows:
         body = writer.write(payload, headers)
@@ -65,7 +65,7 @@ def test_what_is_written_is_read_again(rows: list[tuple[Payload, Headers]]) -> N
 
 
 @given(MAPS)
-def test_a_foreign_body_read_and_written_stays_as_it_was(values: dict[str, Value]) -> None:
+def test_a_foreign_body_is_written_as_it_was_read(values: dict[str, Value]) -> None:
     body = encode_parameters(values)
     payload, headers = BodyReader().read(body)
 
@@ -109,31 +109,31 @@ FOREIGN = [
 
 @pytest.mark.parametrize(("values", "payload"), FOREIGN)
 def test_foreign_bodies(values: dict[str, Value], payload: Payload) -> None:
-    assert BodyReader().read(encode_parameters(values)) == (payload, PLAIN)
+    assert BodyReader().read(encode_parameters(values)) == (payload, NO_HEADERS)
 
 
-def test_a_body_that_is_no_parameters_is_a_payload_with_a_mark() -> None:
+def test_a_body_that_cannot_be_decoded_is_a_marked_payload() -> None:
     payload, headers = BodyReader().read(b"\xff" * 8)
 
     assert (payload, headers.properties) == (b"\xff" * 8, {UNDECODED: True})
 
 
-def test_text_that_is_no_utf_8_is_a_payload_with_a_mark() -> None:
-    body = WORD.pack(1) + entry_head("payload", Code.STRING) + blob(b"\xff")
+def test_a_body_with_text_that_is_not_utf_8_is_a_marked_payload() -> None:
+    body = WORD.pack(1) + entry_head("payload", TypeCode.STRING) + encode_blob(b"\xff")
 
     assert BodyReader().read(body) == (body, Headers(properties={UNDECODED: True}))
 
 
-def test_what_a_message_looks_like_to_others() -> None:
+def test_the_parameters_of_a_written_body() -> None:
     writer = BodyWriter()
 
-    assert writer.write({}, PLAIN) == EMPTY
-    assert decode_parameters(writer.write(b"x", PLAIN)) == {"payload": b"x"}
+    assert writer.write({}, NO_HEADERS) == EMPTY
+    assert decode_parameters(writer.write(b"x", NO_HEADERS)) == {"payload": b"x"}
     assert decode_parameters(writer.write({"a": 1}, Headers(priority=4))) == {
         "a": 1,
         "_gateway": {"version": 1, "priority": 4},
     }
-    assert decode_parameters(writer.write({"payload": "x"}, PLAIN)) == {
+    assert decode_parameters(writer.write({"payload": "x"}, NO_HEADERS)) == {
         "payload": {"payload": "x"},
         "_gateway": {"version": 1},
     }
@@ -142,14 +142,14 @@ def test_what_a_message_looks_like_to_others() -> None:
 @pytest.mark.parametrize(
     ("payload", "headers", "rule"),
     [
-        pytest.param({"a": None}, PLAIN, "null-value", id="none"),
+        pytest.param({"a": None}, NO_HEADERS, "null-value", id="none"),
         pytest.param(b"", Headers(properties={"a": None}), "null-value", id="none-in-properties"),
-        pytest.param({"a": [1, "x"]}, PLAIN, "mixed-list", id="mixed-list"),
-        pytest.param("\ud800", PLAIN, "not-utf-8", id="text"),
+        pytest.param({"a": [1, "x"]}, NO_HEADERS, "mixed-list", id="mixed-list"),
+        pytest.param("\ud800", NO_HEADERS, "not-utf-8", id="text"),
         pytest.param(b"", Headers(time=2**63), "integer-range", id="time"),
     ],
 )
-def test_what_cannot_be_said_is_refused(payload: Payload, headers: Headers, rule: str) -> None:
+def test_a_value_without_a_type_is_refused(payload: Payload, headers: Headers, rule: str) -> None:
     with pytest.raises(TranslationError) as caught:
         BodyWriter().write(payload, headers)
 
@@ -160,5 +160,5 @@ def test_what_cannot_be_said_is_refused(payload: Payload, headers: Headers, rule
     ("address", "rule"),
     [("a.b,c", ""), ("", ""), ("é", ""), ("a\0", "nul"), ("\ud800", "not-utf-8")],
 )
-def test_addresses(address: str, rule: str) -> None:
-    assert find_fault(address) == rule
+def test_illegal_addresses_are_named(address: str, rule: str) -> None:
+    assert find_address_fault(address) == rule

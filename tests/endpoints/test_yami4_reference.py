@@ -1,4 +1,4 @@
-"""Against the reference broker, where `YAMI4_BROKER` names its program."""
+"""The endpoint against the reference broker, if `YAMI4_BROKER` names its program."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def wait_until_it_listens(url: str) -> None:
             return
 
 
-def test_the_table_of_matches(url: str) -> None:
+def test_the_broker_matches_as_in_the_table(url: str) -> None:
     for patterns in dict.fromkeys(patterns for _, patterns, _ in ROWS):
         rows = [(tags, expected) for tags, each, expected in ROWS if each == patterns]
         with Client(url) as client:
@@ -70,14 +70,14 @@ def test_the_table_of_matches(url: str) -> None:
                 client.send(tags, "publish")
             got = [update.name for update in client.collect()]
         assert got == [f"update {tags}" for tags, expected in rows if expected], patterns
-        with Client(url) as client:  # the broker forgets a client only when it would update it
+        with Client(url) as client:  # the broker removes a client only at its next update
             for tags, expected in rows:
                 if expected:
                     client.send(tags, "publish")
             client.collect()
 
 
-def test_messages_cross(url: str) -> None:
+def test_messages_arrive(url: str) -> None:
     settings = Yami4Settings(url=url)
     source, sink = Yami4Source(settings, [Subscription("a.*")]), Yami4Sink(settings)
     messages = [
@@ -100,7 +100,7 @@ def test_a_full_table_is_noticed(url: str) -> None:
             source.open()
 
 
-def test_an_overflow_is_to_be_tried_again(url: str) -> None:
+def test_an_overflow_is_retried(url: str) -> None:
     sink = Yami4Sink(Yami4Settings(url=url, answer_timeout=30))
     with Client(url) as slow, opened(sink):
         slow.subscribe("a")

@@ -7,15 +7,15 @@ from time import monotonic
 
 import pytest
 
-from gateway.brokers.yami4 import BrokerOptions, OverflowPolicy, Yami4Broker
+from gateway.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink
-from gateway.endpoints.yami4.outlet import Outlet
+from gateway.endpoints.yami4.publish_state import PublishState
 from gateway.errors import NotConnectedError
-from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
+from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
-from gateway.wire.yami4.messages import Heading
+from gateway.wire.yami4.messages import MessageHeading
 from tests.brokers.yami4_client import Client
 from tests.endpoints.exchange import Answer, collect, opened, send
 from tests.endpoints.yami4_scripted import refuse, reply, scripted
@@ -23,12 +23,12 @@ from tests.waiting import PATIENCE
 
 HASTY = Yami4Settings(answer_timeout=0.5, heartbeat=0.1, connect_timeout=2.0, drain_timeout=0.2)
 SURE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-MODES = pytest.mark.parametrize("headers", [PLAIN, SURE], ids=["publish", "publish_confirm"])
+MODES = pytest.mark.parametrize("headers", [NO_HEADERS, SURE], ids=["publish", "publish_confirm"])
 
 
 @pytest.fixture
 def broker() -> Iterator[Yami4Broker]:
-    with Yami4Broker(options=BrokerOptions(max_client_queue=10_000)) as broker:
+    with Yami4Broker(options=Yami4BrokerOptions(max_client_queue=10_000)) as broker:
         yield broker
 
 
@@ -46,11 +46,11 @@ def numbers(messages: list[Message]) -> list[int]:
 
 @MODES
 @pytest.mark.parametrize("window", [1, 2, 5, 128])
-def test_all_arrive_in_order_through_any_window(
+def test_messages_arrive_in_order_through_any_window(
     broker: Yami4Broker, headers: Headers, window: int
 ) -> None:
     source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a")])
-    sink = sink_of(broker.url, replace(HASTY, window=window))
+    sink = sink_of(broker.url, replace(HASTY, send_window=window))
     with opened(source, sink):
         assert send(sink, *say(500, headers)) == [ACCEPTED] * 500
         got = collect(source, 500)
@@ -59,18 +59,19 @@ def test_all_arrive_in_order_through_any_window(
     assert all(message.headers == headers for message in got[:500])
 
 
-def test_both_ways_of_publishing_mix(broker: Yami4Broker) -> None:
+def test_confirmed_and_unconfirmed_messages_mix(broker: Yami4Broker) -> None:
     source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a")])
-    sink = sink_of(broker.url, replace(HASTY, window=16))
+    sink = sink_of(broker.url, replace(HASTY, send_window=16))
     messages = [
-        Message("a", str(number).encode(), SURE if number % 3 else PLAIN) for number in range(300)
+        Message("a", str(number).encode(), SURE if number % 3 else NO_HEADERS)
+        for number in range(300)
     ]
     with opened(source, sink):
         assert send(sink, *messages) == [ACCEPTED] * 300
         assert numbers(collect(source, 300)) == list(range(300))
 
 
-def test_every_kind_of_payload_crosses(broker: Yami4Broker) -> None:
+def test_every_kind_of_payload_arrives(broker: Yami4Broker) -> None:
     source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a.*")])
     sink = sink_of(broker.url)
     headers = Headers(
@@ -80,15 +81,15 @@ def test_every_kind_of_payload_crosses(broker: Yami4Broker) -> None:
         Message("a.1", b"bytes", headers),
         Message("a.2", "text", headers),
         Message("a.3,b", {"v": 42, "deep": {"list": ["x", "y"]}}, headers),
-        Message("a.4", {}, PLAIN),
-        Message("a.5", bytes(1_000_000), PLAIN),
+        Message("a.4", {}, NO_HEADERS),
+        Message("a.5", bytes(1_000_000), NO_HEADERS),
     ]
     with opened(source, sink):
         assert send(sink, *messages) == [ACCEPTED] * 5
         assert collect(source, 5) == messages
 
 
-def test_what_cannot_be_sent_is_rejected_and_its_neighbours_go(broker: Yami4Broker) -> None:
+def test_an_unsendable_message_is_rejected_and_the_others_are_sent(broker: Yami4Broker) -> None:
     source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a")])
     sink = sink_of(broker.url, replace(HASTY, max_message=4096))
     with opened(source, sink):
@@ -96,10 +97,10 @@ def test_what_cannot_be_sent_is_rejected_and_its_neighbours_go(broker: Yami4Brok
             sink,
             Message("a", b"1", SURE),
             Message("a\0b", b"", SURE),
-            Message("\ud800", b"", PLAIN),
+            Message("\ud800", b"", NO_HEADERS),
             Message("a", {"n": None}, SURE),
-            Message("a", bytes(5000), PLAIN),
-            Message("a", b"2", PLAIN),
+            Message("a", bytes(5000), NO_HEADERS),
+            Message("a", b"2", NO_HEADERS),
         )
         got = collect(source, 2)
 
@@ -115,7 +116,7 @@ def test_what_cannot_be_sent_is_rejected_and_its_neighbours_go(broker: Yami4Brok
     assert "limit 4096" in verdicts[4].reason
 
 
-def test_only_what_is_refused(broker: Yami4Broker) -> None:
+def test_a_batch_of_unsendable_messages_is_settled(broker: Yami4Broker) -> None:
     sink = sink_of(broker.url)
     with opened(sink):
         (verdict,) = send(sink, Message("a\0", b"", SURE))
@@ -123,8 +124,8 @@ def test_only_what_is_refused(broker: Yami4Broker) -> None:
     assert verdict.outcome is Outcome.REJECTED
 
 
-def test_an_overflow_is_tried_again() -> None:
-    options = BrokerOptions(max_client_queue=0, overflow_policy=OverflowPolicy.REJECT_MESSAGE)
+def test_an_overflow_is_retried() -> None:
+    options = Yami4BrokerOptions(max_client_queue=0, overflow_policy=OverflowPolicy.REJECT_MESSAGE)
     with Yami4Broker(options=options) as broker, Client(broker.url) as client:
         client.subscribe("a")
         sink = sink_of(broker.url)
@@ -135,15 +136,15 @@ def test_an_overflow_is_tried_again() -> None:
             ]
 
 
-def only(**answers: Callable[[int], bytes]) -> Callable[[Heading, int], bytes]:
-    def answer(heading: Heading, message_id: int) -> bytes:
+def only(**answers: Callable[[int], bytes]) -> Callable[[MessageHeading, int], bytes]:
+    def answer(heading: MessageHeading, message_id: int) -> bytes:
         known = answers.get(heading.message_name.decode())
         return known(message_id) if known else b""
 
     return answer
 
 
-def test_another_exception_rejects() -> None:
+def test_another_exception_rejects_the_message() -> None:
     def strange(message_id: int) -> bytes:
         return refuse(message_id, "Unknown destination object.")
 
@@ -156,7 +157,7 @@ def test_another_exception_rejects() -> None:
     assert verdict.reason == "yami4: Unknown destination object."
 
 
-def test_a_broker_that_answers_nothing_is_declared_stuck() -> None:
+def test_a_broker_that_never_answers_is_treated_as_stuck() -> None:
     with scripted(only()) as url:
         sink = sink_of(url)
         with opened(sink):
@@ -165,15 +166,15 @@ def test_a_broker_that_answers_nothing_is_declared_stuck() -> None:
                 sink.send(say(1, SURE), Answer())
 
 
-def test_a_broker_that_answers_only_questions_is_declared_stuck() -> None:
+def test_a_broker_that_answers_only_questions_is_treated_as_stuck() -> None:
     # The reference does so while it warms up: facts, section 10.
     with scripted(only(get=reply)) as url:
-        sink = sink_of(url, replace(HASTY, window=4))
+        sink = sink_of(url, replace(HASTY, send_window=4))
         with opened(sink):
             assert send(sink, Message("a", b"", SURE)) == [RETRY]
 
 
-def test_an_idle_broker_is_asked() -> None:
+def test_an_idle_connection_sends_heartbeats() -> None:
     asked = Event()
 
     def note(message_id: int) -> bytes:
@@ -186,7 +187,7 @@ def test_an_idle_broker_is_asked() -> None:
             assert asked.wait(PATIENCE)
 
 
-def test_the_window_holds_back_what_is_not_answered() -> None:
+def test_the_window_limits_unanswered_messages() -> None:
     seen: list[int] = []
     full, go = Event(), Event()
     lock = Lock()
@@ -202,7 +203,7 @@ def test_the_window_holds_back_what_is_not_answered() -> None:
         return b"".join(map(reply, held))
 
     with scripted(only(publish_confirm=hold, get=reply)) as url:
-        sink = sink_of(url, replace(HASTY, window=4, answer_timeout=10))
+        sink = sink_of(url, replace(HASTY, send_window=4, answer_timeout=10))
         answer = Answer()
         with opened(sink):
             thread = Thread(target=sink.send, args=(say(8, SURE), answer))
@@ -214,7 +215,7 @@ def test_the_window_holds_back_what_is_not_answered() -> None:
             thread.join()
 
 
-def test_close_reports_what_has_no_answer() -> None:
+def test_close_retries_messages_without_an_answer() -> None:
     answer = Answer()
     with scripted(only()) as url:
         sink = sink_of(url, replace(HASTY, answer_timeout=60))
@@ -226,11 +227,11 @@ def test_close_reports_what_has_no_answer() -> None:
     assert answer.wait() == [RETRY] * 5
 
 
-def test_close_waits_for_answers_that_come(broker: Yami4Broker) -> None:
+def test_close_waits_for_pending_answers(broker: Yami4Broker) -> None:
     # With unread answers a close makes the broker's system drop what it has not read: section 11.
     sink, answer = sink_of(broker.url, replace(HASTY, drain_timeout=10)), Answer()
     sink.open()
-    sink.send(say(2_000, PLAIN), Answer())
+    sink.send(say(2_000, NO_HEADERS), Answer())
     sink.send(say(2_000, SURE), answer)
     sink.close()
 
@@ -239,14 +240,14 @@ def test_close_waits_for_answers_that_come(broker: Yami4Broker) -> None:
         assert client.ask("stats", "get").values["total_incoming"] == 4_000
 
 
-def test_a_close_that_lasts_leaves_a_later_open_alone(
+def test_a_slow_close_does_not_close_a_later_connection(
     broker: Yami4Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed, go_on = Event(), Event()
-    close = Outlet.close
+    close = PublishState.close
 
-    def linger(outlet: Outlet) -> None:
-        close(outlet)
+    def linger(state: PublishState) -> None:
+        close(state)
         if current_thread() is closer:
             closed.set()
             assert go_on.wait(PATIENCE)
@@ -254,7 +255,7 @@ def test_a_close_that_lasts_leaves_a_later_open_alone(
     sink = sink_of(broker.url)
     with opened(sink):
         closer = Thread(target=sink.close)
-        monkeypatch.setattr(Outlet, "close", linger)
+        monkeypatch.setattr(PublishState, "close", linger)
         closer.start()
         assert closed.wait(PATIENCE)
         sink.open()
@@ -278,7 +279,7 @@ def test_a_connection_lost_under_load_settles_every_message_once() -> None:
             taken = send_until_lost(sink, answers)
             outcomes = [each for answer in answers[:taken] for each in answer.wait()]
 
-    assert not any(answer.come for answer in answers[taken:])
+    assert not any(answer.has_come for answer in answers[taken:])
     assert all(each in (ACCEPTED, RETRY) for each in outcomes)
     assert 0 < outcomes.count(ACCEPTED) <= 400
 
@@ -301,7 +302,7 @@ def test_the_rate_is_kept(broker: Yami4Broker) -> None:
         assert monotonic() - start > 0.2
 
 
-def test_settings_say_what_a_confirmation_is_worth() -> None:
+def test_the_overflow_policy_decides_the_delivery_mode() -> None:
     assert Yami4Settings().mode is DeliveryMode.AT_LEAST_ONCE
     for policy in ("drop_update", "unsubscribe"):
         assert Yami4Settings(overflow_policy=policy).mode is DeliveryMode.AT_MOST_ONCE

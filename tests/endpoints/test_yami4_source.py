@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
+from gateway.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Source, open_source
@@ -16,7 +16,7 @@ from gateway.endpoints.yami4.source import PROBE
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
-from gateway.wire.yami4.messages import Heading
+from gateway.wire.yami4.messages import MessageHeading
 from gateway.wire.yami4.parameters import EMPTY, encode_parameters
 from tests.brokers.yami4_client import Client
 from tests.endpoints.exchange import collect, opened, receive, wait_for_loss
@@ -27,7 +27,7 @@ HASTY = Yami4Settings(answer_timeout=0.6, heartbeat=0.1, connect_timeout=2.0)
 
 @pytest.fixture
 def broker() -> Iterator[Yami4Broker]:
-    with Yami4Broker(options=BrokerOptions(max_client_queue=10_000)) as broker:
+    with Yami4Broker(options=Yami4BrokerOptions(max_client_queue=10_000)) as broker:
         yield broker
 
 
@@ -35,7 +35,7 @@ def source_of(url: str, *patterns: str, settings: Yami4Settings = HASTY) -> Yami
     return open_source(replace(settings, url=url), [Subscription(each) for each in patterns])
 
 
-def test_a_message_that_several_patterns_match_comes_once(broker: Yami4Broker) -> None:
+def test_a_message_matched_by_several_patterns_arrives_once(broker: Yami4Broker) -> None:
     source = source_of(broker.url, "a.*", "a.b", "*", "a.b")
     with opened(source), Client(broker.url) as client:
         client.send("a.b,a.c", "publish", encode_parameters({"v": 42}))
@@ -45,7 +45,7 @@ def test_a_message_that_several_patterns_match_comes_once(broker: Yami4Broker) -
     assert got == [Message("a.b,a.c", {"v": 42}), Message("x", b"bytes")]
 
 
-def test_what_is_no_parameters_comes_as_it_is(broker: Yami4Broker) -> None:
+def test_a_body_that_is_no_parameters_arrives_unchanged(broker: Yami4Broker) -> None:
     source = source_of(broker.url, "a")
     with opened(source), Client(broker.url) as client:
         client.send("a", "publish", b"\xff" * 8)
@@ -56,7 +56,7 @@ def test_what_is_no_parameters_comes_as_it_is(broker: Yami4Broker) -> None:
     assert empty == Message("a", {})
 
 
-def test_tags_that_are_no_utf_8_come_with_their_bytes(broker: Yami4Broker) -> None:
+def test_tags_that_are_not_utf_8_arrive_with_their_bytes(broker: Yami4Broker) -> None:
     source = source_of(broker.url, "a.*")
     with opened(source), Client(broker.url) as client:
         client.send(b"a.\xff", "publish")
@@ -67,7 +67,7 @@ def test_tags_that_are_no_utf_8_come_with_their_bytes(broker: Yami4Broker) -> No
     assert [dict(message.headers.properties) for message in got] == [{"yami4.tags": b"a.\xff"}] * 2
 
 
-def test_probes_stay_among_the_gateways(broker: Yami4Broker) -> None:
+def test_probes_are_not_received_as_messages(broker: Yami4Broker) -> None:
     first, second = source_of(broker.url, "*"), source_of(broker.url, "*")
     with opened(first, second), Client(broker.url) as client:
         client.send("a", "publish")
@@ -77,7 +77,7 @@ def test_probes_stay_among_the_gateways(broker: Yami4Broker) -> None:
 
 
 @pytest.mark.parametrize("patterns", [(), ("a\0",), ("\ud800",)])
-def test_patterns_that_cannot_be_said(patterns: tuple[str, ...]) -> None:
+def test_illegal_patterns_are_refused(patterns: tuple[str, ...]) -> None:
     with pytest.raises(EndpointError, match="no list of patterns"):
         source_of("tcp://127.0.0.1:1", *patterns)
 
@@ -85,13 +85,13 @@ def test_patterns_that_cannot_be_said(patterns: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "url", ["tcp://127.0.0.1:1", "unix:///nowhere/at/all", "tcp://no.such.host.invalid:1"]
 )
-def test_nobody_there(url: str) -> None:
+def test_an_unreachable_broker_is_a_temporary_error(url: str) -> None:
     with pytest.raises(NotConnectedError, match="yami4: "):
         source_of(url, "a").open()
 
 
 @pytest.mark.parametrize("url", ["", "tcp://host", "udp://127.0.0.1:1", "tcp://127.0.0.1:x"])
-def test_no_address(url: str) -> None:
+def test_an_invalid_url_is_a_permanent_error(url: str) -> None:
     with pytest.raises(EndpointError, match="yami4: ") as caught:
         source_of(url, "a").open()
 
@@ -107,8 +107,8 @@ def test_a_unix_socket(tmp_path: Path) -> None:
             assert len(collect(source, 1)) == 1
 
 
-def test_a_full_table_is_worth_another_try() -> None:
-    options = BrokerOptions(max_subscriptions=0)
+def test_a_full_table_is_a_temporary_error() -> None:
+    options = Yami4BrokerOptions(max_subscriptions=0)
     with (
         Yami4Broker(options=options) as broker,
         pytest.raises(NotConnectedError, match="Subscription table full"),
@@ -116,34 +116,36 @@ def test_a_full_table_is_worth_another_try() -> None:
         source_of(broker.url, "a").open()
 
 
-def only(**answers: Callable[[Heading, int], bytes]) -> Callable[[Heading, int], bytes]:
-    """Answer messages of these names, and no others."""
+def only(
+    **answers: Callable[[MessageHeading, int], bytes],
+) -> Callable[[MessageHeading, int], bytes]:
+    """Answer only messages with these names."""
 
-    def answer(heading: Heading, message_id: int) -> bytes:
+    def answer(heading: MessageHeading, message_id: int) -> bytes:
         known = answers.get(heading.message_name.decode())
         return known(heading, message_id) if known else b""
 
     return answer
 
 
-def agree(_heading: Heading, message_id: int) -> bytes:
+def agree(_heading: MessageHeading, message_id: int) -> bytes:
     return reply(message_id)
 
 
-def test_a_broker_that_answers_nothing() -> None:
+def test_a_broker_that_never_answers_is_a_temporary_error() -> None:
     with scripted(only()) as url, pytest.raises(NotConnectedError, match="does not answer"):
         source_of(url, "a").open()
 
 
-def test_a_broker_that_says_yes_and_does_nothing() -> None:
+def test_a_subscription_that_is_confirmed_and_not_served_is_noticed() -> None:
     # The reference answers OK when its table is full: facts, section 7.
     silent = only(subscribe=agree, get=agree)
     with scripted(silent) as url, pytest.raises(NotConnectedError, match="does not serve it"):
         source_of(url, "a").open()
 
 
-def test_a_subscription_refused_for_good() -> None:
-    def answer(_heading: Heading, message_id: int) -> bytes:
+def test_a_refused_subscription_is_a_permanent_error() -> None:
+    def answer(_heading: MessageHeading, message_id: int) -> bytes:
         return refuse(message_id, "Bad type.")
 
     with scripted(answer) as url, pytest.raises(EndpointError, match=r"refused: Bad type\.") as it:
@@ -152,7 +154,7 @@ def test_a_subscription_refused_for_good() -> None:
     assert not it.value.retryable
 
 
-def test_without_a_probe_the_answer_is_believed() -> None:
+def test_without_a_probe_the_answer_is_enough() -> None:
     with scripted(only(subscribe=agree)) as url:
         source = source_of(url, "a", settings=replace(HASTY, probe=False))
         with opened(source):
@@ -166,17 +168,17 @@ def test_a_broker_that_stops_answering_is_noticed() -> None:
             assert wait_for_loss(source) == []
 
 
-def test_a_subscription_that_got_lost_is_made_again() -> None:
+def test_a_lost_subscription_is_renewed() -> None:
     seen: list[bytes] = []
 
-    def publish(heading: Heading, _message_id: int) -> bytes:
+    def publish(heading: MessageHeading, _message_id: int) -> bytes:
         seen.append(b"probe")
         if seen.count(b"probe") > 1:
             return b""
         mark = heading.object_name.removeprefix(PROBE.encode())
         return update(b"gateway-" + mark, heading.object_name, EMPTY)
 
-    def subscribe(heading: Heading, message_id: int) -> bytes:
+    def subscribe(heading: MessageHeading, message_id: int) -> bytes:
         seen.append(heading.object_name)
         return reply(message_id)
 
@@ -190,10 +192,10 @@ def test_a_subscription_that_got_lost_is_made_again() -> None:
     assert seen[3] == seen[0]
 
 
-def test_updates_for_others_and_junk_are_passed_over() -> None:
+def test_foreign_updates_and_junk_are_ignored() -> None:
     junk = update(b"somebody", b"a", EMPTY) + update(b"gateway-", b"a", EMPTY) + reply(77)
 
-    def subscribe(_heading: Heading, message_id: int) -> bytes:
+    def subscribe(_heading: MessageHeading, message_id: int) -> bytes:
         return junk + reply(message_id)
 
     with scripted(only(subscribe=subscribe)) as url:
@@ -202,19 +204,19 @@ def test_updates_for_others_and_junk_are_passed_over() -> None:
             assert source.receive(0.01) is None
 
 
-def test_a_connection_lost_in_the_middle_of_a_message_leaves_nothing_behind(
+def test_a_connection_lost_within_a_message_leaves_no_partial_message(
     broker: Yami4Broker,
 ) -> None:
     calls = {"connections": 0}
 
-    def subscribe(_heading: Heading, message_id: int) -> bytes:
+    def subscribe(_heading: MessageHeading, message_id: int) -> bytes:
         calls["connections"] += 1
         return reply(message_id)
 
-    def hang_up(_heading: Heading, _message_id: int) -> bytes:
+    def hang_up(_heading: MessageHeading, _message_id: int) -> bytes:
         raise ConnectionResetError
 
-    def first_frame(heading: Heading, message_id: int) -> bytes:
+    def first_frame(heading: MessageHeading, message_id: int) -> bytes:
         return subscribe(heading, message_id) + update(b"x", b"a", bytes(400), 128)[:128]
 
     with scripted(only(subscribe=first_frame, get=hang_up)) as url:
@@ -229,8 +231,8 @@ def test_a_connection_lost_in_the_middle_of_a_message_leaves_nothing_behind(
         assert [message.payload for message in collect(source, 1)] == [bytes(10_000)]
 
 
-def test_a_peer_that_breaks_the_protocol_is_left() -> None:
-    def junk(_heading: Heading, message_id: int) -> bytes:
+def test_a_protocol_error_closes_the_connection() -> None:
+    def junk(_heading: MessageHeading, message_id: int) -> bytes:
         return reply(message_id) + bytes(16)
 
     with scripted(only(subscribe=junk)) as url:
@@ -248,7 +250,7 @@ def test_close_from_another_thread_ends_receive(broker: Yami4Broker) -> None:
         thread.join()
 
 
-def test_a_message_that_is_too_large_is_passed_over_and_said(
+def test_a_message_that_is_too_large_is_skipped_and_logged(
     broker: Yami4Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = source_of(broker.url, "a", settings=replace(HASTY, max_message=4096))
@@ -260,8 +262,8 @@ def test_a_message_that_is_too_large_is_passed_over_and_said(
     assert "a message was too large and is lost; see max_message" in caplog.text
 
 
-def test_nothing_is_read_while_too_much_is_unsettled(broker: Yami4Broker) -> None:
-    settings = replace(HASTY, unsettled_bytes=65_536)
+def test_reading_pauses_while_the_queue_is_full(broker: Yami4Broker) -> None:
+    settings = replace(HASTY, receive_window_bytes=65_536)
     source = source_of(broker.url, "a", settings=settings)
     body = encode_parameters({"payload": bytes(70_000)})
     with opened(source), Client(broker.url) as client:

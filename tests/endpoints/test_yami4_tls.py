@@ -1,4 +1,4 @@
-"""tcps://: the broker does not encrypt, so a small relay with a certificate stands before it."""
+"""tcps:// through a small TLS relay, as the broker has no encryption of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from threading import Thread
 
 import pytest
 
-from gateway.brokers.yami4 import BrokerOptions, Yami4Broker
+from gateway.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
@@ -51,7 +51,7 @@ def url(certificate: Path) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with (
-        Yami4Broker(options=BrokerOptions(max_client_queue=10_000)) as broker,
+        Yami4Broker(options=Yami4BrokerOptions(max_client_queue=10_000)) as broker,
         socket.create_server(("127.0.0.1", 0)) as listener,
     ):
         thread = Thread(target=relay, args=(listener, context, broker.url), daemon=True)
@@ -90,7 +90,7 @@ def copy(source: socket.socket, target: socket.socket) -> None:
             each.shutdown(socket.SHUT_RDWR)
 
 
-def test_messages_cross_an_encrypted_connection(url: str, certificate: Path) -> None:
+def test_messages_arrive_over_an_encrypted_connection(url: str, certificate: Path) -> None:
     settings = Yami4Settings(url=url, tls=TlsSettings(ca_file=str(certificate)))
     source, sink = Yami4Source(settings, [Subscription("a")]), Yami4Sink(settings)
     headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
@@ -100,7 +100,7 @@ def test_messages_cross_an_encrypted_connection(url: str, certificate: Path) -> 
         assert collect(source, 1_000) == messages
 
 
-def test_a_certificate_nobody_vouches_for_is_refused(url: str) -> None:
+def test_a_certificate_of_an_unknown_authority_is_refused(url: str) -> None:
     settings = Yami4Settings(url=url)
     with pytest.raises(EndpointError, match="certificate verify failed") as caught:
         Yami4Sink(settings).open()
@@ -115,3 +115,10 @@ def test_a_certificate_of_another_name_is_refused(url: str, certificate: Path) -
     tls = TlsSettings(ca_file=str(certificate), server_hostname="elsewhere")
     with pytest.raises(EndpointError, match="certificate verify failed"):
         Yami4Sink(Yami4Settings(url=url, tls=tls)).open()
+
+
+def test_a_missing_file_is_a_permanent_error_that_names_it(url: str) -> None:
+    with pytest.raises(EndpointError, match=r"yami4: cannot use /no/such\.pem: ") as caught:
+        Yami4Sink(Yami4Settings(url=url, tls=TlsSettings(ca_file="/no/such.pem"))).open()
+
+    assert not caught.value.retryable

@@ -1,4 +1,4 @@
-"""A YAMI4 peer on a plain socket that does what a test tells it, and nothing else."""
+"""A YAMI4 peer on a plain socket whose answers the test scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from gateway.wire.yami4.frames import FrameDecoder, encode_message
 from gateway.wire.yami4.messages import (
-    Heading,
+    MessageHeading,
     encode_exception,
     encode_reply,
     encode_request,
@@ -19,7 +19,7 @@ from gateway.wire.yami4.messages import (
 from gateway.wire.yami4.parameters import EMPTY
 from tests.waiting import PATIENCE
 
-Answer: TypeAlias = Callable[[Heading, int], bytes]  # bytes to write for a message
+Answer: TypeAlias = Callable[[MessageHeading, int], bytes]  # bytes to write for a message
 
 
 def reply(message_id: int) -> bytes:

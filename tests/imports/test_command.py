@@ -12,7 +12,7 @@ from gateway.errors import GatewayError
 from gateway.imports.document import render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.mosquitto.importer import import_mosquitto
-from tests.imports.reading import SAMPLES
+from tests.imports.imported import SAMPLES
 
 
 def run(*arguments: str) -> int:
@@ -23,7 +23,9 @@ def run(*arguments: str) -> int:
     return code
 
 
-def test_all_carried_is_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_is_zero_when_every_line_is_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "bridges.conf"
     file.write_text("[topic:A.B]\nqueue=Q.B\n")
 
@@ -34,7 +36,7 @@ def test_all_carried_is_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert err == "gateway: 1 routes, 0 lines or options are not in the mapping\n"
 
 
-def test_something_left_is_one_and_listed(
+def test_the_exit_code_is_one_and_omitted_lines_are_listed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, output = tmp_path / "mosquitto.conf", tmp_path / "plant.yaml"
@@ -81,7 +83,7 @@ def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         run("mosquitto", str(SAMPLES / "mosquitto.conf"), "-o", str(tmp_path))
 
 
-def test_the_examples_of_the_manual_are_what_the_command_says() -> None:
+def test_the_examples_of_the_manual_are_the_output_of_the_command() -> None:
     manual = Path(__file__).parents[2] / "docs" / "import.md"
     blocks = re.findall(r"```(conf|yaml)\n(.*?)```", manual.read_text(encoding="utf-8"), re.DOTALL)
     kinds = [kind for kind, _ in blocks]

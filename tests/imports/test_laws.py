@@ -1,4 +1,4 @@
-"""Laws of both importers: what `gateway check` will refuse is told, and no text breaks them."""
+"""Laws of both importers: every refusal of `gateway check` is listed, and any text is accepted."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gateway.imports import verify
 from gateway.imports.document import Document, render
 from gateway.imports.ems.config_files import kind_of
 from gateway.imports.ems.importer import import_ems
-from gateway.imports.lines import Fate, read_ems
 from gateway.imports.mosquitto.importer import import_mosquitto
-from tests.imports.reading import left, loaded
+from gateway.imports.source_lines import LineStatus, read_ems
+from tests.imports.imported import loaded, omitted
 
 
-def untold(document: Document, folder: Path) -> list[str]:
-    """Errors of `gateway check` that the list of what was not carried over does not have."""
-    told = [each.reason for each in document.left]
+def unlisted_errors(document: Document, folder: Path) -> list[str]:
+    """Return the errors of `gateway check` that are not in the list of omitted lines."""
+    told = [each.reason for each in document.omitted]
     secrets = dict.fromkeys(re.findall(r"\$\{env:(\w+)\}", render(document)), "secret")
     with pytest.MonkeyPatch.context() as patch:
         findings = examine(loaded(document, folder, patch, **secrets))
@@ -66,9 +66,9 @@ def test_an_ordinary_bridge_passes_the_strict_check(
 
     document = import_mosquitto("m", text.encode())
 
-    assert document.rules
+    assert document.routes
     assert warnings(document, tmp_path) == []
-    told = [each for each in left(document) if "MQTT 3.1.1" not in each]
+    told = [each for each in omitted(document) if "MQTT 3.1.1" not in each]
     assert not told or "log/#" in topics or "mosquitto does not use it" in told[0]
 
 
@@ -92,13 +92,13 @@ GUIDE = [
 
 
 @pytest.mark.parametrize(("text", "told"), GUIDE)
-def test_a_bridge_of_the_guide_passes_the_strict_check_or_is_told(
+def test_a_bridge_of_the_guide_passes_the_strict_check_or_is_listed(
     tmp_path: Path, text: str, told: list[int]
 ) -> None:
     document = import_ems([("bridges.conf", text.encode())])
 
-    assert [each.place.line for each in document.left] == told
-    if document.rules:
+    assert [each.location.line for each in document.omitted] == told
+    if document.routes:
         assert warnings(document, tmp_path) == []
 
 
@@ -129,8 +129,8 @@ def test_every_property_of_a_topic_stays_with_the_server(given_: str) -> None:
     document = import_ems([("topics.conf", line.encode()), ("transports.conf", transports)])
 
     name = given_.partition("=")[0]
-    assert {each.fate for each in document.left} == {Fate.STAYS}
-    assert any(f"property {name!r}" in each.what for each in document.left)
+    assert {each.status for each in document.omitted} == {LineStatus.STAYS_AT_BROKER}
+    assert any(f"property {name!r}" in each.item for each in document.omitted)
     assert "'business.inventory' from RV01 (tibrv), RV02 (tibrv)" in "\n".join(document.remarks)
 
 
@@ -141,9 +141,11 @@ def test_every_option_of_a_transport_stays_with_the_server(kind: str) -> None:
     document = import_ems([("transports.conf", text.encode())])
 
     names = [line.split(" =")[0] for line in TRANSPORTS[kind]]
-    assert [each.place.line for each in document.left] == [at for at, _ in enumerate(names, 3)]
-    assert all(repr(name) in each.what for name, each in zip(names, document.left, strict=True))
-    assert {each.fate for each in document.left} == {Fate.STAYS}
+    assert [each.location.line for each in document.omitted] == [
+        at for at, _ in enumerate(names, 3)
+    ]
+    assert all(repr(name) in each.item for name, each in zip(names, document.omitted, strict=True))
+    assert {each.status for each in document.omitted} == {LineStatus.STAYS_AT_BROKER}
     assert "myPasswd" not in render(document)
 
 
@@ -166,13 +168,13 @@ BRIDGE = st.builds(
 
 
 @given(text=st.lists(BRIDGE, max_size=5).map("\n".join))
-def test_whatever_the_bridges_of_ems_what_check_refuses_is_told(
+def test_every_refusal_of_an_ems_bridge_is_listed(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     document = import_ems([("bridges.conf", text.encode())])
 
-    if document.rules:
-        assert untold(document, tmp_path_factory.mktemp("ems")) == []
+    if document.routes:
+        assert unlisted_errors(document, tmp_path_factory.mktemp("ems")) == []
 
 
 FILTER = st.one_of(
@@ -214,13 +216,13 @@ topic # in 0 "" ""
 
 @given(text=st.lists(CONNECTION, min_size=1, max_size=2).map("\n".join))
 @example(text=ALIKE.format(name="c") + ALIKE.format(name="d"))
-def test_whatever_the_bridges_of_mosquitto_what_check_refuses_is_told(
+def test_every_refusal_of_a_mosquitto_bridge_is_listed(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     document = import_mosquitto("m", text.encode())
 
-    if document.rules:
-        assert untold(document, tmp_path_factory.mktemp("mosquitto")) == []
+    if document.routes:
+        assert unlisted_errors(document, tmp_path_factory.mktemp("mosquitto")) == []
 
 
 FRAGMENT = st.one_of(
@@ -243,7 +245,7 @@ def test_no_text_makes_the_import_of_ems_fail(name: str, data: bytes) -> None:
 
 
 @given(data=ANY_BYTES)
-def test_a_file_of_no_known_name_is_read_or_refused(data: bytes) -> None:
+def test_a_file_of_unknown_name_is_read_or_refused(data: bytes) -> None:
     if kind_of("x", read_ems("x", data)) is None:
         with pytest.raises(GatewayError, match=r"^x: is none of bridges\.conf"):
             import_ems([("x", data)])
@@ -256,11 +258,11 @@ def test_no_text_makes_the_import_of_mosquitto_fail(data: bytes) -> None:
     assert render(import_mosquitto("m", data)).startswith("# Made by")
 
 
-def test_more_routes_than_the_proofs_are_asked_for_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify, "MOST_RULES", 1)
+def test_routes_beyond_the_maximum_are_listed_as_unproven(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "MAX_ROUTES", 1)
 
-    found = left(import_ems([("bridges.conf", b"[topic:A]\ntopic=B\n[topic:C]\ntopic=D\n")]))
+    found = omitted(import_ems([("bridges.conf", b"[topic:A]\ntopic=B\n[topic:C]\ntopic=D\n")]))
 
-    (told,) = found
-    assert told.startswith("bridges.conf:2: the routes together: not carried over")
-    assert told.endswith("left out for more than 1 routes; run `gateway check`")
+    (line,) = found
+    assert line.startswith("bridges.conf:2: the routes together: not carried over")
+    assert line.endswith("left out for more than 1 routes; run `gateway check`")

@@ -5,29 +5,29 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.imports.document import Names
-from gateway.imports.yaml_text import comment, prose, scalar
+from gateway.imports.document import NameGenerator
+from gateway.imports.yaml_text import comment_lines, quote_comments, to_yaml
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @given(text=TEXTS)
 def test_text_reads_back_as_it_was(text: str) -> None:
-    assert yaml.safe_load(f"key: {scalar(text)}") == {"key": text}
-    assert yaml.safe_load(f"key: {scalar({'a': [text, text]})}") == {"key": {"a": [text, text]}}
+    assert yaml.safe_load(f"key: {to_yaml(text)}") == {"key": text}
+    assert yaml.safe_load(f"key: {to_yaml({'a': [text, text]})}") == {"key": {"a": [text, text]}}
 
 
 @given(text=TEXTS)
 def test_a_comment_never_becomes_a_value(text: str) -> None:
-    lines = comment(text, 2)
+    lines = comment_lines(text, 2)
 
     assert all(line.startswith("  # ") for line in lines)
     assert yaml.safe_load("\n".join([*lines, "key: 1"])) == {"key": 1}
 
 
 @pytest.mark.parametrize("word", ["yes", "Off", "null", "", "1", "a b", "~", "-"])
-def test_words_that_yaml_reads_otherwise_are_quoted(word: str) -> None:
-    assert yaml.safe_load(scalar(word)) == word
+def test_words_that_yaml_reads_as_another_type_are_quoted(word: str) -> None:
+    assert yaml.safe_load(to_yaml(word)) == word
 
 
 PROSE = [
@@ -38,15 +38,15 @@ PROSE = [
 ]
 
 
-@pytest.mark.parametrize(("above", "secrets", "expected"), PROSE)
+@pytest.mark.parametrize(("comments", "secrets", "expected"), PROSE)
 def test_comments_cross_without_secrets(
-    above: tuple[str, ...], secrets: tuple[str, ...], expected: tuple[str, ...]
+    comments: tuple[str, ...], secrets: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    assert prose(above, secrets) == expected
+    assert quote_comments(comments, secrets) == expected
 
 
-def test_names_are_legal_and_never_given_twice() -> None:
-    names = Names()
+def test_names_are_legal_and_unique() -> None:
+    names = NameGenerator()
 
     assert [names.make(*parts) for parts in (("a b", "x/+"), ("a b", "x/+"), (">",), ("é",))] == [
         "a-b-x-each", "a-b-x-each-2", "all", "route",
@@ -56,5 +56,5 @@ def test_names_are_legal_and_never_given_twice() -> None:
     assert len(set(long)) == 2
 
 
-def test_no_name_is_that_of_a_way_back() -> None:
-    assert Names().make("c", "both", "a.back") == "c-both-a-back"
+def test_no_name_is_that_of_a_reverse_route() -> None:
+    assert NameGenerator().make("c", "both", "a.back") == "c-both-a-back"

@@ -1,3 +1,5 @@
+"""Log lines: levels, repeated lines and redaction."""
+
 from __future__ import annotations
 
 import io
@@ -12,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config.load import load
-from gateway.logs.lines import Journal, facts, set_up_logging
-from gateway.logs.redaction import HIDDEN, SHORTEST, Redactor, secrets_of
-from gateway.logs.repeats import MOST, Repeats
+from gateway.logs.lines import LogControl, extra_fields, set_up_logging
+from gateway.logs.redaction import HIDDEN, MIN_SECRET_LENGTH, Redactor, secrets_of
+from gateway.logs.repeats import MAX_COUNTED_LINES, RepeatFilter
 from tests.waiting import PATIENCE
 
 log = logging.getLogger("gateway.test")
@@ -29,7 +31,7 @@ def untouched() -> Iterator[None]:
     root.handlers[:], root.level, root.propagate = before
 
 
-def journal(form: str = "json", repeats: float = 0.0) -> tuple[Journal, io.StringIO]:
+def start_log(form: str = "json", repeats: float = 0.0) -> tuple[LogControl, io.StringIO]:
     stream = io.StringIO()
     return set_up_logging("info", form, stream, repeats), stream
 
@@ -42,40 +44,40 @@ def messages(stream: io.StringIO) -> list[object]:
     return [line["message"] for line in lines(stream)]
 
 
-def test_the_level_goes_up_and_back_by_hand() -> None:
-    told, stream = journal()
+def test_the_level_is_raised_and_restored_on_request() -> None:
+    log_control, stream = start_log()
     log.debug("before")
-    told.louder()
+    log_control.raise_level()
     log.debug("while")
-    told.normal()
+    log_control.restore_level()
     log.debug("after")
 
-    assert messages(stream) == ["the log says everything", "while", "the log is as it was"]
+    assert messages(stream) == ["log level raised to debug", "while", "log level restored"]
 
 
-def test_the_level_goes_back_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    told, _ = journal()
-    back = threading.Event()
-    normal = told.normal
+def test_the_level_is_restored_by_a_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    log_control, _ = start_log()
+    restored = threading.Event()
+    restore_level = log_control.restore_level
 
-    def tell() -> None:
-        normal()
-        back.set()
+    def restore() -> None:
+        restore_level()
+        restored.set()
 
-    monkeypatch.setattr(told, "normal", tell)
-    told.louder(0.01)
+    monkeypatch.setattr(log_control, "restore_level", restore)
+    log_control.raise_level(0.01)
 
-    assert back.wait(PATIENCE)
+    assert restored.wait(PATIENCE)
     assert not log.isEnabledFor(logging.DEBUG)
 
 
-def test_raising_the_level_again_begins_anew() -> None:
+def test_raising_the_level_again_restarts_the_time() -> None:
     others = set(threading.enumerate())  # other tests have timers too
-    told, _ = journal()
-    told.louder(3600)
-    told.louder(3600)
+    log_control, _ = start_log()
+    log_control.raise_level(3600)
+    log_control.raise_level(3600)
     alive = [each for each in set(threading.enumerate()) - others if hasattr(each, "finished")]
-    told.normal()
+    log_control.restore_level()
 
     assert len([each for each in alive if not each.finished.is_set()]) == 0
     assert not log.isEnabledFor(logging.DEBUG)
@@ -88,88 +90,94 @@ def record(text: str, at: float, **more: object) -> logging.LogRecord:
     )
 
 
-class Said:
-    """What passes a filter for repeated lines; mutable, it grows."""
+class PassedLines:
+    """The lines that pass a filter for repeated lines."""
 
     def __init__(self, seconds: float = 10.0) -> None:
         self.texts: list[str] = []
-        self.repeats = Repeats(seconds, facts, self.take)
+        self.repeats = RepeatFilter(seconds, extra_fields, self.take)
 
-    def take(self, said: logging.LogRecord) -> None:
-        self.texts.append(said.getMessage())
+    def take(self, line: logging.LogRecord) -> None:
+        self.texts.append(line.getMessage())
 
-    def give(self, *records: logging.LogRecord) -> list[str]:
+    def pass_through(self, *records: logging.LogRecord) -> list[str]:
         for each in records:
             if self.repeats.filter(each):
                 self.take(each)
         return self.texts
 
 
-def test_equal_lines_are_counted_and_said_once() -> None:
+def test_equal_lines_are_counted_and_logged_once() -> None:
     again = [record("lost", at) for at in (0.0, 1.0, 9.9)]
 
-    assert Said().give(*again, record("other", 10.0)) == [
+    assert PassedLines().pass_through(*again, record("other", 10.0)) == [
         "lost", "lost (repeated 2 times)", "other",
     ]  # fmt: skip
 
 
-def test_the_number_has_the_time_of_the_last() -> None:
-    said: list[float] = []
-    repeats = Repeats(10.0, facts, lambda summary: said.append(summary.created))
+def test_the_summary_has_the_time_of_the_last_line() -> None:
+    times: list[float] = []
+    repeats = RepeatFilter(10.0, extra_fields, lambda summary: times.append(summary.created))
     for at in (0.0, 1.0, 9.9):
         repeats.filter(record("lost", at))
     repeats.flush()
 
-    assert said == [9.9]
+    assert times == [9.9]
 
 
-def test_a_line_that_comes_later_is_said_again() -> None:
-    assert Said().give(record("lost", 0.0), record("lost", 10.0)) == ["lost", "lost"]
+def test_an_equal_line_after_the_time_is_logged_again() -> None:
+    assert PassedLines().pass_through(record("lost", 0.0), record("lost", 10.0)) == ["lost", "lost"]
 
 
-def test_other_facts_make_another_line() -> None:
-    said = Said().give(*(record("lost", 0.0, endpoint=name) for name in "aba"))
+def test_lines_with_different_fields_are_different() -> None:
+    passed = PassedLines().pass_through(*(record("lost", 0.0, endpoint=name) for name in "aba"))
 
-    assert said == ["lost", "lost"]
-
-
-def test_a_clock_that_goes_back_hides_nothing_for_long() -> None:
-    assert Said().give(record("lost", 1000.0), record("lost", 5.0)) == ["lost", "lost"]
+    assert passed == ["lost", "lost"]
 
 
-def test_what_no_line_brings_out_a_timer_does() -> None:
-    said = threading.Event()
-    repeats = Repeats(0.01, facts, lambda _: said.set())
+def test_a_clock_set_back_suppresses_no_line() -> None:
+    assert PassedLines().pass_through(record("lost", 1000.0), record("lost", 5.0)) == [
+        "lost",
+        "lost",
+    ]
+
+
+def test_a_timer_emits_the_summary_without_a_later_line() -> None:
+    emitted = threading.Event()
+    repeats = RepeatFilter(0.01, extra_fields, lambda _: emitted.set())
     repeats.filter(record("lost", 0.0))
     repeats.filter(record("lost", 0.005))
 
-    assert said.wait(PATIENCE)
+    assert emitted.wait(PATIENCE)
 
 
-def test_what_is_counted_is_bounded() -> None:
-    said = Said()
-    said.give(*(record(f"line {n}", 0.0) for n in range(MOST)))
+def test_the_number_of_counted_lines_is_limited() -> None:
+    lines = PassedLines()
+    lines.pass_through(*(record(f"line {n}", 0.0) for n in range(MAX_COUNTED_LINES)))
 
-    assert said.give(record("one more", 0.0), record("one more", 0.0))[-2:] == ["one more"] * 2
+    assert (
+        lines.pass_through(record("one more", 0.0), record("one more", 0.0))[-2:]
+        == ["one more"] * 2
+    )
 
 
-def test_every_line_is_said_or_counted() -> None:
-    told, stream = journal(repeats=1e9)
+def test_every_line_is_logged_or_counted() -> None:
+    log_control, stream = start_log(repeats=1e9)
     for number in range(30):
         log.warning("lost", extra={"endpoint": f"e{number % 3}"})
-    told.close()
+    log_control.close()
 
-    said = lines(stream)
-    assert len(said) == 6
-    assert sum(int(str(line.get("repeated", 1))) for line in said) == 30
+    logged = lines(stream)
+    assert len(logged) == 6
+    assert sum(int(str(line.get("repeated", 1))) for line in logged) == 30
 
 
-def test_a_raised_level_says_repeated_lines_too() -> None:
-    told, stream = journal(repeats=1e9)
-    told.louder()
+def test_a_raised_level_logs_repeated_lines_too() -> None:
+    log_control, stream = start_log(repeats=1e9)
+    log_control.raise_level()
     log.warning("lost")
     log.warning("lost")
-    told.close()
+    log_control.close()
 
     assert messages(stream)[1:] == ["lost", "lost"]
 
@@ -177,11 +185,11 @@ def test_a_raised_level_says_repeated_lines_too() -> None:
 @pytest.mark.parametrize("form", ["json", "text"])
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_secret_is_never_written(form: str, secret: str) -> None:
-    told, stream = journal(form)
-    told.hide(SECRETS)
+    log_control, stream = start_log(form)
+    log_control.hide(SECRETS)
     log.info("refused: %s", secret, extra={"as_it_is": secret, "shown": repr(secret)})
     fault = ValueError(f"driver: bad credentials for {secret}")
-    log.error("a fault", exc_info=fault)
+    log.error("an error", exc_info=fault)
 
     written = stream.getvalue()
     assert HIDDEN in written
@@ -190,11 +198,11 @@ def test_a_secret_is_never_written(form: str, secret: str) -> None:
     assert repr(secret)[1:-1] not in written
 
 
-PLAIN = st.text(st.characters(exclude_characters="*"))
+TEXTS = st.text(st.characters(exclude_characters="*"))
 
 
-@given(secret=PLAIN.filter(lambda text: len(text) >= SHORTEST), before=PLAIN, after=PLAIN)
-def test_no_text_around_it_brings_a_secret_out(secret: str, before: str, after: str) -> None:
+@given(secret=TEXTS.filter(lambda text: len(text) >= MIN_SECRET_LENGTH), before=TEXTS, after=TEXTS)
+def test_a_secret_is_redacted_inside_any_text(secret: str, before: str, after: str) -> None:
     redactor = Redactor()
     redactor.hide([secret])
     cleaned = redactor.clean({"facts": [before + secret + after, 1]})
@@ -203,26 +211,26 @@ def test_no_text_around_it_brings_a_secret_out(secret: str, before: str, after: 
     assert HIDDEN in str(cleaned)
 
 
-def test_one_secret_inside_another_leaves_no_rest() -> None:
+def test_a_secret_that_contains_another_is_redacted_whole() -> None:
     redactor = Redactor()
     redactor.hide(["secret", "secret-and-more"])
 
     assert redactor.redact("x secret-and-more y") == f"x {HIDDEN} y"
 
 
-def test_a_password_in_a_url_is_hidden_though_nobody_named_it() -> None:
+def test_a_password_in_a_url_is_always_redacted() -> None:
     assert Redactor().redact("tcp://me:hunter2@b:1, x@y") == f"tcp://{HIDDEN}@b:1, x@y"
 
 
-def test_what_a_peer_sends_stays_on_its_line() -> None:
-    _, stream = journal("text")
+def test_control_characters_of_a_peer_are_escaped() -> None:
+    _, stream = start_log("text")
     log.info("name %s", "a\n12:00:00.000 error   forged\x1b[2J", extra={"fact": "b\r\nc"})
 
     assert len(stream.getvalue().splitlines()) == 1
     assert "\x1b" not in stream.getvalue()
 
 
-def test_every_secret_of_a_configuration_is_known(tmp_path: Path) -> None:
+def test_every_secret_of_a_configuration_is_found(tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"
     file.write_text("""\
 endpoints:

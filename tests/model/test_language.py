@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.errors import LimitError
+from gateway.errors import SearchBudgetExceeded
 from gateway.model import alphabet, language
-from gateway.model.alphabet import EVERYTHING, Universe, letters
+from gateway.model.alphabet import EVERYTHING, Universe, sample_levels
 from gateway.model.chain import chain_of
 from gateway.model.language import (
     covers,
@@ -20,14 +20,23 @@ from gateway.model.language import (
     overlaps,
 )
 from gateway.model.matching import glob_matches, matches
-from gateway.model.pattern import BOLD, AnyMany, AnyOne, Glob, Level, Literal, Pattern, Shy
+from gateway.model.pattern import (
+    NO_EXCLUSIONS,
+    AnyMany,
+    AnyOne,
+    Glob,
+    Level,
+    Literal,
+    Pattern,
+    WildcardExclusions,
+)
 
 WORDS = ("", "a", "ab", "$b", "P")
 SUBJECTS = tuple(
     levels for depth in range(1, 5) for levels in itertools.product(WORDS, repeat=depth)
 )
-MQTT = Shy(first=("$",))
-SMF = Shy(first=("$",), anywhere=("P",))
+MQTT = WildcardExclusions(first_level_prefixes=("$",))
+SMF = WildcardExclusions(first_level_prefixes=("$",), whole_levels=("P",))
 
 
 def slow_matches(pattern: Pattern, levels: tuple[str, ...]) -> bool:
@@ -41,35 +50,40 @@ def _rest_matches(pattern: Pattern, place: int, levels: tuple[str, ...], depth: 
     if isinstance(level, AnyMany):
         takes = range(level.minimum, len(levels) - depth + 1)
         return any(
-            all(_seen(pattern.shy, levels, at) for at in range(depth, depth + take))
+            all(_seen(pattern.exclusions, levels, at) for at in range(depth, depth + take))
             and _rest_matches(pattern, place + 1, levels, depth + take)
             for take in takes
         )
-    if depth == len(levels) or not _one_matches(level, pattern.shy, levels, depth):
+    if depth == len(levels) or not _one_matches(level, pattern.exclusions, levels, depth):
         return False
     return _rest_matches(pattern, place + 1, levels, depth + 1)
 
 
 def _one_matches(
-    level: Literal | Glob | AnyOne, shy: Shy, levels: tuple[str, ...], depth: int
+    level: Literal | Glob | AnyOne,
+    exclusions: WildcardExclusions,
+    levels: tuple[str, ...],
+    depth: int,
 ) -> bool:
     text = levels[depth]
     match level:
         case Literal():
             return text == level.text
         case AnyOne():
-            return _seen(shy, levels, depth)
+            return _seen(exclusions, levels, depth)
         case Glob(parts, minimum):
             form = "(.*)".join(map(re.escape, parts))
             found = re.fullmatch(form, text, re.DOTALL)
             runs = sum(map(len, found.groups())) if found else 0
-            return text not in shy.anywhere and found is not None and runs >= minimum
+            return text not in exclusions.whole_levels and found is not None and runs >= minimum
 
 
-def _seen(shy: Shy, levels: tuple[str, ...], depth: int) -> bool:
+def _seen(exclusions: WildcardExclusions, levels: tuple[str, ...], depth: int) -> bool:
     text = levels[depth]
-    reserved = depth == 0 and any(text.startswith(prefix) for prefix in shy.first)
-    return text not in shy.anywhere and not reserved
+    reserved = depth == 0 and any(
+        text.startswith(prefix) for prefix in exclusions.first_level_prefixes
+    )
+    return text not in exclusions.whole_levels and not reserved
 
 
 PARTS = st.sampled_from(
@@ -93,7 +107,9 @@ LEVELS = st.one_of(
 PATTERNS = st.builds(
     Pattern,
     st.lists(LEVELS, max_size=4).map(tuple),
-    st.sampled_from([BOLD, BOLD, MQTT, SMF, Shy(anywhere=("P", "ab"))]),
+    st.sampled_from(
+        [NO_EXCLUSIONS, NO_EXCLUSIONS, MQTT, SMF, WildcardExclusions(whole_levels=("P", "ab"))]
+    ),
 )
 BRUTE_FORCE = settings(deadline=None)  # hundreds of subjects in one example
 UNIONS = st.lists(PATTERNS, max_size=3)
@@ -108,9 +124,9 @@ UNIVERSES = st.sampled_from(
 MARKS: dict[str, Level] = {"+": AnyOne(), "#": AnyMany(0), ">": AnyMany(1)}
 
 
-def pattern(text: str, shy: Shy = BOLD) -> Pattern:
+def pattern(text: str, exclusions: WildcardExclusions = NO_EXCLUSIONS) -> Pattern:
     """`+`, `#` (none or more), `>` (one or more), stars inside a level, all else literal."""
-    return Pattern(tuple(map(level, text.split("/"))), shy)
+    return Pattern(tuple(map(level, text.split("/"))), exclusions)
 
 
 def level(text: str) -> Level:
@@ -145,7 +161,7 @@ def exists(levels: tuple[str, ...], universe: Universe) -> bool:
         pytest.param("x/#", "#", ("y",), id="the-usual-example-is-taken"),
     ],
 )
-def test_covers_and_says_why_not(wide: str, narrow: str, example: tuple[str, ...] | None) -> None:
+def test_cover_or_a_counterexample(wide: str, narrow: str, example: tuple[str, ...] | None) -> None:
     assert difference_example([pattern(narrow)], [pattern(wide)]) == example
     assert covers([pattern(wide)], [pattern(narrow)]) is (example is None)
 
@@ -164,7 +180,7 @@ def test_covers_and_says_why_not(wide: str, narrow: str, example: tuple[str, ...
         pytest.param("#/z/#", "+", ("z",), id="none-around"),
     ],
 )
-def test_overlaps_and_shows_where(a: str, b: str, example: tuple[str, ...] | None) -> None:
+def test_overlap_with_an_example(a: str, b: str, example: tuple[str, ...] | None) -> None:
     assert intersection_example([pattern(a)], [pattern(b)]) == example
     assert overlaps([pattern(a)], [pattern(b)]) is (example is not None)
 
@@ -175,7 +191,7 @@ def test_a_union_covers_what_no_part_of_it_covers() -> None:
     assert not covers(parts[:1], [pattern("a/#")])
 
 
-def test_shy_wildcards_leave_reserved_names_alone() -> None:
+def test_wildcards_do_not_match_excluded_levels() -> None:
     assert difference_example([pattern("#")], [pattern("#", MQTT)]) == ("$",)
     assert not overlaps([pattern("$SYS/a")], [pattern("+/a", MQTT)])
     assert overlaps([pattern("x/P")], [pattern("x/P", SMF)])
@@ -187,7 +203,10 @@ def test_shy_wildcards_leave_reserved_names_alone() -> None:
     "impossible",
     [
         pytest.param(Pattern(()), id="no-level"),
-        pytest.param(Pattern((AnyOne(),), Shy(first=("",))), id="shy-of-everything"),
+        pytest.param(
+            Pattern((AnyOne(),), WildcardExclusions(first_level_prefixes=("",))),
+            id="wildcards-exclude-everything",
+        ),
     ],
 )
 def test_a_pattern_may_match_nothing(impossible: Pattern) -> None:
@@ -204,7 +223,7 @@ def test_an_example_stays_inside_the_universe() -> None:
 
 @BRUTE_FORCE
 @given(UNIONS, UNIONS, UNIVERSES)
-def test_an_overlap_is_claimed_exactly_when_there_is_one(
+def test_an_overlap_is_reported_exactly_when_there_is_one(
     a: list[Pattern], b: list[Pattern], universe: Universe
 ) -> None:
     example = intersection_example(a, b, universe)
@@ -221,7 +240,7 @@ def test_an_overlap_is_claimed_exactly_when_there_is_one(
 
 @BRUTE_FORCE
 @given(UNIONS, UNIONS, UNIVERSES)
-def test_cover_is_claimed_exactly_when_nothing_is_left_over(
+def test_cover_is_reported_exactly_when_no_difference_exists(
     a: list[Pattern], b: list[Pattern], universe: Universe
 ) -> None:
     example = difference_example(a, b, universe)
@@ -259,7 +278,7 @@ def test_the_normal_form_of_a_pattern_matches_the_same(one: Pattern) -> None:
     for state in range(len(chain.steps) + 1):
         levels += [AnyMany(0)] if state in chain.loops else []
         levels += chain.steps[state : state + 1]
-    again = Pattern(tuple(levels), chain.shy)
+    again = Pattern(tuple(levels), chain.exclusions)
     assert all(slow_matches(one, x) == slow_matches(again, x) for x in SUBJECTS)
 
 
@@ -267,9 +286,11 @@ def test_the_normal_form_of_a_pattern_matches_the_same(one: Pattern) -> None:
     st.lists(st.lists(st.text("ab", max_size=2), min_size=2, max_size=4), max_size=3),
     st.sets(st.text("ab")),
 )
-def test_letters_tell_every_kind_of_level_apart(forms: list[list[str]], exact: set[str]) -> None:
+def test_sample_levels_distinguish_every_class_of_level(
+    forms: list[list[str]], exact: set[str]
+) -> None:
     globs = [Glob(tuple(form)) for form in forms]
-    found = letters(sorted(exact), globs)
+    found = sample_levels(sorted(exact), globs)
     kinds = {
         (text in exact and text, *(glob_matches(glob, text) for glob in globs)) for text in found
     }
@@ -284,7 +305,7 @@ DEEP = "/".join(["a", "b"] * 5_000)
 
 
 @pytest.mark.timeout(10)
-def test_patterns_made_to_explode_are_answered() -> None:
+def test_patterns_for_exponential_search_are_answered() -> None:
     longer = pattern("/".join(["#", "a"] * 51))
     assert covers([NASTY], [longer])
     assert difference_example([NASTY], [longer]) == ("a",) * 50
@@ -298,13 +319,17 @@ def test_ten_thousand_levels_are_answered() -> None:
     assert intersection_example([pattern("+/b/#")], [pattern(DEEP)]) == tuple(DEEP.split("/"))
 
 
-def test_a_proof_past_its_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_past_its_budget_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(language, "MAX_STEPS", 100)
-    with pytest.raises(LimitError, match=r"^pattern algebra: .* is \d+ steps, limit 100$"):
+    with pytest.raises(
+        SearchBudgetExceeded, match=r"^pattern algebra: .* is \d+ steps, limit 100$"
+    ):
         covers([NASTY], [pattern("a/#/" + "/".join(["#", "a"] * 51))])
 
 
-def test_globs_past_their_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_globs_past_their_budget_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alphabet, "MAX_TEXTS", 100)
-    with pytest.raises(LimitError, match=r"^pattern algebra: .* is \d+ texts, limit 100$"):
-        letters((), [Glob(("", "abcdabcd", "cdefcdef", ""))])
+    with pytest.raises(
+        SearchBudgetExceeded, match=r"^pattern algebra: .* is \d+ texts, limit 100$"
+    ):
+        sample_levels((), [Glob(("", "abcdabcd", "cdefcdef", ""))])

@@ -1,4 +1,4 @@
-"""Routes in one line, for tests of the proofs: every endpoint is called after its system."""
+"""Build routes for tests of the proofs; each endpoint has the name of its system."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 from gateway.dialects.base import Dialect
 from gateway.dialects.registry import DIALECTS, find_dialect
 from gateway.proofs import Finding, prove
-from gateway.routing.captures import parse_source
 from gateway.routing.route import Route, Target
+from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
-from gateway.translate.names import Escape, Length, Renderer
+from gateway.translate.names import OnTooLong, OnUnmappable, Renderer
 
 COPIES = ("", "-2", "-3")  # three endpoints, and brokers, of each system
 BROKERS = {name + copy: name + copy for name in DIALECTS for copy in COPIES}
@@ -28,8 +28,8 @@ def route(  # what a route has
     *targets: tuple[str, str | None],
     name: str = "r",
     exclude: Sequence[str] = (),
-    escape: Escape = Escape.ESCAPE,
-    length: Length = Length.REFUSE,
+    escape: OnUnmappable = OnUnmappable.ESCAPE,
+    length: OnTooLong = OnTooLong.REFUSE,
     lossy: bool = False,
     inverse: str = "",
 ) -> Route:
@@ -55,13 +55,16 @@ def findings(
     allow: Sequence[str] = (),
     quiet: frozenset[str] = QUIET,
 ) -> list[Finding]:
-    """What the proofs say, without the rules of `quiet`."""
+    """Return the findings without those of the rules in `quiet`."""
     limited = [allowing(each, allow) for each in routes] if allow else routes
-    return [found for found in prove(limited, BROKERS) if found.rule not in quiet]
+    ends = {target.endpoint for each in routes for target in each.targets}
+    ends |= {each.endpoint for each in routes}
+    brokers = BROKERS | {end: end for end in ends}
+    return [found for found in prove(limited, brokers) if found.rule not in quiet]
 
 
 def allowing(one: Route, allow: Sequence[str]) -> Route:
-    """The route, its targets with what their endpoints allow."""
+    """Return the route with names that its targets allow."""
     targets = tuple(
         replace(target, allow=tuple(parse_source(text, target.renderer.dialect) for text in allow))
         for target in one.targets
@@ -71,3 +74,17 @@ def allowing(one: Route, allow: Sequence[str]) -> Route:
 
 def rules(*routes: Route, allow: Sequence[str] = ()) -> list[str]:
     return [found.rule for found in findings(*routes, allow=allow)]
+
+
+def only(found: list[Finding], rule: str) -> Finding:
+    """Return the one finding of a rule."""
+    (finding,) = [each for each in found if each.rule == rule]
+    return finding
+
+
+def tagged(template: str, *others: str) -> Route:
+    """Return a route to a tag list."""
+    one = route("mqtt", "o/{x}/{y}", ("yami4", template))
+    yami = DIALECTS["yami4"]
+    more = tuple(parse_template(text, yami, one.source) for text in others)
+    return replace(one, targets=(replace(one.targets[0], more_templates=more),))

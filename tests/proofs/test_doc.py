@@ -1,4 +1,4 @@
-"""`docs/proofs.md` says what the code says: every mapping in it, and the findings below it."""
+"""The findings in `docs/proofs.md` are those of the proofs for the mapping above them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import yaml
 
 from gateway.dialects.registry import DIALECTS
 from gateway.proofs import Finding, prove
-from gateway.routing.captures import parse_source
 from gateway.routing.route import Route, Target
+from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
-from gateway.translate.names import Escape, Renderer
+from gateway.translate.names import OnUnmappable, Renderer
 from tests.proofs.routes import allowing
 
 PAGE = Path(__file__).parents[2] / "docs" / "proofs.md"
@@ -23,16 +23,16 @@ SECTIONS = {
     "Two names become one": {"not-injective", "capture-unused"},
     "Names of two routes become one": {"collision", "merged"},
     "A message arrives twice": {"delivered-twice", "copies"},
-    "A message comes by two shares": {"shared-twice"},
+    "A message arrives by two shares": {"shared-twice"},
     "A message comes back": {"cycle"},
-    "A route and its way back": {"not-inverse"},
-    "A route that nothing reaches": {"unreachable", "idle-exclude", "never-sent"},
+    "A route and its inverse": {"not-inverse"},
+    "A route or target without names": {"unreachable", "idle-exclude", "never-sent"},
     "Names too long or too deep": {"past-limit"},
-    "What comes in vain": {"widened"},
-    "How made names begin": {"first-place"},
-    "Outside of what an endpoint allows": {"outside-allow"},
+    "Subscriptions that select more": {"widened"},
+    "Publishers choose the first level": {"first-place"},
+    "Names that an endpoint does not allow": {"outside-allow"},
 }
-LIMITED = "Outside of what an endpoint allows"
+LIMITED = "Names that an endpoint does not allow"
 ALLOW = ("ERP.>", "AUDIT.>")
 BLOCK = re.compile(r"```yaml\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 
@@ -46,18 +46,18 @@ class _From(TypedDict, total=False):
 class _To(TypedDict, total=False):
     endpoint: str
     template: str
-    escape: str
+    on_unmappable: str
     lossy: bool
 
 
 def samples() -> list[tuple[str, str, str]]:
-    """Section, mapping and findings of every example of the page."""
+    """Return section, mapping and findings of every example of the page."""
     parts = re.split(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     pairs = zip(parts[1::2], parts[2::2], strict=True)
     return [(title, *found) for title, body in pairs for found in BLOCK.findall(body)]
 
 
-def mapped(name: str, source: _From, targets: list[_To], inverse: str) -> Route:
+def parsed_route(name: str, source: _From, targets: list[_To], inverse: str) -> Route:
     dialect = DIALECTS[SYSTEMS[source["endpoint"]]]
     pattern = parse_source(source["pattern"], dialect)
     made: list[Target] = []
@@ -68,7 +68,7 @@ def mapped(name: str, source: _From, targets: list[_To], inverse: str) -> Route:
             Target(
                 f"{target['endpoint']}:{len(made) + 1}",
                 target["endpoint"],
-                Renderer(there, Escape(target.get("escape", "escape"))),
+                Renderer(there, OnUnmappable(target.get("on_unmappable", "escape"))),
                 None if template is None else parse_template(template, there, pattern),
                 lossy=target.get("lossy", False),
             )
@@ -77,10 +77,10 @@ def mapped(name: str, source: _From, targets: list[_To], inverse: str) -> Route:
     return Route(name, source["endpoint"], dialect, pattern, tuple(made), excludes, inverse=inverse)
 
 
-def said(section: str, text: str) -> list[str]:
-    """The findings of the section's rules, as `gateway check` shows them."""
+def reported(section: str, text: str) -> list[str]:
+    """Return the findings of the section's rules, as `gateway check` prints them."""
     routes = [
-        mapped(
+        parsed_route(
             name,
             route["from"],
             route["to"] if isinstance(route["to"], list) else [route["to"]],
@@ -100,8 +100,10 @@ def line(finding: Finding) -> str:
 
 
 @pytest.mark.parametrize(("section", "mapping", "findings"), samples())
-def test_the_page_shows_what_the_proofs_say(section: str, mapping: str, findings: str) -> None:
-    shown = said(section, mapping)
+def test_the_page_shows_the_findings_of_the_proofs(
+    section: str, mapping: str, findings: str
+) -> None:
+    shown = reported(section, mapping)
 
     assert shown
     assert findings.splitlines() == shown
@@ -109,3 +111,12 @@ def test_the_page_shows_what_the_proofs_say(section: str, mapping: str, findings
 
 def test_every_section_of_the_page_has_an_example() -> None:
     assert {section for section, *_ in samples()} == set(SECTIONS)
+
+
+def test_the_table_of_the_page_has_every_rule() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
+    others = {"possible-loss", "possible-cycle", "unproven", "more", "memory-target", "echo"}
+
+    assert {
+        rule for rule in set().union(*SECTIONS.values(), others) if f"`{rule}`" not in table
+    } == set()

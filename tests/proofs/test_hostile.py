@@ -1,4 +1,4 @@
-"""Whatever a publisher puts into the levels of a name, a template stays where its text says."""
+"""A hostile name stays under the fixed prefix of its template."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gateway.dialects.base import Dialect, check_name, parse_subject
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
-from gateway.proofs.search.witness import spelled
+from gateway.proofs.search.translated_name import spell_subject
 from gateway.routing.route import Route
-from gateway.translate.names import Escape, Length
+from gateway.translate.names import OnTooLong, OnUnmappable
 from tests.proofs.routes import allowing, route
 
 SYSTEMS = tuple(DIALECTS)
@@ -29,7 +29,7 @@ LEVELS = st.one_of(
     st.lists(st.sampled_from(HOSTILE), max_size=3).map("".join),
     st.text(max_size=6),
 )
-MODES = list(product(Escape, Length))
+MODES = list(product(OnUnmappable, OnTooLong))
 
 
 def pattern_of(dialect: Dialect) -> str:
@@ -40,7 +40,7 @@ def template_of(dialect: Dialect) -> str:
     return dialect.leading + dialect.separator.join(["out", "p{x}s", "{x}", "{r...}"])
 
 
-ROUTES: dict[tuple[str, str, Escape, Length], Route] = {
+ROUTES: dict[tuple[str, str, OnUnmappable, OnTooLong], Route] = {
     (source, target, escape, length): route(
         source,
         pattern_of(DIALECTS[source]),
@@ -61,7 +61,7 @@ ROUTES: dict[tuple[str, str, Escape, Length], Route] = {
     st.lists(LEVELS, max_size=3),
 )
 def test_a_hostile_name_stays_under_the_prefix_of_its_template(
-    source: str, target: str, mode: tuple[Escape, Length], first: str, rest: list[str]
+    source: str, target: str, mode: tuple[OnUnmappable, OnTooLong], first: str, rest: list[str]
 ) -> None:
     one = ROUTES[source, target, *mode]
     levels = ("in", first, *rest)
@@ -74,15 +74,15 @@ def test_a_hostile_name_stays_under_the_prefix_of_its_template(
     arrived = parse_subject(made, dialect).levels
 
     assert made.startswith(start)
-    if mode == (Escape.ESCAPE, Length.REFUSE):
+    if mode == (OnUnmappable.ESCAPE, OnTooLong.REFUSE):
         assert made.startswith(start + "p")
         assert arrived == ("out", f"p{first}s", first, *rest)
-    if mode[1] is Length.REFUSE:
+    if mode[1] is OnTooLong.REFUSE:
         assert made.count(dialect.separator) == len(levels) + len(dialect.leading)
 
 
 @given(st.sampled_from(SYSTEMS), st.sampled_from(SYSTEMS), LEVELS, st.lists(LEVELS, max_size=2))
-def test_a_hostile_first_level_makes_no_name_of_the_system(
+def test_a_hostile_first_level_makes_no_reserved_name(
     source: str, target: str, first: str, rest: list[str]
 ) -> None:
     here, there = DIALECTS[source], DIALECTS[target]
@@ -98,8 +98,8 @@ def test_a_hostile_first_level_makes_no_name_of_the_system(
 
 
 def made_by(one: Route, levels: tuple[str, ...]) -> str | None:
-    """What the route sends; None when its source has no such name, or the target refuses it."""
-    if spelled(levels, one.dialect) is None or not one.takes(levels):
+    """Return the target name; None when the source has no such name or the target refuses it."""
+    if spell_subject(levels, one.dialect) is None or not one.takes(levels):
         return None
     try:
         return one.targets[0].name_for(Subject(levels), one.source.capture(levels))
@@ -109,15 +109,15 @@ def made_by(one: Route, levels: tuple[str, ...]) -> str | None:
 
 @pytest.mark.parametrize("target", SYSTEMS)
 @pytest.mark.parametrize("source", SYSTEMS)
-def test_every_hostile_level_is_carried_or_refused(source: str, target: str) -> None:
-    one = ROUTES[source, target, Escape.ESCAPE, Length.REFUSE]
+def test_every_hostile_level_is_translated_or_refused(source: str, target: str) -> None:
+    one = ROUTES[source, target, OnUnmappable.ESCAPE, OnTooLong.REFUSE]
     carried = [made_by(one, ("in", level, "x")) for level in HOSTILE]
 
     assert sum(made is not None for made in carried) > len(HOSTILE) // 2
 
 
-def limited(source: str, target: str, mode: tuple[Escape, Length]) -> Route:
-    """A route whose template leaves the first level to publishers, and what its target allows."""
+def limited(source: str, target: str, mode: tuple[OnUnmappable, OnTooLong]) -> Route:
+    """Return a route to an endpoint with `allow`, whose publishers choose the first level."""
     here, there = DIALECTS[source], DIALECTS[target]
     pattern = here.leading + here.separator.join(["in", "{x}", "{r...}"])
     template = there.leading + there.separator.join(["{x}", "{r...}"])
@@ -140,8 +140,8 @@ LIMITED = {
     LEVELS | st.just("out"),
     st.lists(LEVELS, max_size=3),
 )
-def test_no_hostile_name_leaves_what_is_allowed(
-    source: str, target: str, mode: tuple[Escape, Length], first: str, rest: list[str]
+def test_no_hostile_name_is_outside_of_allow(
+    source: str, target: str, mode: tuple[OnUnmappable, OnTooLong], first: str, rest: list[str]
 ) -> None:
     dialect = DIALECTS[target]
     made = made_by(LIMITED[source, target, mode], ("in", first, *rest))
@@ -154,7 +154,7 @@ def test_no_hostile_name_leaves_what_is_allowed(
 
 @pytest.mark.parametrize("target", SYSTEMS)
 @pytest.mark.parametrize("source", SYSTEMS)
-def test_what_is_allowed_is_sent_and_what_is_not_is_refused(source: str, target: str) -> None:
+def test_an_allowed_name_is_sent_and_other_names_are_refused(source: str, target: str) -> None:
     one = LIMITED[source, target, MODES[0]]
 
     assert made_by(one, ("in", "out", "x")) is not None

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on loopback: one master and workers, each a process of its own."""
+"""A standalone Spark cluster on loopback: a master and workers in separate processes."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def _listens(port: int) -> bool:
 
 
 def _alive(page: int) -> int:
-    """How many workers the master's page counts."""
+    """The number of live workers on the master's page."""
     try:
         with build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{page}/json/") as answer:
-            told = json.load(answer)
+            state = json.load(answer)
     except OSError:
         return 0
-    return int(told["aliveworkers"])
+    return int(state["aliveworkers"])
 
 
 @contextmanager

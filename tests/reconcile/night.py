@@ -1,4 +1,4 @@
-"""A small night of random traffic with random faults, and a slow, obvious model of its classes."""
+"""A night of random traffic with random faults, and a simple model of its classes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import hour_folder
-from gateway.archive.segments.convert import keep
+from gateway.archive.segments.convert import write_segment
 from gateway.archive.segments.parquet import sort_rows, to_table
-from gateway.archive.storage import Here
+from gateway.archive.storage import LocalStorage
 from tests.archive.samples import NOON, START, digest
 
 SECOND = 1_000_000
@@ -34,72 +34,78 @@ Copy = tuple[str, str, str, str]  # gateway, route, target, id as hex
 
 @dataclass
 class Night:
-    """Rows by gateway and segment; filled while messages are made up."""
+    """Rows by gateway and segment, filled by `night`."""
 
     rows: dict[tuple[str, int, int], list[Rows]] = field(default_factory=lambda: defaultdict(list))
-    told: list[dict[str, Cell]] = field(default_factory=list)
+    archived: list[dict[str, Cell]] = field(default_factory=list)
 
     def add(self, gateway: str, part: int, row: Mapping[str, Cell]) -> None:
         hour = _number(row["time"]) // HOUR * HOUR
         own = {"gateway": gateway, **row}
         self.rows[gateway, part, hour].append(Rows(1, own))
-        self.told.append(own)
+        self.archived.append(own)
 
     def write(self, root: Path) -> None:
         for (gateway, part, hour), rows in sorted(self.rows.items()):
             name = f"{gateway}-{START}-{part:06}-0000.parquet"
             table, lost = to_table(rows)
             assert not lost
-            keep(Here(root), hour_folder(Path(), hour) / name, sort_rows(table))
+            write_segment(LocalStorage(root), hour_folder(Path(), hour) / name, sort_rows(table))
 
 
 def night(
     seed: int, messages: int = 400, faults: float = 0.08, hours: Sequence[int] = HOURS
 ) -> Night:
-    """The same night for the same seed."""
+    """Generate a night; the same seed gives the same night."""
     rng = random.Random(seed)  # noqa: S311  # a test's traffic
     made = Night()
     for number in range(messages):
         gateway = rng.choice(GATEWAYS)
         route = rng.choice(tuple(ROUTES))
-        took = (
+        arrival = (
             MIDNIGHT + hours[rng.randrange(len(hours))] * HOUR + rng.randrange(600) * SECOND // 10
         )
         fault = rng.choice(FAULTS) if rng.random() < faults else ""
-        _message(made, rng, gateway, route, number, took, fault)
+        _message(made, rng, gateway, route, number, arrival, fault)
     return made
 
 
 def _message(  # what one message is
-    made: Night, rng: random.Random, gateway: str, route: str, number: int, took: int, fault: str
+    made: Night,
+    rng: random.Random,
+    gateway: str,
+    route: str,
+    number: int,
+    arrival: int,
+    fault: str,
 ) -> None:
-    identity = took.to_bytes(8, "big") + number.to_bytes(8, "big")
+    identity = arrival.to_bytes(8, "big") + number.to_bytes(8, "big")
     name = f"{route}/n{rng.randrange(4)}"
     shared: dict[str, Cell] = {
-        "route": route, "id": identity, "mode": 1, "attempt": 1, "size": 9, "received": took,
+        "route": route, "id": identity, "mode": 1, "attempt": 1, "size": 9, "received": arrival,
         "hash": digest(f"{name}{rng.randrange(3)}"), "redelivered": rng.random() < 0.1,
     }  # fmt: skip
-    part = (took - MIDNIGHT + HOUR) // (9 * HOUR)
+    part = (arrival - MIDNIGHT + HOUR) // (9 * HOUR)
     targets = ROUTES[route]
-    receipt: dict[str, Cell] = {
+    received_row: dict[str, Cell] = {
         "leg": "received",
         "endpoint": "plant",
         "system": "mqtt",
-        "time": took,
+        "time": arrival,
     }
     if fault != "invent":
-        made.add(gateway, part, {**shared, **receipt, "name": name, "targets": list(targets)})
+        made.add(gateway, part, {**shared, **received_row, "name": name, "targets": list(targets)})
     struck = rng.choice(targets)
     for target in targets:
         own = fault if target == struck else ""
-        for row in _ends(shared, target, name, took, own):
+        for row in _ends(shared, target, name, arrival, own):
             made.add(gateway, part + (rng.random() < 0.1), row)
 
 
 def _ends(  # noqa: C901, PLR0912  # one case for each fault
-    shared: Mapping[str, Cell], target: str, name: str, took: int, fault: str
+    shared: Mapping[str, Cell], target: str, name: str, arrival: int, fault: str
 ) -> Iterator[dict[str, Cell]]:
-    at = took + SECOND // 2
+    at = arrival + SECOND // 2
     end: dict[str, Cell] = {
         **shared, "leg": "delivered", "endpoint": target, "system": "ems", "target": target,
         "name": name.replace("/", "."), "source_name": name, "outcome": "accepted", "time": at,
@@ -119,11 +125,11 @@ def _ends(  # noqa: C901, PLR0912  # one case for each fault
         case "alter":
             end["hash"] = digest("forged")
         case "late":
-            end["time"] = took + (LATE + 30) * SECOND
+            end["time"] = arrival + (LATE + 30) * SECOND
         case "hurry":
-            end["time"] = took
+            end["time"] = arrival
         case "after-midnight":
-            end["time"] = took + 2 * HOUR
+            end["time"] = arrival + 2 * HOUR
         case "convert":
             end |= {"hash": digest("converted"), "outcome": "converted"}
         case _:
@@ -155,9 +161,9 @@ def _sighting(end: Mapping[str, Cell], fault: str, *, identified: bool) -> dict[
 
 
 def model(made: Night, late: int = LATE) -> dict[Copy, str]:
-    """The class of every copy of DAY that was not simply delivered, one rule after the other."""
+    """Return the class of every copy of DAY that is an exception, one rule after the other."""
     rows: dict[Copy, list[dict[str, Cell]]] = defaultdict(list)
-    for row in _identified(made.told):
+    for row in _identified(made.archived):
         raw = row["id"]
         assert isinstance(raw, bytes)
         listed = row.get("targets") or [str(row["target"])]
@@ -183,14 +189,14 @@ def model(made: Night, late: int = LATE) -> dict[Copy, str]:
     return {copy: name for copy, name in classes.items() if name != "delivered"}
 
 
-def _identified(told: list[dict[str, Cell]]) -> Iterator[dict[str, Cell]]:
-    """Sightings under the id of what was seen: carried, or that of the n-th delivery alike."""
+def _identified(archived: list[dict[str, Cell]]) -> Iterator[dict[str, Cell]]:
+    """Yield the rows; observed ones with the id of their message, or of the n-th equal delivery."""
     alike: dict[tuple[Cell, ...], list[dict[str, Cell]]] = defaultdict(list)
     keys = ("gateway", "route", "target", "name", "hash")
-    for row in sorted(told, key=lambda row: (_number(row["time"]), row["id"])):
+    for row in sorted(archived, key=lambda row: (_number(row["time"]), row["id"])):
         if row["leg"] == "delivered":
             alike[tuple(row[key] for key in keys)].append(row)
-    for row in sorted(told, key=lambda row: (_number(row["time"]), row["id"])):
+    for row in sorted(archived, key=lambda row: (_number(row["time"]), row["id"])):
         if row["leg"] == "observed" and row.get("origin_id"):
             yield {**row, "id": bytes.fromhex(str(row["origin_id"]))}
         elif row["leg"] == "observed":
@@ -238,7 +244,7 @@ def _delivered(  # what decides it
     first = firsts[copy]
     assert first is not None
     ends = [row for row in own if row["leg"] in ("delivered", "dead")]
-    took = _number(own[0]["received"])
+    arrival = _number(own[0]["received"])
     if altered:
         return "altered"
     if len(ends) > 1:
@@ -249,7 +255,7 @@ def _delivered(  # what decides it
         stream = other[:3] == copy[:3] and _source(today[other]) == _source(own)
         if stream and other[3] < copy[3] and at is not None and at > first:
             return "out of order"
-    return "delivered late" if first - took > late * SECOND else "delivered"
+    return "delivered late" if first - arrival > late * SECOND else "delivered"
 
 
 def _source(own: list[dict[str, Cell]]) -> Cell:

@@ -1,4 +1,4 @@
-"""Archives with shortened names, made by what shortens names in a gateway."""
+"""Archives with shortened names, written with the gateway's own translator."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from gateway.archive.journal.records import Rows
 from gateway.archive.lookup.name_file import NameFile
 from gateway.dialects.registry import DIALECTS
-from gateway.translate.names import Length, Translator
-from gateway.translate.shorten import Shortened
+from gateway.translate.names import OnTooLong, Translator
+from gateway.translate.shorten import ShortNamesInMemory
 from tests.archive.samples import NOON, archive, delivered
 
 DAY_LONG = 24 * 3_600_000_000  # microseconds
@@ -22,16 +22,16 @@ def long_name(number: int) -> str:
 
 
 class Sender:
-    """What one gateway sends; mutable, it writes names down and collects rows until `close`."""
+    """One gateway: records its shortened names, and collects delivered rows until `close`."""
 
     def __init__(self, root: Path, gateway: str = "east", *, noting: bool = True) -> None:
         self._root, self._gateway = root, gateway
         self._names = NameFile(root, gateway)
-        self._dictionary = Shortened(self._names.write if noting else None)
+        self._dictionary = ShortNamesInMemory(self._names.write if noting else None)
         self._rows: list[Rows] = []
 
     def send(self, source: str, target: str, system: str, times: Sequence[int] = (NOON,)) -> str:
-        """Deliveries of `source`, a topic of MQTT, as `system` gets it; the name it got there."""
+        """Add deliveries of the MQTT topic `source` to `system`; return the name there."""
         made = self._made(system).name(source)
         self.put(source, target, system, made, times)
         return made
@@ -39,13 +39,13 @@ class Sender:
     def put(
         self, source: str, target: str, system: str, name: str, times: Sequence[int] = (NOON,)
     ) -> None:
-        """Deliveries under any name."""
+        """Add deliveries with any name."""
         for time in times:
             own = {"system": system, "name": name, "source_name": source}
             self._rows.append(delivered([len(self._rows)], target, time, received=time, **own))
 
     def note(self, source: str, system: str) -> str:
-        """Shorten a name that is then never sent."""
+        """Shorten and record a name that is never sent."""
         return self._made(system).name(source)
 
     def close(self) -> None:
@@ -56,5 +56,5 @@ class Sender:
     def _made(self, system: str) -> Translator:
         target = DIALECTS[system]
         return Translator(
-            DIALECTS["mqtt"], target, length=Length.SHORTEN, dictionary=self._dictionary
+            DIALECTS["mqtt"], target, on_too_long=OnTooLong.SHORTEN, dictionary=self._dictionary
         )

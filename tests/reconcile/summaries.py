@@ -1,4 +1,4 @@
-"""Summaries of made-up nights, written by the report itself: clean, lossy, hostile, huge, empty."""
+"""Sample reports: clean, lossy, hostile, huge and empty."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def clean() -> Report:
 
 
 def lossy(name: str = "plant/line1/temp", routes: int = 3) -> Report:
-    """Every class has copies, and the archive has faults; `name` is what everything is called."""
+    """A report with copies in every class and errors in the archive; every name is `name`."""
     every = {each.replace(" ", "_"): 2 + place for place, each in enumerate(SAMPLED)}
     row = counted(40_000, marked=2, **every)
     calm = [
@@ -149,7 +149,7 @@ def empty() -> Report:
 
 
 def content(report: Report) -> dict[str, object]:
-    """What `json.loads` makes of its summary.json."""
+    """The parsed summary.json of a report."""
     found = json.loads(to_json(report))
     assert isinstance(found, dict)
     return found

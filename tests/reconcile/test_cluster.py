@@ -1,4 +1,4 @@
-"""The same night on a standalone cluster: a master and two workers."""
+"""A reconciliation on a standalone cluster: a master and two workers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def gateway(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, for this one may have a Spark already."""
+    """Run the command in another process, because this one may have a Spark session."""
     own = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     return run([sys.executable, "-m", "gateway", *arguments], own)
 
 
 def submitted(master: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The same by the submit script; executors have the code from its zip alone."""
+    """Run the command by the submit script; executors get the code from its zip file only."""
     own = {"MASTER": master, "PYTHON": sys.executable}
     return run([str(ROOT / "deploy" / "spark-submit.sh"), *arguments], own)
 
@@ -82,6 +82,6 @@ def test_a_night_with_faults_is_reconciled_exactly(tmp_path: Path) -> None:
         rows = pq.read_table(folder / "exceptions", partitioning=None).to_pylist()
         keys = ("gateway", "route", "target", "id")
         assert {tuple(row[key] for key in keys): row["class"] for row in rows} == expected
-        told = json.loads((folder / "summary.json").read_text())
+        summary = json.loads((folder / "summary.json").read_text())
         missing = [each for each in expected.values() if each == "missing"]
-        assert told["totals"]["missing"] == len(missing)
+        assert summary["totals"]["missing"] == len(missing)

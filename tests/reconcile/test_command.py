@@ -1,10 +1,13 @@
-"""The whole line: a writer's journal, its segments, and `gateway reconcile` over them."""
+"""From the journal of a writer through its segments to the answer of `gateway reconcile`."""
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,6 @@ from gateway.reconcile.classify import output
 from gateway.reconcile.report.html import page
 from tests.archive.samples import (
     DAY,
-    START,
     archive,
     dead,
     delivered,
@@ -33,118 +35,173 @@ pytestmark = [
 ]
 
 
-def run(root: Path, *options: str, date: str = DAY.isoformat()) -> tuple[int, dict[str, Any]]:
+LISTED = 8  # routes that the summary lists
+ROUTES = [f"route-{number:02}" for number in range(LISTED + 2)]
+
+
+@dataclass(frozen=True)
+class Night:
+    """The exit status, the summary and the output of one run of the command."""
+
+    status: int
+    summary: dict[str, Any]
+    out: str
+    err: str
+
+
+def run(root: Path, *options: str, date: str = DAY.isoformat()) -> Night:
     parser = argparse.ArgumentParser()
     reconcile.add_parsers(parser.add_subparsers())
-    told = root.with_name("told.json")
-    arguments = ["reconcile", str(root), "--date", date, "--json", str(told), *options]
-    status = reconcile.run(parser.parse_args(arguments))
-    return status, json.loads(told.read_text())
+    summary = root.with_name("summary.json")
+    arguments = ["reconcile", str(root), "--date", date, "--json", str(summary), *options]
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        status = reconcile.run(parser.parse_args(arguments))
+    return Night(status, json.loads(summary.read_text()), out.getvalue(), err.getvalue())
 
 
-@pytest.mark.usefixtures("spark")
-def test_a_clean_night(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root = tmp_path / "an [odd] {name}*"
+def many_routes(rows: Rows, routes: Sequence[str]) -> Rows:
+    """One row for each of `routes`."""
+    columns: dict[str, Sequence[Cell]] = {
+        "route": list(routes),
+        "id": [identity(1_000 + number) for number in range(len(routes))],
+        "name": ["n"] * len(routes),
+        "hash": [digest("same")] * len(routes),
+    }
+    return Rows(len(routes), rows.common, columns)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("command") / "an [odd] {name}*"
+
+
+@pytest.fixture(scope="module")
+def clean(spark: SparkSession, root: Path) -> Night:  # noqa: ARG001  # the session is running
     archive(root, received(range(50)), delivered(range(49)), dead(49))
+    return run(root)
 
-    status, told = run(root)
 
-    assert status == 0
-    assert told["totals"] == {
+@pytest.fixture(scope="module")
+def faulty(clean: Night, root: Path) -> Iterator[Night]:  # noqa: ARG001  # its tables are replaced
+    """A run over a date with several gateways, each with another kind of fault."""
+    more = range(100, 200)
+    archive(
+        root,
+        received(more, ("erp", "audit")),
+        delivered(more, "audit"),
+        delivered([number for number in more if number not in {107, 108}]),  # both are lost
+        delivered([120]),  # doubled, without a mark
+        delivered([130], attempt=2),  # doubled, and marked
+        delivered([140], "audit", attempt=2, hash=digest("forged")),
+        gateway="faulty",
+    )
+    archive(
+        root,
+        many_routes(received([0]), ROUTES),
+        many_routes(delivered([0]), ROUTES[:-1]),
+        gateway="busy",
+    )
+    archive(root, received(range(500, 999)), delivered(range(500, 999)), gateway="damaged")
+    damaged = segment(root, "damaged")
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 3] ^= 0xFF  # one page: the footer stays whole, Spark fails
+    damaged.write_bytes(content)
+    damaged.with_name("foreign.parquet").write_text("no Parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "_MAX_ROWS", LISTED)
+        yield run(root)
+
+
+def segment(root: Path, gateway: str) -> Path:
+    (found,) = (path for path in segments(root, DAY) if path.name.startswith(gateway))
+    return found
+
+
+def test_a_clean_night_is_exit_status_0(clean: Night) -> None:
+    assert clean.status == 0
+    assert clean.summary["verdict"] == "clean"
+    assert clean.summary["totals"] == {
         "received": 50, "delivered": 49, "delivered late": 0, "refused": 1, "dead-lettered": 0,
         "in flight": 0, "unexpected": 0, "out of order": 0, "altered": 0, "duplicated": 0,
         "lost in target": 0, "missing": 0, "marked": 0, "redelivered": 0,
     }  # fmt: skip
-    assert [letter["rule"] for letter in told["dead_letters"]] == ["empty-element"]
-    said = capsys.readouterr()
-    out = said.out.splitlines()
-    assert out[-1] == "missing 0"
-    assert "verdict: clean" in out
-    summary = root / "_reconciled" / f"date={DAY}" / "summary.json"
-    assert json.loads(summary.read_text()) == told
-    written = summary.with_name("report.html")
-    assert said.err.splitlines()[-1] == f"report: {written}"
-    assert written.read_text("utf-8") == page(told)
-    hours = [(hour["hour"], hour["received"]) for hour in told["whole_day"]]
+    assert [letter["rule"] for letter in clean.summary["dead_letters"]] == ["empty-element"]
+    hours = [(hour["hour"], hour["received"]) for hour in clean.summary["whole_day"]]
     assert hours == [(f"{DAY}T12:00:00+00:00", 50)]
 
 
-@pytest.mark.usefixtures("spark")
-def test_injected_faults_are_found_and_no_others(tmp_path: Path) -> None:
-    root = tmp_path / "archive"
-    archive(
-        root,
-        received(range(100), ("erp", "audit")),
-        delivered(range(100), "audit"),
-        delivered([number for number in range(100) if number not in {7, 8}]),  # 7 and 8 are lost
-        delivered([20]),  # doubled, and nobody knew
-        delivered([30], attempt=2),  # doubled, and marked
-        delivered([40], "audit", attempt=2, hash=digest("forged")),
+def test_a_night_ends_in_numbers_and_the_place_of_its_report(clean: Night, root: Path) -> None:
+    written = root / "_reconciled" / f"date={DAY}" / "report.html"
+    lines = clean.out.splitlines()
+
+    assert lines[-1] == "missing 0"
+    assert "verdict: clean" in lines
+    assert clean.err.splitlines()[-1] == f"report: {written}"
+
+
+def test_a_second_run_replaces_the_results_of_the_first(faulty: Night, root: Path) -> None:
+    folder = root / "_reconciled" / f"date={DAY}"
+
+    assert json.loads((folder / "summary.json").read_text()) == faulty.summary
+    assert (folder / "report.html").read_text("utf-8") == page(faulty.summary)
+
+
+def test_every_fault_is_found_and_no_other(faulty: Night) -> None:
+    named = [(each["class"], each["target"], each["name"]) for each in faulty.summary["samples"]]
+
+    assert faulty.status == 1
+    assert faulty.summary["verdict"] == (
+        "not clean: 1 altered, 3 missing, 1 duplicated, 2 errors in the archive"
     )
-
-    for _ in range(2):  # a second run replaces the tables of the first
-        status, told = run(root)
-        assert status == 1
-        assert told["verdict"] == "not clean: 1 altered, 2 missing, 1 duplicated"
-        named = sorted((each["class"], each["target"], each["name"]) for each in told["samples"])
-        assert named == [
-            ("altered", "audit", "a/b40"),
-            ("duplicated", "erp", "a/b20"),
-            ("duplicated", "erp", "a/b30"),
-            ("missing", "erp", "a/b7"),
-            ("missing", "erp", "a/b8"),
-        ]
+    assert sorted(named) == [
+        ("altered", "audit", "a/b140"),
+        ("duplicated", "erp", "a/b120"),
+        ("duplicated", "erp", "a/b130"),
+        ("missing", "erp", "a/b107"),
+        ("missing", "erp", "a/b108"),
+        ("missing", "erp", "n"),
+        ("refused", "erp", "a.b49"),
+    ]
 
 
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("listed", [100, pytest.param(10_000, marks=pytest.mark.nightly)])
-def test_a_loss_in_the_last_of_many_routes_is_in_the_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: int
+def test_a_loss_in_the_last_of_many_routes_is_listed_first(faulty: Night) -> None:
+    listed = [(row["route"], row["missing"]) for row in faulty.summary["routes"]]
+
+    assert len(listed) == LISTED
+    assert sorted(listed[:2]) == [("orders", 0), ("orders", 2)]  # 1 altered, 2 missing
+    assert listed[2] == (ROUTES[-1], 1)
+
+
+def test_files_that_cannot_be_read_are_findings_and_the_others_count(
+    faulty: Night, root: Path
 ) -> None:
-    monkeypatch.setattr(output, "_ROWS", min(listed, output._ROWS))  # noqa: SLF001  # its own bound
-    root = tmp_path / "archive"
-    routes: list[Cell] = [f"route-{number:05}" for number in range(listed + 2)]
-    archive(
-        root,
-        Rows(len(routes), received([0]).common, one_each(routes)),
-        Rows(len(routes) - 1, delivered([0]).common, one_each(routes[:-1])),
+    damaged = segment(root, "damaged")
+    places = sorted(finding["place"] for finding in faulty.summary["findings"])
+
+    assert places == sorted(
+        str(path.relative_to(root)) for path in (damaged, damaged.with_name("foreign.parquet"))
     )
-
-    status, told = run(root)
-
-    assert status == 1
-    assert told["verdict"] == "not clean: 1 missing"
-    assert told["totals"]["received"] == len(routes)
-    assert len(told["routes"]) == listed
-    assert (told["routes"][0]["route"], told["routes"][0]["missing"]) == (routes[-1], 1)
+    assert faulty.summary["totals"]["received"] == 50 + 2 * 100 + len(ROUTES)
 
 
-def one_each(routes: list[Cell]) -> dict[str, Sequence[Cell]]:
-    """The columns of one message a route."""
-    ids: list[Cell] = [identity(number) for number in range(len(routes))]
-    rows = len(routes)
-    return {"route": routes, "id": ids, "name": ["n"] * rows, "hash": [digest("same")] * rows}
-
-
+@pytest.mark.nightly
 @pytest.mark.usefixtures("spark")
-def test_files_that_cannot_be_read_are_findings(tmp_path: Path) -> None:
-    root = tmp_path / "archive"
-    archive(root, received(range(500)), delivered(range(500)))
-    archive(root, received([501]), delivered([501]), start=START + 1)
-    one, other = segments(root, DAY)
-    content = bytearray(one.read_bytes())
-    content[len(content) // 3] ^= 0xFF  # only a page: the footer is whole, Spark stumbles
-    one.write_bytes(content)
-    one.with_name("foreign.parquet").write_text("no Parquet")
-
-    status, told = run(root)
-
-    assert status == 1
-    assert sorted(finding["place"] for finding in told["findings"]) == sorted(
-        str(path.relative_to(root)) for path in (one, one.with_name("foreign.parquet"))
+def test_a_loss_among_ten_thousand_routes_is_in_the_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_MAX_ROWS", min(10_000, output._MAX_ROWS))  # noqa: SLF001  # its own bound
+    routes = [f"route-{number:05}" for number in range(10_002)]
+    archive(
+        tmp_path / "archive",
+        many_routes(received([0]), routes),
+        many_routes(delivered([0]), routes[:-1]),
     )
-    assert told["totals"]["received"] == 1
-    assert other.exists()
+
+    found = run(tmp_path / "archive").summary
+
+    assert found["verdict"] == "not clean: 1 missing"
+    assert found["totals"]["received"] == len(routes)
+    assert (found["routes"][0]["route"], found["routes"][0]["missing"]) == (routes[-1], 1)
 
 
 @pytest.mark.parametrize(
@@ -155,39 +212,39 @@ def test_files_that_cannot_be_read_are_findings(tmp_path: Path) -> None:
         pytest.param("2026-03-14", ["--margin-hours", "-1"], "0 or more", id="negative"),
     ],
 )
-def test_a_question_without_an_answer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], date: str, options: list[str], text: str
+def test_wrong_arguments_have_no_answer(
+    tmp_path: Path, date: str, options: list[str], text: str
 ) -> None:
     root = tmp_path / "archive"
     root.mkdir()
 
-    status, told = run(root, *options, date=date)
+    refused = run(root, *options, date=date)
 
-    assert status == 2
-    assert text in capsys.readouterr().err
-    assert text in told["findings"][0]["text"]
+    assert refused.status == 2
+    assert text in refused.err
+    assert text in refused.summary["findings"][0]["text"]
 
 
-def test_a_date_without_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_date_without_data(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, received([1]))
     segments(root, DAY)[0].write_bytes(b"")
 
-    status, told = run(root)
+    empty = run(root)
 
-    assert status == 2
-    assert [finding["rule"] for finding in told["findings"]] == ["empty-file", "no-data"]
-    assert "verdict: no answer" in capsys.readouterr().out
+    assert empty.status == 2
+    assert [finding["rule"] for finding in empty.summary["findings"]] == ["empty-file", "no-data"]
+    assert "verdict: no answer" in empty.out
     written = root / "_reconciled" / f"date={DAY}" / "report.html"
     assert "No answer: this date could not be reconciled" in written.read_text("utf-8")
 
 
-def test_no_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, _ = run(tmp_path / "nowhere")
+def test_no_archive(tmp_path: Path) -> None:
+    refused = run(tmp_path / "nowhere")
 
-    assert status == 2
-    assert "is not a folder" in capsys.readouterr().err
+    assert refused.status == 2
+    assert "is not a folder" in refused.err
 
 
-def test_the_session_is_the_one_that_runs(spark: SparkSession) -> None:
+def test_the_running_session_is_used(spark: SparkSession) -> None:
     assert SparkSession.getActiveSession() is spark

@@ -1,4 +1,4 @@
-"""`gateway archive compact`, `names` and `forget` as a person calls them."""
+"""The commands `gateway archive compact` and `gateway archive names`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tests.reconcile.shortening import Sender, long_name
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-def test_a_nights_housekeeping(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compaction_removes_old_days_and_lists_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     noon = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
     yesterday, old = noon - timedelta(days=1), noon - timedelta(days=9)
     times = [int(each.timestamp()) * 1_000_000 for each in (old, yesterday)]
@@ -24,13 +26,13 @@ def test_a_nights_housekeeping(tmp_path: Path, capsys: pytest.CaptureFixture[str
     root = str(tmp_path)
 
     assert main(["archive", "compact", root, "--keep-days", "7"]) == 0
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     (names,) = (tmp_path / "_names").iterdir()
     names.write_text(names.read_text() + "no name\n")
     late = main(["archive", "compact", root, "--date", f"{old:%Y-%m-%d}", "--keep-days", "7"])
-    told_late = capsys.readouterr()
+    printed_late = capsys.readouterr()
 
-    assert told.out.splitlines() == [
+    assert printed.out.splitlines() == [
         f"1 segments of {yesterday:%Y-%m-%d} became 1 day tables",
         "1 older dates were removed, 3 files",
         "1 shortened names, 1 of them sent to 1 targets",
@@ -39,27 +41,25 @@ def test_a_nights_housekeeping(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["archive", "names", root, "--find", name]) == 0
     shown = capsys.readouterr().out
     assert f"  stands for  {long_name(1).replace('/', '.')}\n" in shown
-    assert f"  came as     {long_name(1)}\n" in shown
+    assert f"  source      {long_name(1)}\n" in shown
     assert f"  sent        1 times, {yesterday:%Y-%m-%d} 12:00:00 to" in shown
     assert late == 1
-    assert "older than the 7 days that are kept; not compacted" in told_late.err
-    assert f"error: _names/{names.name}:" in told_late.err
+    assert "older than the 7 days to keep; not compacted" in printed_late.err
+    assert f"error: _names/{names.name}:" in printed_late.err
     assert main(["archive", "names", root, "--find", "nothing"]) == 1
 
 
 WRONG = [
     pytest.param(["compact", "{}", "--keep-days", "0"], "--keep-days 0: is not 1", id="keep"),
     pytest.param(["compact", "{}/none"], "is not a folder", id="compact-nothing"),
-    pytest.param(["forget", "{}/none", "--keep-days", "3"], "is not a folder", id="forget-nothing"),
-    pytest.param(["forget", "{}", "--keep-days", "0"], "--keep-days 0: is not 1", id="forget"),
     pytest.param(["names", "{}/none"], "is not a folder", id="names-of-nothing"),
     pytest.param(["names", "{}", "--find", "x"], "_dictionary: is absent", id="no-dictionary"),
-    pytest.param(["names", "ftp://host/x"], "ftp:// is no place", id="names-elsewhere"),
+    pytest.param(["names", "ftp://host/x"], "ftp:// is no archive location", id="names-elsewhere"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "reason"), WRONG)
-def test_a_wrong_question_is_refused(
+def test_wrong_arguments_are_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
     given = [word.format(tmp_path) for word in arguments]

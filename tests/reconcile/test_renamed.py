@@ -1,4 +1,4 @@
-"""Names that were sent against what a mapping makes of them now."""
+"""Comparison of sent names with the translation of another mapping."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def silent(_: str) -> None:
 
 
 def otherwise(route: str, target: str, name: str) -> str:
-    """A mapping that was changed since: for one name at one target, and one that no route takes."""
+    """A changed mapping: another name at one target, and one name without a route."""
     if (route, target, name) == ("orders", "erp", "a/b1"):
         return "b.1"
     return "(not taken)" if name == "a/b2" else name.replace("/", ".")
 
 
-def test_names_that_would_be_others_now_are_findings(tmp_path: Path) -> None:
+def test_names_that_the_mapping_changed_are_findings(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     ends = [
         delivered([number], target, source_name=f"a/b{number}")
@@ -43,9 +43,9 @@ def test_names_that_would_be_others_now_are_findings(tmp_path: Path) -> None:
         ("erp", "a.b1", "b.1", 1),
         ("erp", "a.b2", "(not taken)", 1),
     ]
-    told = [finding.text.partition(" are not")[0] for finding in report.findings]
-    assert told == [
-        "1 names sent by route 'orders' to 'audit'",
-        "2 names sent by route 'orders' to 'erp'",
+    texts = [finding.text.partition(" differently")[0] for finding in report.findings]
+    assert texts == [
+        "the mapping now translates 1 names of route 'orders' to 'audit'",
+        "the mapping now translates 2 names of route 'orders' to 'erp'",
     ]
-    assert report.verdict == "not clean: 2 faults in the archive"
+    assert report.verdict == "not clean: 2 errors in the archive"

@@ -1,4 +1,4 @@
-"""A night is of UTC, whatever the zone of the machine that reconciles it."""
+"""Dates are UTC, whatever the time zone of the machine."""
 
 from __future__ import annotations
 

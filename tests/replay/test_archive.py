@@ -1,3 +1,5 @@
+"""Replay of archived messages, and the restoration of messages from their rows."""
+
 from __future__ import annotations
 
 import threading
@@ -15,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.archive.lookup.reader import Row, read_rows
-from gateway.archive.lookup.search import Span, received_rows
+from gateway.archive.lookup.search import ReplayRange, received_rows
 from gateway.cli import main
 from gateway.config.load import load
 from gateway.endpoints.base import Sink, Source, Subscription
@@ -27,10 +29,10 @@ from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.record.restore import restore
 from gateway.runtime.record.rows import (
-    CUT,
+    FULL_SIZE,
     REDACTED,
+    BatchOrigin,
     BatchRecord,
-    Origin,
     header_map,
     payload_bytes,
 )
@@ -52,8 +54,8 @@ archive: {{path: {archive}}}
 """
 
 
-class Bench:
-    """A configuration, a way in and a way out; mutable, a gateway runs between them for a while."""
+class ReplayRig:
+    """A configuration with a sink to its source and a source at its target."""
 
     def __init__(self, folder: Path) -> None:
         self.run = uuid4().hex
@@ -70,8 +72,8 @@ class Bench:
         )
         self.file.write_text(text)
 
-    def carry(self, *messages: Message) -> list[Message]:
-        """Send the messages through a gateway that runs for as long; what came out."""
+    def relay(self, *messages: Message) -> list[Message]:
+        """Send the messages through a gateway that runs meanwhile; return those delivered."""
         gateway = Gateway(load(self.file))
         gateway.start()
         until(lambda: all(state.connection.value == "connected" for state in gateway.states))
@@ -97,16 +99,16 @@ class Bench:
 
 
 @contextmanager
-def bench(folder: Path) -> Iterator[Bench]:
-    made = Bench(folder)
-    ends: list[Sink | Source] = [made.into, made.out]
-    for end in ends:
-        end.open()
+def replay_rig(folder: Path) -> Iterator[ReplayRig]:
+    rig = ReplayRig(folder)
+    endpoints: list[Sink | Source] = [rig.into, rig.out]
+    for endpoint in endpoints:
+        endpoint.open()
     try:
-        yield made
+        yield rig
     finally:
-        for end in ends:
-            end.close()
+        for endpoint in endpoints:
+            endpoint.close()
 
 
 RICH = Headers(
@@ -120,40 +122,42 @@ MESSAGES = [
 ]
 
 
-def test_messages_are_sent_again_as_they_were_and_marked(
+def test_messages_are_sent_again_unchanged_and_marked_as_a_second_attempt(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with bench(tmp_path) as made:
-        first = made.carry(*MESSAGES)
-        assert made.replay() == 0
-        again = collect(made.out, 3)
+    with replay_rig(tmp_path) as rig:
+        first = rig.relay(*MESSAGES)
+        assert rig.replay() == 0
+        again = collect(rig.out, 3)
 
     assert "3 arrived, 0 did not" in capsys.readouterr().out
     assert [message.address for message in again] == ["ORDERS.1", "ORDERS.2", "ORDERS.3"]
     assert [message.payload for message in again] == [message.payload for message in first]
     assert again[0].headers.properties == RICH.properties
     assert (again[0].headers.priority, again[0].headers.correlation_id) == (7, b"\x00\x01")
-    delivered = made.rows("delivered")
+    delivered = rig.rows("delivered")
     attempts = [(row["id"], row["attempt"]) for row in delivered]
-    ids = [row["id"] for row in made.rows("received")]
+    ids = [row["id"] for row in rig.rows("received")]
     assert sorted(attempts) == [(each, attempt) for each in ids for attempt in (1, 2)]
     assert len({(row["id"], row["hash"], row["received"]) for row in delivered}) == 3
-    came = {row["id"]: (row["time"], row["name"]) for row in made.rows("received")}
-    assert all((row["received"], row["source_name"]) == came[row["id"]] for row in delivered)
+    received_rows_by_id = {row["id"]: (row["time"], row["name"]) for row in rig.rows("received")}
+    assert all(
+        (row["received"], row["source_name"]) == received_rows_by_id[row["id"]] for row in delivered
+    )
     assert {row["redelivered"] for row in delivered if row["attempt"] == 2} == {True}
 
 
-def test_a_dry_run_shows_what_the_new_mapping_changes_and_sends_nothing(
+def test_a_dry_run_shows_the_changes_of_the_mapping_and_sends_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with bench(tmp_path) as made:
-        made.carry(*MESSAGES, Message("orders/1", b"more"))
-        assert made.replay("--dry-run") == 0
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES, Message("orders/1", b"more"))
+        assert rig.replay("--dry-run") == 0
         same = capsys.readouterr().out
-        made.write("NEW")
-        assert made.replay("--dry-run") == 1
+        rig.write("NEW")
+        assert rig.replay("--dry-run") == 1
         other = capsys.readouterr().out
-        assert made.out.receive(0.1) is None
+        assert rig.out.receive(0.1) is None
 
     assert "2  orders/1 -> erp: ORDERS.1 (as then)" in same
     assert "3 names, 0 different, 0 messages without a payload" in same
@@ -164,98 +168,98 @@ def test_a_dry_run_shows_what_the_new_mapping_changes_and_sends_nothing(
 def test_a_row_without_a_payload_is_reported_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with bench(tmp_path) as made:
-        made.write(kept="false")
-        made.carry(*MESSAGES)
-        assert made.replay() == 1
+    with replay_rig(tmp_path) as rig:
+        rig.write(kept="false")
+        rig.relay(*MESSAGES)
+        assert rig.replay() == 1
 
-    said = capsys.readouterr()
-    assert "0 arrived, 3 did not" in said.out
-    assert said.err.count("no payload: the route did not keep it") == 3
+    output = capsys.readouterr()
+    assert "0 arrived, 3 did not" in output.out
+    assert output.err.count("no payload: the route did not keep it") == 3
 
 
-def test_a_cut_payload_stays_and_a_redacted_one_goes_without(
+def test_a_cut_payload_is_not_sent_and_redacted_values_are_omitted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     secret = Headers(properties={"card": "4711", "region": "emea"})
-    with bench(tmp_path) as made:
-        made.write(more='archive_payload_bytes: 4\n    archive_redact: ["card"]')
-        made.carry(Message("orders/1", b"long one"), Message("orders/2", b"ok", secret))
-        assert made.replay() == 1
-        (again,) = collect(made.out, 1)
+    with replay_rig(tmp_path) as rig:
+        rig.write(more='archive_payload_bytes: 4\n    archive_redact: ["card"]')
+        rig.relay(Message("orders/1", b"long one"), Message("orders/2", b"ok", secret))
+        assert rig.replay() == 1
+        (again,) = collect(rig.out, 1)
 
-    said = capsys.readouterr()
-    assert "orders/1 -> erp: payload cut: 4 of 8 bytes are kept" in said.err
-    assert "1 arrived, 1 did not" in said.out
-    assert "1 messages without redacted values" in said.out
+    output = capsys.readouterr()
+    assert "orders/1 -> erp: payload cut: 4 of 8 bytes are kept" in output.err
+    assert "1 arrived, 1 did not" in output.out
+    assert "1 messages without redacted values" in output.out
     assert again.headers.properties == {"region": "emea"}
-    files = [path.read_bytes() for path in made.archive.rglob("*") if path.is_file()]
+    files = [path.read_bytes() for path in rig.archive.rglob("*") if path.is_file()]
     assert not any(b"4711" in content for content in files)
 
 
-def test_only_what_the_reconciliation_found_is_sent(
+def test_only_messages_of_the_class_are_sent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with bench(tmp_path) as made:
-        made.carry(*MESSAGES)
-        assert made.replay("--class", "missing") == 2
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES)
+        assert rig.replay("--class", "missing") == 2
         assert "run gateway reconcile --date" in capsys.readouterr().err
-        missing = made.rows("received")[1]["id"].hex()
+        missing = rig.rows("received")[1]["id"].hex()
         for day in {datetime.now(UTC).date(), (datetime.now(UTC) - timedelta(hours=1)).date()}:
-            folder = made.archive / "_reconciled" / f"date={day}" / "exceptions"
+            folder = rig.archive / "_reconciled" / f"date={day}" / "exceptions"
             folder.mkdir(parents=True)
             found = {"class": "missing", "route": "orders", "target": "erp", "id": missing}
             pq.write_table(pa.Table.from_pylist([found]), folder / "part-0.parquet")
-        assert made.replay("--class", "missing") == 0
-        (again,) = collect(made.out, 1)
+        assert rig.replay("--class", "missing") == 0
+        (again,) = collect(rig.out, 1)
 
     assert again.address == "ORDERS.2"
 
 
-def test_an_expiry_that_has_passed_does_not_make_a_replay_worthless(tmp_path: Path) -> None:
+def test_a_past_expiry_is_removed(tmp_path: Path) -> None:
     soon = int((datetime.now(UTC) + timedelta(seconds=1)).timestamp() * 1_000_000)
-    with bench(tmp_path) as made:
-        made.carry(Message("orders/1", b"x", Headers(expiry=soon)))
+    with replay_rig(tmp_path) as rig:
+        rig.relay(Message("orders/1", b"x", Headers(expiry=soon)))
         threading.Event().wait(max(0.0, soon / 1_000_000 - datetime.now(UTC).timestamp()))
-        assert made.replay() == 0
-        (again,) = collect(made.out, 1)
+        assert rig.replay() == 0
+        (again,) = collect(rig.out, 1)
 
     assert again.headers.expiry is None
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "error_text"),
     [
         pytest.param(["--from", "noon"], "--from 'noon': ", id="time"),
         pytest.param(["--to", "2020-01-01"], "is not after --from", id="backwards"),
         pytest.param(["--route", "other"], "no route 'other' in the configuration", id="route"),
     ],
 )
-def test_a_wrong_command_line_is_an_answer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+def test_a_wrong_argument_gives_exit_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], error_text: str
 ) -> None:
-    made = Bench(tmp_path)
-    made.archive.mkdir()
+    rig = ReplayRig(tmp_path)
+    rig.archive.mkdir()
 
-    assert made.replay(*options) == 2
-    assert said in capsys.readouterr().err
+    assert rig.replay(*options) == 2
+    assert error_text in capsys.readouterr().err
 
 
-def test_no_archive_and_a_damaged_one_are_answers(
+def test_a_missing_or_damaged_archive_gives_exit_status_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = Bench(tmp_path)
-    assert made.replay() == 2
+    rig = ReplayRig(tmp_path)
+    assert rig.replay() == 2
     assert "is not a folder" in capsys.readouterr().err
-    archive(made.archive, received([1], time=int(datetime.now(UTC).timestamp()) * 1_000_000))
-    (segment,) = made.archive.glob("date=*/*/*")
+    archive(rig.archive, received([1], time=int(datetime.now(UTC).timestamp()) * 1_000_000))
+    (segment,) = rig.archive.glob("date=*/*/*")
     segment.write_bytes(segment.read_bytes()[:100])
 
-    assert made.replay() == 2
-    assert "is not a whole segment" in capsys.readouterr().err
+    assert rig.replay() == 2
+    assert "is damaged, or no segment" in capsys.readouterr().err
 
 
-def test_a_span_is_by_time_of_receipt_and_by_route(tmp_path: Path) -> None:
+def test_a_range_selects_by_time_of_receipt_and_route(tmp_path: Path) -> None:
     archive(
         tmp_path,
         received([1], time=NOON - 1),
@@ -264,10 +268,10 @@ def test_a_span_is_by_time_of_receipt_and_by_route(tmp_path: Path) -> None:
         received([5], time=NOON, route="other"),
     )
 
-    rows = received_rows(tmp_path, Span("orders", NOON, NOON + 1))
+    rows = received_rows(tmp_path, ReplayRange("orders", NOON, NOON + 1))
 
     assert [row["name"] for row in rows] == ["a/b2", "a/b3"]
-    assert [day for day, _ in Span("orders", NOON, NOON + 1).days()] == [DAY]
+    assert [day for day, _ in ReplayRange("orders", NOON, NOON + 1).days()] == [DAY]
 
 
 VALUES = (
@@ -280,7 +284,7 @@ VALUES = (
     st.none() | st.binary(max_size=5) | st.text(max_size=5),
     st.binary(max_size=5) | st.text(max_size=5),
 )
-def test_a_message_comes_back_from_its_row(
+def test_a_message_is_restored_from_its_row(
     properties: dict[str, str | int | float | bool | bytes | None],
     correlation: bytes | str | None,
     payload: bytes | str,
@@ -295,7 +299,7 @@ def test_a_message_comes_back_from_its_row(
     assert restore(row) == message
 
 
-def test_damaged_content_is_said() -> None:
+def test_damaged_content_is_an_error() -> None:
     row = {
         "name": "a", "payload": b"\xc1", "mode": 0, "origin_id": None, "source_time": None,
         "headers": [("payload_kind", "dict")],
@@ -305,30 +309,30 @@ def test_damaged_content_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "redact", "payload", "headers"),
+    ("maximum", "redact", "payload", "headers"),
     [
         pytest.param(None, (), b"12345", {"property.card": "1"}, id="whole"),
         pytest.param(5, (), b"12345", {"property.card": "1"}, id="just-fits"),
-        pytest.param(2, (), b"12", {"property.card": "1", CUT: "5"}, id="cut"),
-        pytest.param(0, (), b"", {"property.card": "1", CUT: "5"}, id="none-of-it"),
+        pytest.param(2, (), b"12", {"property.card": "1", FULL_SIZE: "5"}, id="cut"),
+        pytest.param(0, (), b"", {"property.card": "1", FULL_SIZE: "5"}, id="cut-to-nothing"),
         pytest.param(None, ("card",), b"12345", {"property.card": REDACTED}, id="redacted"),
-        pytest.param(None, ("ca*",), b"12345", {"property.card": REDACTED}, id="by-star"),
+        pytest.param(None, ("ca*",), b"12345", {"property.card": REDACTED}, id="by-pattern"),
         pytest.param(None, ("car",), b"12345", {"property.card": "1"}, id="another-name"),
         pytest.param(None, ("reply_to",), b"12345", {"property.card": "1"}, id="absent"),
     ],
 )
-def test_the_archive_keeps_of_a_payload_what_the_route_says(
+def test_the_archive_cuts_and_redacts_as_the_route_says(
     tmp_path: Path,
-    most: int | None,
+    maximum: int | None,
     redact: tuple[str, ...],
     payload: bytes,
     headers: dict[str, str],
 ) -> None:
-    made = Bench(tmp_path)
-    (route,) = load(made.file).routes
-    changed = replace(route, archive_payload_bytes=most, archive_redact=redact)
+    rig = ReplayRig(tmp_path)
+    (route,) = load(rig.file).routes
+    changed = replace(route, archive_payload_bytes=maximum, archive_redact=redact)
     message = Message("orders/1", b"12345", Headers(properties={"card": "1"}))
-    record = BatchRecord([message], Origin("plant", "mqtt", NOON, 1, 0))
+    record = BatchRecord([message], BatchOrigin("plant", "mqtt", NOON, 1, 0))
 
     rows = record.received([0], Router(route.dialect, [changed])["orders/1"])
 

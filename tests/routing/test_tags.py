@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gateway.dialects.registry import find_dialect
 from gateway.errors import SubjectError, TranslationError
-from gateway.routing.captures import SourcePattern, parse_source
-from gateway.routing.tags import Pick, TagMode, TagRule, parse_tags, spread, tag_list
+from gateway.routing.source_pattern import SourcePattern, parse_source
+from gateway.routing.tags import TagMode, TagRule, TagSelection, join_tags, parse_tags, select_tags
 from gateway.routing.template import parse_template
 
 YAMI4, MQTT = find_dialect("yami4"), find_dialect("mqtt")
@@ -21,11 +21,13 @@ def pattern(text: str) -> SourcePattern:
 ORDERS = pattern("orders.{region}")
 
 
-def picks(rule: TagRule, tags: str = TAGS, source: SourcePattern = ORDERS) -> tuple[Pick, ...]:
-    return spread(parse_tags(tags, YAMI4), rule, source, source.selects)
+def picks(
+    rule: TagRule, tags: str = TAGS, source: SourcePattern = ORDERS
+) -> tuple[TagSelection, ...]:
+    return select_tags(parse_tags(tags, YAMI4), rule, source, source.selects)
 
 
-def test_different_tags_in_order() -> None:
+def test_distinct_tags_are_parsed_in_order() -> None:
     found = [(tag.text, tag.subject.levels) for tag in parse_tags(TAGS, YAMI4)]
 
     assert found == [
@@ -36,7 +38,7 @@ def test_different_tags_in_order() -> None:
     ]
 
 
-def test_elsewhere_a_comma_is_a_character() -> None:
+def test_a_dialect_without_tag_lists_reads_a_comma_as_text() -> None:
     (tag,) = parse_tags("a,b/c", MQTT)
 
     assert tag.subject.levels == ("a,b", "c")
@@ -48,10 +50,10 @@ def test_an_illegal_tag_is_refused(text: str) -> None:
         parse_tags(text, YAMI4)
 
 
-def test_each_makes_a_copy_for_every_tag_it_takes() -> None:
-    rule = TagRule(others="tags")
+def test_each_makes_a_copy_for_every_selected_tag() -> None:
+    rule = TagRule(unused_tags_property="tags")
 
-    found = [(pick.tag.text, pick.captures["region"], pick.others) for pick in picks(rule)]
+    found = [(pick.tag.text, pick.captures["region"], pick.unused_tags) for pick in picks(rule)]
 
     assert found == [
         ("orders.emea", ("emea",), ("desk.fx", "audit")),
@@ -77,22 +79,22 @@ def test_first_makes_one_copy_and_keeps_the_other_tags(rule: TagRule, chosen: st
     (pick,) = picks(rule)
 
     assert pick.tag.text == chosen
-    assert {pick.tag.text, *pick.others} == set(TAGS.split(","))
+    assert {pick.tag.text, *pick.unused_tags} == set(TAGS.split(","))
 
 
 def test_combine_has_captures_from_several_tags() -> None:
-    along = (pattern("desk.{desk}"),)
-    template = parse_template("erp/{region}/{desk}/{1}", MQTT, ORDERS, along=along)
+    require_tags = (pattern("desk.{desk}"),)
+    template = parse_template("erp/{region}/{desk}/{1}", MQTT, ORDERS, require_tags=require_tags)
 
-    (pick,) = picks(TagRule(TagMode.COMBINE, along=along))
+    (pick,) = picks(TagRule(TagMode.COMBINE, require_tags=require_tags))
 
     assert template.expand(pick.captures).levels == ("erp", "emea", "fx", "emea")
-    assert pick.others == ("orders.apac", "audit")
+    assert pick.unused_tags == ("orders.apac", "audit")
 
 
-def test_combine_without_its_tag_is_refused() -> None:
+def test_combine_without_a_required_tag_is_refused() -> None:
     with pytest.raises(TranslationError, match="no tag matches 'desk") as caught:
-        picks(TagRule(TagMode.COMBINE, along=(pattern("desk.{desk}"),)), "orders.emea,audit")
+        picks(TagRule(TagMode.COMBINE, require_tags=(pattern("desk.{desk}"),)), "orders.emea,audit")
 
     assert caught.value.rule == "missing-tag"
 
@@ -101,10 +103,10 @@ def test_a_route_that_takes_no_tag_makes_no_copy() -> None:
     assert picks(TagRule(), "audit,desk.fx") == ()
 
 
-def test_no_property_without_a_name_or_tags() -> None:
+def test_there_is_no_property_without_a_name_or_unused_tags() -> None:
     (pick,) = picks(TagRule(TagMode.FIRST), "orders.emea")
 
-    assert pick.property_of(TagRule(others="tags")) == {}
+    assert pick.property_of(TagRule(unused_tags_property="tags")) == {}
     assert picks(TagRule())[0].property_of(TagRule()) == {}
 
 
@@ -118,20 +120,20 @@ def test_a_name_becomes_several_tags_once_each() -> None:
 
     names = [".".join(template.expand(captures).levels) for template in templates]
 
-    assert tag_list(names) == "orders.emea,desk.fx"
+    assert join_tags(names) == "orders.emea,desk.fx"
 
 
 TEXTS = st.lists(st.sampled_from(["orders.a", "orders.b", "x", "", "a.b.c"]), min_size=1)
 
 
 @given(TEXTS, st.sampled_from(TagMode))
-def test_no_tag_is_lost_or_doubled(tags: list[str], mode: TagMode) -> None:
+def test_no_tag_is_lost_or_duplicated(tags: list[str], mode: TagMode) -> None:
     found = picks(TagRule(mode), ",".join(tags))
 
     taken = [pick.tag.text for pick in found]
     assert len(taken) == len(set(taken))
     assert bool(taken) == any(tag.startswith("orders.") for tag in tags)
     for pick in found:
-        assert pick.tag.text not in pick.others
+        assert pick.tag.text not in pick.unused_tags
     if found:
-        assert set(taken) | set(found[0].others) == set(tags)
+        assert set(taken) | set(found[0].unused_tags) == set(tags)

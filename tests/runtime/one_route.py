@@ -1,4 +1,4 @@
-"""The smallest gateway there is: one route between two brokers in memory."""
+"""The smallest configuration: one route between two brokers in memory."""
 
 ONE_ROUTE = """\
 gateway: {name: test}

@@ -1,4 +1,4 @@
-"""A sink whose behaviour a test decides, to stand at the driver's edge of a lane."""
+"""A scripted sink for tests of lanes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from gateway.model.outcome import ACCEPTED, RETRY, Settlement
 
 
 class ScriptedSink:
-    """Accepts what `accepts` says; mutable, a test breaks and mends it.
+    """A sink with the behaviour that a test sets.
 
-    `up` False refuses to open. `mute` keeps the answers back. A message for which `kills` is true
-    breaks the connection, as some payloads do with some brokers.
+    `up` False refuses to open. `mute` withholds the answers. A message for which `kills` is true
+    breaks the connection, as some payloads do with some brokers. `answer` gives the settlement of
+    a message.
+    Thread-safe: guarded by self._lock.
     """
 
     def __init__(self) -> None:
@@ -23,16 +25,16 @@ class ScriptedSink:
         self.mute = False
         self.kills: Callable[[Message], bool] = lambda _: False
         self.answer: Callable[[Message], Settlement] = lambda _: ACCEPTED
-        self.got: list[Message] = []
+        self.received: list[Message] = []
         self.opened = 0
         self._open = False
-        self._owed: list[tuple[int, Settle]] = []
+        self._unanswered: list[tuple[int, Settle]] = []
         self._lock = threading.RLock()
 
     def open(self) -> None:
         with self._lock:
             if not self.up:
-                raise NotConnectedError("scripted: away")
+                raise NotConnectedError("scripted: unreachable")
             self._open = True
             self.opened += 1
 
@@ -44,34 +46,34 @@ class ScriptedSink:
                 return
             for at, message in enumerate(messages):
                 if self.kills(message):
-                    self.got += messages[:at]
+                    self.received += messages[:at]
                     self._open = False
                     answers = [ACCEPTED] * at + [RETRY] * (len(messages) - at)
                     break
             else:
-                self.got += messages
+                self.received += messages
                 answers = [self.answer(message) for message in messages]
             if self.mute:
-                self._owed.append((len(messages), settled))
+                self._unanswered.append((len(messages), settled))
                 return
         settled(answers)
 
     def close(self) -> None:
         with self._lock:
             self._open = False
-            owed, self._owed = self._owed, []
-        for number, settled in owed:
+            unanswered, self._unanswered = self._unanswered, []
+        for number, settled in unanswered:
             settled([RETRY] * number)
 
-    def speak(self) -> None:
-        """Give the answers that were kept back: all accepted."""
+    def answer_all(self) -> None:
+        """Give the withheld answers: all accepted."""
         self.mute = False
         with self._lock:
-            owed, self._owed = self._owed, []
-        for number, settled in owed:
+            unanswered, self._unanswered = self._unanswered, []
+        for number, settled in unanswered:
             settled([ACCEPTED] * number)
 
     def drop(self) -> None:
-        """Lose the connection, and be away until `up` is set."""
+        """Lose the connection, and refuse a new one until `up` is set."""
         self.up = False
         self.close()

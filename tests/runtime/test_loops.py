@@ -1,4 +1,4 @@
-"""Loops: however the brokers are joined, a message is nowhere twice by our doing."""
+"""Loops between brokers and gateways: every broker gets each message once."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.gateway import Gateway
+from tests.systems import SYSTEMS
 from tests.waiting import PATIENCE, until
 
-EVERYTHING = {
-    "ems": ">", "rv": ">", "mqtt": "#", "ibm": "#", "smf": ">", "yami4": "*",
-    "smartsockets": "/...",
-}  # fmt: skip
-REST = {
-    "ems": "a.{rest...}", "rv": "a.{rest...}", "mqtt": "a/{rest...}", "ibm": "a/{rest...}",
-    "smf": "a/{rest...}", "yami4": "a.{rest...}", "smartsockets": "/a/{rest...}",
-}  # fmt: skip
-NAME = {
-    "ems": "a.b.c", "rv": "a.b.c", "mqtt": "a/b/c", "ibm": "a/b/c", "smf": "a/b/c",
-    "yami4": "a.b.c", "smartsockets": "/a/b/c",
-}  # fmt: skip
-PAIRS = sorted(product(EVERYTHING, EVERYTHING))
+REST = {name: row.spell("a", "{rest...}") for name, row in SYSTEMS.items()}
+NAME = {name: row.spell(*"abc") for name, row in SYSTEMS.items()}
+NAMES = sorted(SYSTEMS)
+EACH_ON_BOTH_SIDES = set(zip(NAMES, [*NAMES[1:], NAMES[0]], strict=True))
+PAIRS = [
+    pytest.param(one, other, number % 3, marks=[] if each else [pytest.mark.nightly])
+    for number, (one, other) in enumerate(product(NAMES, NAMES))
+    for each in [(one, other) in EACH_ON_BOTH_SIDES]
+]  # of the product, every system once on each side; the rest at night
 
 
-class Place:
-    """A broker in this process, and all that arrives there; mutable, it grows."""
+class RecordingBroker:
+    """A broker in this process that records all arriving names.
+
+    Mutable: the list grows in its own thread.
+    """
 
     def __init__(self, run: str, name: str, system: str, *, headers: bool = True) -> None:
         self.name, self.system = name, system
         self.settings = MemorySettings(
-            name=f"look-{name}", dialect=system, broker=f"{name}-{run}", headers=headers
+            name=f"observer-{name}", dialect=system, broker=f"{name}-{run}", headers=headers
         )
         self.yaml = (
             f"{{kind: memory, dialect: {system}, broker: {name}-{run},"
             f" durable: false, headers: {str(headers).lower()}}}"
         )
-        self.got: list[str] = []
+        self.received: list[str] = []
         self._stop = threading.Event()
-        self._source = make_source(self.settings, [Subscription(EVERYTHING[system])])
+        self._source = make_source(self.settings, [Subscription(SYSTEMS[system].everything)])
         self._source.open()
         self._thread = threading.Thread(target=self._listen)
         self._thread.start()
@@ -71,17 +71,19 @@ class Place:
         while not self._stop.is_set():
             batch = self._source.receive(0.02)
             if batch is not None:
-                self.got += [message.address for message in batch.messages]
+                self.received += [message.address for message in batch.messages]
                 batch.settle([ACCEPTED] * len(batch.messages))
 
 
-def config(gateway: str, places: Sequence[Place], joins: Sequence[tuple[str, str, str]]) -> str:
-    """Routes between places: from, to, and `forward` or `both`."""
-    by_name = {place.name: place for place in places}
+def config(
+    gateway: str, brokers: Sequence[RecordingBroker], links: Sequence[tuple[str, str, str]]
+) -> str:
+    """A configuration with a route for each of `links`: source, target, `forward` or `both`."""
+    by_name = {broker.name: broker for broker in brokers}
     lines = [f"gateway: {{name: {gateway}}}", "endpoints:"]
-    lines += [f"  {place.name}: {place.yaml}" for place in places]
+    lines += [f"  {broker.name}: {broker.yaml}" for broker in brokers]
     lines.append("routes:")
-    for source, target, direction in joins:
+    for source, target, direction in links:
         here, there = REST[by_name[source].system], REST[by_name[target].system]
         lines.append(f"  {source}-{target}:")
         lines.append(f"    direction: {direction}")
@@ -91,47 +93,47 @@ def config(gateway: str, places: Sequence[Place], joins: Sequence[tuple[str, str
 
 
 @contextmanager
-def joined(
-    folder: Path, places: Sequence[Place], *gateways: Sequence[tuple[str, str, str]]
+def running(
+    folder: Path, brokers: Sequence[RecordingBroker], *link_lists: Sequence[tuple[str, str, str]]
 ) -> Iterator[list[Gateway]]:
-    """Gateways that run, each with its joins."""
-    running: list[Gateway] = []
+    """Run one gateway for each list of links."""
+    gateways: list[Gateway] = []
     with ExitStack() as stack:
-        for place in places:
-            stack.callback(place.close)
-        for number, joins in enumerate(gateways):
-            named = {name for join in joins for name in join[:2]}
+        for broker in brokers:
+            stack.callback(broker.close)
+        for number, links in enumerate(link_lists):
+            named = {name for link in links for name in link[:2]}
             file = folder / f"gateway{number}.yaml"
-            here = [place for place in places if place.name in named]
-            file.write_text(config(f"g{number}", here, joins))
+            here = [broker for broker in brokers if broker.name in named]
+            file.write_text(config(f"g{number}", here, links))
             gateway = Gateway(load(file))
             gateway.start()
             stack.callback(gateway.stop, 5)
-            running.append(gateway)
-        for gateway in running:
+            gateways.append(gateway)
+        for gateway in gateways:
             until(lambda g=gateway: all(lane.direct for lane in g.lanes.values()))  # type: ignore[misc]  # a default binds it now
             until(lambda g=gateway: all(s.connection.value == "connected" for s in g.states))  # type: ignore[misc]
-        yield running
+        yield gateways
 
 
 def quiet(gateways: Sequence[Gateway]) -> bool:
-    """Whether nothing is under way anywhere."""
+    """Return whether no message is in flight in any gateway."""
     return all(pump.settled for gateway in gateways for pump in gateway.pumps.values()) and all(
         lane.idle() for gateway in gateways for lane in gateway.lanes.values()
     )
 
 
-def settle_down(gateways: Sequence[Gateway], places: Sequence[Place]) -> None:
-    """Wait until ten looks in a row find nothing new and nothing under way."""
-    looks = 0
+def settle_down(gateways: Sequence[Gateway], brokers: Sequence[RecordingBroker]) -> None:
+    """Wait until ten checks in a row find no new and no unsettled message."""
+    checks = 0
     before = -1
 
     def still() -> bool:
-        nonlocal looks, before
-        count = sum(len(place.got) for place in places)
-        looks = looks + 1 if count == before and quiet(gateways) else 0
+        nonlocal checks, before
+        count = sum(len(broker.received) for broker in brokers)
+        checks = checks + 1 if count == before and quiet(gateways) else 0
         before = count
-        return looks >= 10
+        return checks >= 10
 
     tick = threading.Event()
 
@@ -142,64 +144,73 @@ def settle_down(gateways: Sequence[Gateway], places: Sequence[Place]) -> None:
     until(slowly)
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS, ids=lambda system: system)
-def test_a_ring_of_three_brokers_and_two_gateways_has_each_message_once_at_every_place(
-    tmp_path: Path, one: str, other: str
-) -> None:
-    run = uuid4().hex
-    places = [Place(run, "x", one), Place(run, "y", other), Place(run, "z", one)]
-    ring = [[("x", "y", "forward"), ("y", "z", "forward")], [("z", "x", "forward")]]
-    with joined(tmp_path, places, *ring) as gateways:
-        places[0].publish(NAME[one])
-        until(lambda: all(place.got for place in places))
-        settle_down(gateways, places)
-
-    assert [place.got for place in places] == [[NAME[one]], [NAME[other]], [NAME[one]]]
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "start"),
-    [(one, other, number % 3) for number, (one, other) in enumerate(PAIRS)],
-)
-def test_two_gateways_in_both_directions_bring_each_message_once_to_every_place(
+@pytest.mark.parametrize(("one", "other", "start"), PAIRS)
+def test_a_ring_of_three_brokers_delivers_each_message_once_to_every_broker(
     tmp_path: Path, one: str, other: str, start: int
 ) -> None:
     run = uuid4().hex
-    places = [Place(run, "x", one), Place(run, "y", other), Place(run, "z", one)]
-    with joined(tmp_path, places, [("x", "y", "both")], [("y", "z", "both")]) as gateways:
-        places[start].publish(NAME[places[start].system])
-        until(lambda: all(place.got for place in places))
-        settle_down(gateways, places)
+    brokers = [
+        RecordingBroker(run, "x", one),
+        RecordingBroker(run, "y", other),
+        RecordingBroker(run, "z", one),
+    ]
+    ring = [[("x", "y", "forward"), ("y", "z", "forward")], [("z", "x", "forward")]]
+    with running(tmp_path, brokers, *ring) as gateways:
+        brokers[start].publish(NAME[brokers[start].system])
+        until(lambda: all(broker.received for broker in brokers))
+        settle_down(gateways, brokers)
 
-    assert [len(place.got) for place in places] == [1, 1, 1]
+    assert [broker.received for broker in brokers] == [[NAME[one]], [NAME[other]], [NAME[one]]]
+
+
+@pytest.mark.parametrize(("one", "other", "start"), PAIRS)
+def test_two_gateways_in_both_directions_deliver_each_message_once_to_every_broker(
+    tmp_path: Path, one: str, other: str, start: int
+) -> None:
+    run = uuid4().hex
+    brokers = [
+        RecordingBroker(run, "x", one),
+        RecordingBroker(run, "y", other),
+        RecordingBroker(run, "z", one),
+    ]
+    with running(tmp_path, brokers, [("x", "y", "both")], [("y", "z", "both")]) as gateways:
+        brokers[start].publish(NAME[brokers[start].system])
+        until(lambda: all(broker.received for broker in brokers))
+        settle_down(gateways, brokers)
+
+    assert [len(broker.received) for broker in brokers] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("start", [0, 1, 2])
-def test_brokers_that_carry_no_origin_path_are_told_apart_by_their_echo(
+def test_echoes_are_recognised_at_brokers_that_carry_no_origin_path(
     tmp_path: Path, start: int
 ) -> None:
     run = uuid4().hex
-    places = [Place(run, name, "mqtt", headers=False) for name in "xyz"]
-    with joined(tmp_path, places, [("x", "y", "both"), ("y", "z", "both")]) as gateways:
-        for _ in range(5):  # the same name and payload, and five messages all the same
-            places[start].publish("a/b/c")
-        until(lambda: all(len(place.got) >= 5 for place in places))
-        settle_down(gateways, places)
+    brokers = [RecordingBroker(run, name, "mqtt", headers=False) for name in "xyz"]
+    with running(tmp_path, brokers, [("x", "y", "both"), ("y", "z", "both")]) as gateways:
+        for _ in range(5):  # equal messages are still five messages
+            brokers[start].publish("a/b/c")
+        until(lambda: all(len(broker.received) >= 5 for broker in brokers))
+        settle_down(gateways, brokers)
 
-    assert [len(place.got) for place in places] == [5, 5, 5]
+    assert [len(broker.received) for broker in brokers] == [5, 5, 5]
 
 
-def test_two_gateways_without_origin_paths_end_a_loop_where_the_user_gives_a_time(
+def test_an_echo_window_ends_a_loop_of_two_gateways_without_origin_paths(
     tmp_path: Path,
 ) -> None:
     run = uuid4().hex
-    places = [Place(run, name, "mqtt", headers=False) for name in "xyz"]
-    for place in places:
-        place.yaml = place.yaml.replace("}", ", echo_seconds: 30}")
+    brokers = [RecordingBroker(run, name, "mqtt", headers=False) for name in "xyz"]
+    for broker in brokers:
+        broker.yaml = broker.yaml.replace("}", ", echo_window: 30}")
     ring = [[("x", "y", "forward"), ("y", "z", "forward")], [("z", "x", "forward")]]
-    with joined(tmp_path, places, *ring) as gateways:
-        places[0].publish("a/b/c")
-        until(lambda: all(place.got for place in places))
-        settle_down(gateways, places)
+    with running(tmp_path, brokers, *ring) as gateways:
+        brokers[0].publish("a/b/c")
+        until(lambda: all(broker.received for broker in brokers))
+        settle_down(gateways, brokers)
 
-    assert [len(place.got) for place in places] == [2, 1, 1]  # it came back once, and stopped
+    assert [len(broker.received) for broker in brokers] == [
+        2,
+        1,
+        1,
+    ]  # it came back once and was dropped

@@ -1,4 +1,4 @@
-"""The subscriptions of many routes: as few as bring the same names."""
+"""Subscriptions of many routes: the fewest that receive all their messages."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.dialects.registry import DIALECTS
+from gateway.model import language
 from gateway.model.language import covers
-from gateway.routing.captures import parse_source
 from gateway.routing.route import Route
+from gateway.routing.source_pattern import parse_source
 from gateway.runtime.wiring import subscriptions
 from tests.strategies import patterns
 
@@ -24,7 +25,7 @@ def routes(texts: list[str]) -> list[Route]:
 
 
 @given(st.lists(patterns("mqtt"), min_size=1, max_size=12))
-def test_subscriptions_bring_what_all_routes_want_and_none_is_for_nothing(
+def test_subscriptions_cover_every_route_and_none_covers_another(
     texts: list[str],
 ) -> None:
     every = routes(texts)
@@ -36,21 +37,39 @@ def test_subscriptions_bring_what_all_routes_want_and_none_is_for_nothing(
         assert not any(covers(other, one) for at, other in enumerate(kept) if at != number)
 
 
-def test_a_thousand_routes_keep_a_thousand_subscriptions_and_one_takes_all() -> None:
-    apart = [f"plant/{number}/#" for number in range(1_000)]
+def test_a_thousand_routes_need_a_thousand_subscriptions_or_one_that_covers_all() -> None:
+    disjoint = [f"plant/{number}/#" for number in range(1_000)]
 
-    assert len(subscriptions(routes(apart))) == 1_000
-    assert [each.pattern for each in subscriptions(routes([*apart, "plant/#"]))] == ["plant/#"]
+    assert len(subscriptions(routes(disjoint))) == 1_000
+    assert [each.pattern for each in subscriptions(routes([*disjoint, "plant/#"]))] == ["plant/#"]
 
 
 SHARES = [
-    pytest.param(["$share/g/a/#", "a/b"], ["$share/g/a/#", "a/b"], id="a part does not bring all"),
-    pytest.param(["a/#", "$share/g/a/b"], ["a/#", "$share/g/a/b"], id="all of one's own"),
-    pytest.param(["$share/g/a/#", "$share/h/a/b"], ["$share/g/a/#", "$share/h/a/b"], id="another"),
-    pytest.param(["$share/g/a/b", "$share/g/a/#"], ["$share/g/a/#"], id="the same share"),
+    pytest.param(
+        ["$share/g/a/#", "a/b"], ["$share/g/a/#", "a/b"], id="a share covers no unshared one"
+    ),
+    pytest.param(
+        ["a/#", "$share/g/a/b"], ["a/#", "$share/g/a/b"], id="an unshared one covers no share"
+    ),
+    pytest.param(
+        ["$share/g/a/#", "$share/h/a/b"], ["$share/g/a/#", "$share/h/a/b"], id="other share"
+    ),
+    pytest.param(["$share/g/a/b", "$share/g/a/#"], ["$share/g/a/#"], id="same share"),
 ]
 
 
-@pytest.mark.parametrize(("taken", "kept"), SHARES)
-def test_a_shared_subscription_covers_those_of_its_share(taken: list[str], kept: list[str]) -> None:
-    assert [each.pattern for each in subscriptions(routes(taken))] == kept
+@pytest.mark.parametrize(("patterns", "kept"), SHARES)
+def test_a_shared_subscription_covers_only_its_share(patterns: list[str], kept: list[str]) -> None:
+    assert [each.pattern for each in subscriptions(routes(patterns))] == kept
+
+
+@pytest.mark.parametrize("order", [["a/#", "a/+/c"], ["a/+/c", "a/#"]], ids=["wide", "narrow"])
+def test_a_cover_that_the_search_cannot_decide_keeps_both_subscriptions(
+    monkeypatch: pytest.MonkeyPatch, order: list[str]
+) -> None:
+    """A message that arrives twice is better than one that never arrives."""
+    assert [each.pattern for each in subscriptions(routes(order))] == ["a/#"]
+
+    monkeypatch.setattr(language, "MAX_STEPS", 1)
+
+    assert [each.pattern for each in subscriptions(routes(order))] == order

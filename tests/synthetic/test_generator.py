@@ -27,22 +27,22 @@ SMALL = Traffic(6_000, DAY, routes=3, names=60, gateways=2, observed=True)
 
 
 def slow_classes(root: Path) -> Counter[tuple[str, str, str]]:
-    """Every copy that was not simply delivered: class, id and target, row by row."""
+    """Class, id and target of every copy that is an exception, by a simple model."""
     rows = [row for day in (DAY, date(2026, 3, 15)) for row in read_rows(root, day)]
-    owed = {
+    expected = {
         (row["id"], target): row
         for row in rows
         if row["leg"] == "received"
         for target in row["targets"]
     }
-    ends: dict[tuple[bytes, str], list[dict[str, Any]]] = {key: [] for key in owed}
+    ends: dict[tuple[bytes, str], list[dict[str, Any]]] = {key: [] for key in expected}
     seen = Counter((row["id"], row["target"]) for row in rows if row["leg"] == "observed")
     for row in rows:
         if row["leg"] in {"delivered", "dead"}:
             ends.setdefault((row["id"], row["target"]), []).append(row)
     found: Counter[tuple[str, str, str]] = Counter()
     for (identity, target), given in ends.items():
-        for name in slow_class(owed.get((identity, target)), given, seen[identity, target]):
+        for name in slow_class(expected.get((identity, target)), given, seen[identity, target]):
             found[name, identity.hex(), target] += 1
     found.update(("out of order", *key) for key in slow_disorder(rows))
     return found
@@ -82,14 +82,14 @@ def test_an_archive_has_the_faults_of_its_manifest_and_no_other(
     injected = generate(tmp_path, SMALL, EVERY, fault_minutes=minutes, segment=1_500)
 
     listed = json.loads((tmp_path / MANIFEST).read_text())["faults"]
-    told = Counter((each["class"], each["id"], each["target"]) for each in listed)
-    assert told == slow_classes(tmp_path)
+    found = Counter((each["class"], each["id"], each["target"]) for each in listed)
+    assert found == slow_classes(tmp_path)
     assert Counter(each.fault for each in injected) == EVERY
     if minutes:
         assert len({each["minute"] for each in listed}) <= minutes
 
 
-def test_digests_tell_the_minutes_of_the_faults(tmp_path: Path) -> None:
+def test_digests_differ_in_the_minutes_of_the_faults(tmp_path: Path) -> None:
     counts = {Fault.LOSS: 3, Fault.ALTER: 3, Fault.DUPLICATE: 3, Fault.UNEXPECTED: 3}
     injected = generate(tmp_path, SMALL, counts, segment=1_500)
 
@@ -110,19 +110,19 @@ def test_digests_tell_the_minutes_of_the_faults(tmp_path: Path) -> None:
 
 
 def test_clocks_of_gateways_differ_and_the_faults_stay_the_same(tmp_path: Path) -> None:
-    behind = 90
-    for name, ahead in (("even", 0), ("apart", behind)):
-        generate(tmp_path / name, replace(SMALL, ahead=ahead), EVERY, segment=1_500)
+    skew = 90
+    for name, clock_skew in (("even", 0), ("apart", skew)):
+        generate(tmp_path / name, replace(SMALL, clock_skew=clock_skew), EVERY, segment=1_500)
 
-    told = [json.loads((tmp_path / name / MANIFEST).read_text()) for name in ("even", "apart")]
-    assert told[1]["clock_skew"] == behind
-    listed = [{(each["class"], each["id"]) for each in one["faults"]} for one in told]
+    manifests = [json.loads((tmp_path / name / MANIFEST).read_text()) for name in ("even", "apart")]
+    assert manifests[1]["clock_skew"] == skew
+    listed = [{(each["class"], each["id"]) for each in one["faults"]} for one in manifests]
     assert listed[0] == listed[1] == {key[:2] for key in slow_classes(tmp_path / "apart")}
     first = [
         min(row["received"] for row in read_rows(tmp_path / "apart", DAY) if row["gateway"] == name)
         for name in ("gateway-1", "gateway-2")
     ]
-    assert (first[1] - first[0]).total_seconds() == behind
+    assert (first[1] - first[0]).total_seconds() == skew
 
 
 def test_the_same_seed_gives_the_same_archive(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_faults_are_shares_or_numbers(text: str, counts: dict[Fault, int]) -> No
     ("text", "reason"),
     [
         pytest.param(
-            "lost=3", "'lost=3' is no fault; write WORD=NUMBER with one of loss,", id="word"
+            "lost=3", "'lost=3' is no fault; write NAME=NUMBER with one of loss,", id="word"
         ),
         pytest.param("loss", "'loss' is no fault", id="no-number"),
         pytest.param("loss=-1", "'loss=-1' is not 0 or more", id="negative"),
@@ -182,16 +182,16 @@ def test_faults_are_shares_or_numbers(text: str, counts: dict[Fault, int]) -> No
         pytest.param("loss=2501", "2501 are too many for 10000 messages", id="too-many"),
     ],
 )
-def test_what_are_no_faults_is_said(text: str, reason: str) -> None:
+def test_a_wrong_list_of_faults_is_an_error(text: str, reason: str) -> None:
     with pytest.raises(ArchiveError, match=reason):
         parse_faults(text, 10_000)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "text"),
     [
         pytest.param(["--messages", "0"], "--messages 0: is not 1 or more", id="no-messages"),
-        pytest.param(["--names", "2"], "--names 2: every one of 4 routes", id="few-names"),
+        pytest.param(["--names", "2"], "--names 2: each of 4 routes", id="few-names"),
         pytest.param(["--clock-skew", "-1"], "--clock-skew -1: is not 0 to an hour", id="clock"),
         pytest.param(["--skew", "2"], "--skew 2.0: is not a share", id="skew"),
         pytest.param(["--date", "today"], "date 'today': ", id="date"),
@@ -199,13 +199,13 @@ def test_what_are_no_faults_is_said(text: str, reason: str) -> None:
         pytest.param(["--fault-minutes", "1", "--faults", "loss=100"], "do not fit", id="crowded"),
     ],
 )
-def test_a_wrong_command_line_is_an_answer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+def test_a_wrong_command_line_is_one_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], text: str
 ) -> None:
     command = ["archive", "generate", str(tmp_path), "--messages", "1000", *options]
 
     assert main(command) == 2
-    assert said in capsys.readouterr().err
+    assert text in capsys.readouterr().err
 
 
 def test_the_command_writes_into_an_empty_day_only(

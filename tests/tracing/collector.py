@@ -1,4 +1,4 @@
-"""A collector on loopback that decodes what it gets with OTLP's own classes."""
+"""An OTLP collector on loopback for tests; decodes requests with OTLP's own classes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from tests.waiting import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One span as it was exported; ids in hex, times in nanoseconds, attributes by name."""
+class ExportedSpan:
+    """An exported span.
+
+    Units: ids in hex, times in nanoseconds since 1970-01-01 UTC.
+    """
 
     name: str
     trace: str
@@ -34,18 +37,21 @@ class Told:
 
 
 class Collector:
-    """Mutable: it keeps the spans it got; `status` is what it answers."""
+    """The received spans and requests; `status` is the HTTP status of the answers.
+
+    Thread-safe: guarded by self._changed.
+    """
 
     def __init__(self) -> None:
-        self.spans: list[Told] = []
-        self.asked: list[tuple[str, Mapping[str, str]]] = []  # paths and headers
+        self.spans: list[ExportedSpan] = []
+        self.requests: list[tuple[str, Mapping[str, str]]] = []  # paths and headers
         self.status = 200
         self._changed = threading.Condition()
 
     def take(self, path: str, headers: Mapping[str, str], body: bytes) -> None:
         request = ExportTraceServiceRequest.FromString(body)
         found = [
-            Told(
+            ExportedSpan(
                 span.name, span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(),
                 span.trace_state, span.start_time_unix_nano, span.end_time_unix_nano,
                 span.status.message, facts(span.attributes), facts(part.resource.attributes),
@@ -55,17 +61,17 @@ class Collector:
             for span in scope.spans
         ]  # fmt: skip
         with self._changed:
-            self.asked.append((path, headers))
+            self.requests.append((path, headers))
             self.spans += found if self.status == 200 else []
             self._changed.notify_all()
 
-    def wait_for(self, done: Callable[[list[Told]], bool]) -> None:
+    def wait_for(self, done: Callable[[list[ExportedSpan]], bool]) -> None:
         with self._changed:
             assert self._changed.wait_for(lambda: done(self.spans), PATIENCE), self.spans
 
-    def wait_until_asked(self, times: int) -> None:
+    def wait_for_requests(self, times: int) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.asked) >= times, PATIENCE)
+            assert self._changed.wait_for(lambda: len(self.requests) >= times, PATIENCE)
 
 
 def facts(pairs: Iterator[KeyValue]) -> dict[str, str | int]:
@@ -75,11 +81,11 @@ def facts(pairs: Iterator[KeyValue]) -> dict[str, str | int]:
 
 @contextmanager
 def collecting(port: int = 0) -> Iterator[tuple[Collector, str]]:
-    """A collector and its base address."""
+    """Run a collector; gives it with its base URL."""
     collector = Collector()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # the library asks for this name
+        def do_POST(self) -> None:  # the name that http.server calls
             body = self.rfile.read(int(self.headers["Content-Length"]))
             collector.take(self.path, dict(self.headers), body)
             self.send_response(collector.status)
@@ -87,7 +93,7 @@ def collecting(port: int = 0) -> Iterator[tuple[Collector, str]]:
             self.wfile.write(ExportTraceServiceResponse().SerializeToString())
 
         def log_message(self, *_: object) -> None:
-            """It says nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)

@@ -1,4 +1,4 @@
-"""W3C Trace Context, section 3.2: what is a valid `traceparent`, and what becomes of the rest."""
+"""W3C Trace Context, section 3.2: valid and invalid `traceparent` values."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.message import Properties
-from gateway.tracing.context import Context, context_of, with_context
+from gateway.tracing.context import TraceContext, context_of, with_context
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-GIVEN = Context(int(TRACE, 16), int(SPAN, 16), sampled=True)
+EXPECTED = TraceContext(int(TRACE, 16), int(SPAN, 16), sampled=True)
 
 VALID = [
     pytest.param(f"00-{TRACE}-{SPAN}-01", True, id="sampled"),
     pytest.param(f"00-{TRACE}-{SPAN}-00", False, id="not-sampled"),
-    pytest.param(f"00-{TRACE}-{SPAN}-fe", False, id="other-flags-mean-nothing"),
+    pytest.param(f"00-{TRACE}-{SPAN}-fe", False, id="other-flags"),
     pytest.param(f"00-{TRACE}-{SPAN}-03", True, id="sampled-and-random"),
     pytest.param(f"cc-{TRACE}-{SPAN}-01", True, id="later-version"),
     pytest.param(f"cc-{TRACE}-{SPAN}-01-what-comes", True, id="later-version-with-more"),
@@ -37,14 +37,14 @@ INVALID = [
 
 
 @pytest.mark.parametrize(("text", "sampled"), VALID)
-def test_a_context_is_read(text: str, sampled: bool) -> None:
+def test_a_valid_context_is_parsed(text: str, sampled: bool) -> None:
     found = context_of({"traceparent": text, "tracestate": "a=1"})
 
-    assert found == Context(GIVEN.trace, GIVEN.span, sampled, "a=1")
+    assert found == TraceContext(EXPECTED.trace, EXPECTED.span, sampled, "a=1")
 
 
 @pytest.mark.parametrize("value", INVALID)
-def test_what_is_no_context_is_none(value: str | int | bytes) -> None:
+def test_an_invalid_context_is_none(value: str | int | bytes) -> None:
     assert context_of({"traceparent": value, "tracestate": "a=1"}) is None
 
 
@@ -55,20 +55,22 @@ def test_what_is_no_context_is_none(value: str | int | bytes) -> None:
         pytest.param(
             {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "v=1", "a": 1},
             {"tracestate": "v=1", "a": 1},
-            id="state-goes-on",
+            id="state-is-kept",
         ),
-        pytest.param({"traceparent": "x", "tracestate": "v=1"}, {}, id="state-of-nothing-goes"),
+        pytest.param(
+            {"traceparent": "x", "tracestate": "v=1"}, {}, id="state-without-context-is-removed"
+        ),
     ],
 )
-def test_a_new_context_takes_the_place_of_the_old(before: Properties, kept: Properties) -> None:
+def test_a_new_context_replaces_the_old_one(before: Properties, kept: Properties) -> None:
     assert with_context(before, 1, 2) == {**kept, "traceparent": f"00-{1:032x}-{2:016x}-01"}
 
 
 @given(st.integers(1, 2**128 - 1), st.integers(1, 2**64 - 1))
-def test_what_is_written_is_read(trace: int, span: int) -> None:
-    assert context_of(with_context({}, trace, span)) == Context(trace, span, sampled=True)
+def test_a_written_context_is_parsed(trace: int, span: int) -> None:
+    assert context_of(with_context({}, trace, span)) == TraceContext(trace, span, sampled=True)
 
 
 @given(st.text() | st.integers() | st.none())
-def test_no_value_is_a_fault(value: str | int | None) -> None:
+def test_no_value_raises_an_exception(value: str | int | None) -> None:
     assert context_of({"traceparent": value}) is None

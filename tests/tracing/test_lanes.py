@@ -1,4 +1,4 @@
-"""What a traced lane tells of its messages, and what it costs those that are not traced."""
+"""A traced lane: spans of traced messages, and unchanged other messages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.journal.records import Rows
-from gateway.config.process import TracingRef
-from gateway.endpoints.jms.names import write_name
-from gateway.endpoints.solace.properties import properties_of
+from gateway.config.process import TracingSettings
+from gateway.endpoints.jms.property_names import encode_property_name
+from gateway.endpoints.solace.message_properties import build_properties
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
 from gateway.runtime.monitor.counters import EndpointState
-from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_spans
-from gateway.runtime.outbound.backlog import Parcel
-from gateway.runtime.outbound.lane import Lane, Outlet
-from gateway.runtime.outbound.spool_codec import End
+from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_recorder
+from gateway.runtime.outbound.backlog import OutboundBatch
+from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.tracing import spans as exporting
 from gateway.tracing.context import context_of
 from tests.runtime.targets import ScriptedSink
@@ -47,22 +47,22 @@ archive: {path: archive}
 """
 
 
-def parcel(answers: list[Settlement], *messages: Message) -> Parcel:
+def batch_of(answers: list[Settlement], *messages: Message) -> OutboundBatch:
     names = [message.address for message in messages]
     common = {"route": "r", "endpoint": "target", "system": "mqtt", "received": 1_000}
     columns = {"name": names, "source_name": [f"from/{name}" for name in names]}
-    end = End(tuple(range(len(messages))), Rows(len(messages), common, columns), "source")  # type: ignore[arg-type]  # cells
-    return Parcel(messages, 1, lambda settled, _: answers.extend(settled), lambda: [end])
+    end = PendingRow(tuple(range(len(messages))), Rows(len(messages), common, columns), "source")  # type: ignore[arg-type]  # cells
+    return OutboundBatch(messages, 1, lambda settled, _: answers.extend(settled), lambda: [end])
 
 
 @contextmanager
 def lanes(
     sink: ScriptedSink, share: float, carries: frozenset[str] = frozenset({"properties"})
 ) -> Iterator[tuple[Collector, TracedLanes]]:
-    lane = Lane(Outlet(sink, "mqtt", carries, (0.01, 0.02)), EndpointState("target", "sink"))
+    lane = Lane(SinkBinding(sink, "mqtt", carries, (0.01, 0.02)), EndpointState("target", "sink"))
     with collecting() as (collector, url), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporting, "PAUSE", 20)  # milliseconds; a test need not wait for a batch
-        spans = open_spans(TracingRef(otlp=url), "test")
+        patch.setattr(exporting, "EXPORT_INTERVAL", 20)  # milliseconds; so that the test is fast
+        spans = open_span_recorder(TracingSettings(otlp=url), "test")
         lane.start()
         until(lambda: lane.direct)
         try:
@@ -73,23 +73,23 @@ def lanes(
 
 
 @pytest.mark.parametrize(
-    ("answer", "failed"),
+    ("answer", "rule"),
     [
         pytest.param(ACCEPTED, "", id="accepted"),
         pytest.param(SPOOLED, "", id="spooled"),
         pytest.param(rejected("too-long", "secret"), "too-long", id="refused"),
     ],
 )
-def test_a_span_says_how_its_message_ended(answer: Settlement, failed: str) -> None:
+def test_a_span_has_the_outcome_of_its_message(answer: Settlement, rule: str) -> None:
     sink, answers = ScriptedSink(), list[Settlement]()
     sink.answer = lambda _: answer
     with lanes(sink, 0) as (collector, traced):
-        traced["target"].deliver(parcel(answers, PLAIN, SAMPLED))
+        traced["target"].deliver(batch_of(answers, PLAIN, SAMPLED))
         until(lambda: answers == [answer] * 2)
         collector.wait_for(lambda spans: len(spans) == 1)
 
     (span,) = collector.spans
-    assert (span.facts["gateway.outcome"], span.failed) == (answer.outcome.value, failed)
+    assert (span.facts["gateway.outcome"], span.failed) == (answer.outcome.value, rule)
     assert span.facts["messaging.destination.name"] == "sampled"
     assert span.facts["gateway.source.name"] == "from/sampled"
     assert span.began == 1_000_000  # the receipt, of a thousand microseconds, in nanoseconds
@@ -100,7 +100,7 @@ def test_a_message_that_is_sent_again_keeps_its_span() -> None:
     sink, answers = ScriptedSink(), list[Settlement]()
     with lanes(sink, 1) as (collector, traced):
         sink.mute = True
-        traced["target"].deliver(parcel(answers, SAMPLED))
+        traced["target"].deliver(batch_of(answers, SAMPLED))
         sink.mute = False
         sink.drop()
         sink.up = True
@@ -108,46 +108,46 @@ def test_a_message_that_is_sent_again_keeps_its_span() -> None:
         collector.wait_for(lambda spans: len(spans) == 1)
 
     (span,) = collector.spans
-    contexts = [context_of(message.headers.properties) for message in sink.got]
+    contexts = [context_of(message.headers.properties) for message in sink.received]
     assert [f"{each.span:016x}" for each in contexts if each] == [span.span, span.span]
     assert span.facts["gateway.attempts"] == 2
 
 
-def test_messages_that_are_not_traced_go_on_as_the_objects_they_are() -> None:
+def test_messages_that_are_not_traced_pass_as_the_same_objects() -> None:
     sink, answers = ScriptedSink(), list[Settlement]()
     off = replace(SAMPLED, headers=Headers(properties={"traceparent": TEXT[:-1] + "0"}))
     with lanes(sink, 0.5) as (collector, traced):
-        whole = parcel(answers, PLAIN, off)
+        whole = batch_of(answers, PLAIN, off)
         traced["target"].deliver(whole)
         until(lambda: len(answers) == 2)
 
-    assert sink.got[0] is PLAIN
-    assert sink.got[1] is off
+    assert sink.received[0] is PLAIN
+    assert sink.received[1] is off
     assert collector.spans == []
 
 
-def test_a_target_without_properties_gets_the_message_as_it_was() -> None:
+def test_a_target_without_properties_gets_the_message_unchanged() -> None:
     sink, answers = ScriptedSink(), list[Settlement]()
     with lanes(sink, 0.6, frozenset()) as (collector, traced):
-        traced["target"].deliver(parcel(answers, PLAIN, SAMPLED))
+        traced["target"].deliver(batch_of(answers, PLAIN, SAMPLED))
         collector.wait_for(lambda spans: len(spans) == 2)
 
-    assert sink.got[0] is PLAIN
-    assert sink.got[1] is SAMPLED
+    assert sink.received[0] is PLAIN
+    assert sink.received[1] is SAMPLED
 
 
-def test_the_names_of_w3c_are_their_own_names_everywhere() -> None:
-    """MQTT is in test_relay.py; YAMI4 keeps properties as they are."""
-    spelled = properties_of(SAMPLED.headers, "", lambda: 0)
+def test_the_property_names_of_w3c_need_no_escape() -> None:
+    """For MQTT see test_relay.py; YAMI4 does not change property names."""
+    spelled = build_properties(SAMPLED.headers, "", lambda: 0)
 
-    assert [write_name(name) for name in ("traceparent", "tracestate")] == [
+    assert [encode_property_name(name) for name in ("traceparent", "tracestate")] == [
         "traceparent",
         "tracestate",
     ]
     assert spelled["traceparent"] == TEXT
 
 
-def test_a_missing_package_is_said_before_anything_is_opened(tmp_path: Path) -> None:
+def test_a_missing_package_is_an_error_before_the_archive_is_opened(tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text(CONFIG)
 
     done = subprocess.run(  # noqa: S603  # our own command
@@ -161,14 +161,14 @@ def test_a_missing_package_is_said_before_anything_is_opened(tmp_path: Path) -> 
     assert not (tmp_path / "archive").exists()
 
 
-def test_without_the_section_the_sdk_is_not_even_loaded(tmp_path: Path) -> None:
+def test_without_the_section_the_sdk_is_not_loaded(tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text(CONFIG.replace("tracing", "# tracing"))
     code = (
         "import sys; from pathlib import Path; from gateway.config.load import load;"
         "from gateway.runtime.gateway import Gateway;"
         "bridge = Gateway(load(Path('gateway.yaml'))); bridge.start();"
         "pumps = bridge.pumps.values();"
-        "print(all(pump._around.lanes is bridge.lanes for pump in pumps),"
+        "print(all(pump._context.lanes is bridge.lanes for pump in pumps),"
         " 'opentelemetry' in sys.modules); bridge.stop(3)"
     )
 

@@ -1,4 +1,4 @@
-"""`gateway run` between two mosquittos, with traces going to a collector, or to nobody."""
+"""`gateway run` between two mosquitto brokers, with traces to a collector."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Arrived = tuple[str, list[tuple[str, str]]]  # name and user properties
 
 
 class Client:
-    """An MQTT 5.0 client that sends and receives; mutable, what arrives waits in it."""
+    """An MQTT 5.0 client that sends, and queues the messages it receives."""
 
     def __init__(self, port: int, pattern: str = "") -> None:
         self.arrived: queue.Queue[Arrived] = queue.Queue()
@@ -87,7 +87,7 @@ def traced(
         process.end(signal.SIGKILL)
 
 
-def test_a_sampled_message_gets_a_span_and_its_receiver_a_child_of_it(
+def test_a_sampled_message_gets_a_span_and_carries_its_context(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
@@ -123,13 +123,13 @@ def test_a_sampled_message_gets_a_span_and_its_receiver_a_child_of_it(
         "gateway",
         "plant-1",
     )
-    path, headers = collector.asked[0]
+    path, headers = collector.requests[0]
     assert path == "/v1/traces"
     assert headers["Content-Type"] == "application/x-protobuf"
     assert headers["Authorization"] == "Bearer let-me-in"
 
 
-def test_what_is_not_sampled_goes_on_untouched(
+def test_a_message_that_is_not_sampled_passes_unchanged(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
@@ -142,14 +142,14 @@ def test_what_is_not_sampled_goes_on_untouched(
         into.send("src/no-context")
         into.send("src/sampled", ("traceparent", f"00-{TRACE}-{SPAN}-01"))
         arrived = dict(out.arrived.get(timeout=PATIENCE) for _ in range(3))
-        assert process.end() == 0  # what waits is exported first
+        assert process.end() == 0  # queued spans are exported first
 
     assert [pair for pair in arrived["dst/not-sampled"] if pair[0].startswith("trace")] == given
     assert not any(name == "traceparent" for name, _ in arrived["dst/no-context"])
     assert [span.facts["gateway.source.name"] for span in collector.spans] == ["src/sampled"]
 
 
-def test_a_share_of_the_others_begins_a_trace_each(
+def test_selected_messages_without_a_context_begin_traces(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
@@ -159,18 +159,20 @@ def test_a_share_of_the_others_begins_a_trace_each(
     ):
         into.send("src/a")
         into.send("src/b", ("traceparent", "no context"), ("tracestate", STATE))
-        arrived = [dict(out.arrived.get(timeout=PATIENCE)[1]) for _ in range(2)]
+        arrived = dict(out.arrived.get(timeout=PATIENCE) for _ in range(2))
         assert process.end() == 0
 
     assert [span.parent for span in collector.spans] == ["", ""]
-    assert [each["traceparent"] for each in arrived] == [
-        f"00-{span.trace}-{span.span}-01" for span in collector.spans
-    ]
-    assert arrived[0]["traceparent"] != arrived[1]["traceparent"]
-    assert not any("tracestate" in each for each in arrived)  # it belonged to no valid context
+    sent = {name: dict(pairs) for name, pairs in arrived.items()}
+    assert {name: pairs["traceparent"] for name, pairs in sent.items()} == {
+        str(span.facts["messaging.destination.name"]): f"00-{span.trace}-{span.span}-01"
+        for span in collector.spans
+    }
+    assert len({span.trace for span in collector.spans}) == 2
+    assert not any("tracestate" in pairs for pairs in sent.values())  # of an invalid context
 
 
-def test_a_system_without_properties_ends_the_trace_but_the_span_is_there(
+def test_a_target_without_properties_gets_no_context_and_the_span_is_exported(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
@@ -185,7 +187,7 @@ def test_a_system_without_properties_ends_the_trace_but_the_span_is_there(
     assert [(span.trace, span.parent) for span in collector.spans] == [(TRACE, SPAN)]
 
 
-def test_a_collector_that_is_away_is_said_once_and_stops_nothing(
+def test_an_unreachable_collector_is_logged_once_and_delays_no_message(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
@@ -197,29 +199,29 @@ def test_a_collector_that_is_away_is_said_once_and_stops_nothing(
             for number in range(3):  # a batch each
                 into.send(f"src/{number}")
                 assert out.arrived.get(timeout=PATIENCE)[0] == f"dst/{number}"
-                collector.wait_until_asked(number + 1)
-            process.wait_for(f"traces do not get to {url}: it answers 503")
+                collector.wait_for_requests(number + 1)
+            process.wait_for(f"cannot export traces to {url}: the collector answered 503")
             collector.status = 200
             into.send("src/back")
-            process.wait_for(f"traces get to {url} again")
+            process.wait_for(f"traces are exported to {url} again")
             collector.wait_for(lambda spans: len(spans) == 1)
-        into.send("src/away")  # now nobody listens
-        process.wait_for(f"traces do not get to {url}", times=2)
+        into.send("src/away")  # the collector has ended
+        process.wait_for(f"cannot export traces to {url}", times=2)
         assert process.end() == 0
 
-    said = [str(line["message"]) for line in process.lines if line["level"] == "warning"]
-    assert [text.split(":")[-1] for text in said if "traces do not" in text] == [
-        " it answers 503 Service Unavailable; they are dropped",
-        " [Errno 111] Connection refused; they are dropped",
+    warnings = [str(line["message"]) for line in process.lines if line["level"] == "warning"]
+    assert [text.split(": ")[-1] for text in warnings if "cannot export" in text] == [
+        "the collector answered 503 Service Unavailable; they are dropped",
+        "[Errno 111] Connection refused; they are dropped",
     ]
 
 
-def test_a_collector_that_never_answers_holds_up_no_stop(
+def test_a_collector_that_never_answers_does_not_delay_a_stop(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
     silent = start_mosquitto()
-    silent.freeze()  # it accepts connections and says nothing
+    silent.freeze()  # it accepts connections and sends nothing
     url = f"http://127.0.0.1:{silent.port}"
     with traced(tmp_path, source, target, url, sample=1) as (process, into, out):
         into.send("src/a")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.translate.answers import OPERATIONS, answer, answer_line
-from tests.dialects.rules import SYSTEMS
+from tests.systems import SYSTEMS
 
 ROWS: list[tuple[dict[str, object], dict[str, object]]] = [
     ({"op": "match", "system": "mqtt", "pattern": "a/#", "name": "a"}, {"match": True}),
@@ -75,9 +75,9 @@ JSON = st.recursive(
 )
 FIELDS = {
     "op": st.one_of(st.sampled_from(list(OPERATIONS)), JSON),
-    "system": st.one_of(st.sampled_from(SYSTEMS), JSON),
-    "from": st.one_of(st.sampled_from(SYSTEMS), JSON),
-    "to": st.one_of(st.sampled_from(SYSTEMS), JSON),
+    "system": st.one_of(st.sampled_from(list(SYSTEMS)), JSON),
+    "from": st.one_of(st.sampled_from(list(SYSTEMS)), JSON),
+    "to": st.one_of(st.sampled_from(list(SYSTEMS)), JSON),
     "pattern": st.one_of(st.text("a./*#+>$%2E", max_size=8), JSON),
     "name": st.one_of(st.text("a./*#+>$%2E\0\ud800", max_size=8), JSON),
 }

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
 from gateway.model.subject import Subject
-from gateway.translate.names import Escape, Length, Renderer, Translator
-from gateway.translate.shorten import LOOKS_SHORTENED, Shortened
-from tests.dialects.rules import SYSTEMS, legal_name
+from gateway.translate.names import OnTooLong, OnUnmappable, Renderer, Translator
+from gateway.translate.shorten import LOOKS_SHORTENED, ShortNamesInMemory
 from tests.strategies import names
+from tests.systems import SYSTEMS, legal_name
 
 MATRIX = [
     ("mqtt", "ems", "factory/line 1/temp", "factory.line 1.temp"),
@@ -73,18 +73,18 @@ def test_a_name_is_refused(
     assert getattr(caught.value, "rule", "") == rule
 
 
-def test_a_refusal_tells_figure_and_limit() -> None:
+def test_a_refusal_states_the_size_and_the_limit() -> None:
     with pytest.raises(LimitError, match=r"smf: 'é.* is 252 bytes, limit 250"):
         Translator(DIALECTS["mqtt"], DIALECTS["smf"]).name("é" * 126)
 
 
-def test_each_tag_of_a_list_has_its_name_once() -> None:
+def test_each_distinct_tag_of_a_list_becomes_one_name() -> None:
     translator = Translator(DIALECTS["yami4"], DIALECTS["mqtt"])
 
     assert translator.names("a.b,c,a.b") == ("a/b", "c")
 
 
-def test_replies_pass_both_ways() -> None:
+def test_names_for_replies_are_translated_in_both_directions() -> None:
     ems, mqtt = DIALECTS["ems"], DIALECTS["mqtt"]
     made = Translator(ems, mqtt, replies=True).name("$TMP$.EMS.1")
 
@@ -94,8 +94,8 @@ def test_replies_pass_both_ways() -> None:
         Translator(mqtt, ems).name(made)
 
 
-def test_memory_is_bounded() -> None:
-    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], cached=10)
+def test_the_cache_is_bounded() -> None:
+    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], max_cached=10)
 
     assert [translator.name(f"a/{number}") for number in range(100)] == [
         f"a.{number}" for number in range(100)
@@ -107,7 +107,7 @@ def test_memory_is_bounded() -> None:
     [("a.b/c", "'.'"), ("a//b", "''"), ("$SYS/a", r"'\$'"), ("a%2Eb", "'%2E'")],
 )
 def test_reject_refuses_what_would_be_escaped(name: str, reason: str) -> None:
-    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], escape=Escape.REJECT)
+    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], on_unmappable=OnUnmappable.REJECT)
 
     assert translator.name("a/b%") == "a.b%"
     with pytest.raises(TranslationError, match=reason) as caught:
@@ -127,10 +127,10 @@ def test_reject_refuses_what_would_be_escaped(name: str, reason: str) -> None:
         ("ems", "smartsockets", "foo/bar.baz", "/foo.bar/baz"),
     ],
 )
-def test_replace_puts_one_character_for_each(
+def test_replace_writes_one_character_for_each_unspellable_one(
     source: str, target: str, name: str, made: str
 ) -> None:
-    translator = Translator(DIALECTS[source], DIALECTS[target], escape=Escape.REPLACE)
+    translator = Translator(DIALECTS[source], DIALECTS[target], on_unmappable=OnUnmappable.REPLACE)
 
     assert translator.name(name) == made
 
@@ -139,7 +139,7 @@ def test_replace_puts_one_character_for_each(
 @given(data=st.data())
 def test_a_replaced_name_is_legal(target: str, data: st.DataObject) -> None:
     source = data.draw(st.sampled_from([system for system in SYSTEMS if system != target]))
-    translator = Translator(DIALECTS[source], DIALECTS[target], escape=Escape.REPLACE)
+    translator = Translator(DIALECTS[source], DIALECTS[target], on_unmappable=OnUnmappable.REPLACE)
     name = data.draw(names(source))
     try:
         made = translator.name(name)
@@ -149,37 +149,37 @@ def test_a_replaced_name_is_legal(target: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("char", ["", "ab", ".", "*", "\ud800"])
-def test_a_replacement_has_to_be_spellable(char: str) -> None:
+def test_an_unspellable_replacement_is_refused(char: str) -> None:
     with pytest.raises(GatewayError, match="cannot stand for other characters"):
         Renderer(DIALECTS["ems"], replacement=char)
 
 
-def test_a_long_name_is_shortened_and_found_again() -> None:
-    told: list[str] = []
-    dictionary = Shortened(tell=lambda digest, _: told.append(digest))
+def test_a_long_name_is_shortened_and_resolved() -> None:
+    new_names: list[str] = []
+    dictionary = ShortNamesInMemory(on_new=lambda digest, _: new_names.append(digest))
     mqtt, smf = DIALECTS["mqtt"], DIALECTS["smf"]
-    there = Translator(mqtt, smf, length=Length.SHORTEN, dictionary=dictionary)
-    back = Translator(smf, mqtt, length=Length.SHORTEN, dictionary=dictionary)
+    there = Translator(mqtt, smf, on_too_long=OnTooLong.SHORTEN, dictionary=dictionary)
+    back = Translator(smf, mqtt, on_too_long=OnTooLong.SHORTEN, dictionary=dictionary)
     name = "plant/line7/" + "x" * 250
 
     made = there.name(name)
 
     assert made.startswith("plant/line7/~")
     assert len(made) == len("plant/line7/") + 27
-    assert told == [made.rpartition("/")[2]]
+    assert new_names == [made.rpartition("/")[2]]
     assert back.name(made) == name
     assert there.name("plant/line7") == "plant/line7"
 
 
-def test_a_digest_nobody_remembers_is_refused() -> None:
-    translator = Translator(DIALECTS["smf"], DIALECTS["mqtt"], length=Length.SHORTEN)
+def test_a_digest_that_the_dictionary_does_not_contain_is_refused() -> None:
+    translator = Translator(DIALECTS["smf"], DIALECTS["mqtt"], on_too_long=OnTooLong.SHORTEN)
 
-    with pytest.raises(TranslationError, match="nobody remembers"):
+    with pytest.raises(TranslationError, match="the dictionary does not contain"):
         translator.name("a/~" + "a" * 26)
 
 
-def test_a_subject_that_looks_shortened_is_told_apart() -> None:
-    renderer = Renderer(DIALECTS["mqtt"], length=Length.SHORTEN)
+def test_a_subject_that_looks_like_a_short_name_is_marked() -> None:
+    renderer = Renderer(DIALECTS["mqtt"], on_too_long=OnTooLong.SHORTEN)
     looks = "~" + "a" * 26
 
     assert renderer.render(Subject(("a", looks))) == f"a/~{looks}"
@@ -187,9 +187,9 @@ def test_a_subject_that_looks_shortened_is_told_apart() -> None:
 
 
 @given(st.lists(st.text("ab~", max_size=12).map(lambda text: text * 12), min_size=1, max_size=70))
-def test_shortened_names_fit_and_stay_apart(levels: list[str]) -> None:
-    dictionary = Shortened()
-    renderer = Renderer(DIALECTS["ems"], length=Length.SHORTEN, dictionary=dictionary)
+def test_short_names_fit_and_remain_distinct(levels: list[str]) -> None:
+    dictionary = ShortNamesInMemory()
+    renderer = Renderer(DIALECTS["ems"], on_too_long=OnTooLong.SHORTEN, dictionary=dictionary)
     made = renderer.render(Subject(tuple(levels)))
 
     assert legal_name("ems", made, made=True)
@@ -202,4 +202,4 @@ def test_a_limit_too_small_for_a_digest_refuses() -> None:
     tiny = DIALECTS["mqtt"].with_limits(bytes=20)
 
     with pytest.raises(LimitError):
-        Renderer(tiny, length=Length.SHORTEN).render(Subject(("x" * 30,)))
+        Renderer(tiny, on_too_long=OnTooLong.SHORTEN).render(Subject(("x" * 30,)))

@@ -51,7 +51,7 @@ WIDER = [
     ("yami4", "smf", "a*,b.*.c", ["a*", "a*/>", "b/*/c"], "yami4 'a*,b.*.c' selects it"),
 ]
 
-NOWHERE = [
+UNCOVERED = [
     ("smf", "mqtt", "$SYS*/x", "hidden-first"),
     ("smf", "mqtt", "$share/x", "shared-subscription"),
     ("ibm", "ems", "$sys/#", "reserved"),
@@ -64,7 +64,7 @@ def _cover(source: str, target: str, pattern: str) -> Covering:
 
 
 @pytest.mark.parametrize(("source", "target", "pattern", "patterns"), EXACT)
-def test_a_subscription_is_said_exactly(
+def test_a_subscription_has_an_exact_cover(
     source: str, target: str, pattern: str, patterns: list[str]
 ) -> None:
     covering = _cover(source, target, pattern)
@@ -74,7 +74,7 @@ def test_a_subscription_is_said_exactly(
 
 
 @pytest.mark.parametrize(("source", "target", "pattern", "patterns", "residual"), WIDER)
-def test_a_subscription_is_covered_with_a_residual(
+def test_a_wider_cover_comes_with_a_residual(
     source: str, target: str, pattern: str, patterns: list[str], residual: str
 ) -> None:
     covering = _cover(source, target, pattern)
@@ -84,8 +84,8 @@ def test_a_subscription_is_covered_with_a_residual(
     assert residual in covering.residual
 
 
-@pytest.mark.parametrize(("source", "target", "pattern", "rule"), NOWHERE)
-def test_a_subscription_that_nothing_covers_is_refused(
+@pytest.mark.parametrize(("source", "target", "pattern", "rule"), UNCOVERED)
+def test_a_subscription_without_a_cover_is_refused(
     source: str, target: str, pattern: str, rule: str
 ) -> None:
     with pytest.raises(TranslationError) as caught:
@@ -112,7 +112,7 @@ def test_delivery(source: str, target: str, pattern: str, name: str, delivered: 
     assert _cover(source, target, pattern).delivers(name) is delivered
 
 
-def test_a_name_that_wildcards_do_not_reach_is_refused_and_told_of() -> None:
+def test_a_name_that_wildcards_exclude_is_refused_and_listed_in_omits() -> None:
     covering = _cover("ems", "mqtt", ">")
 
     assert covering.exact

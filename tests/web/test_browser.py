@@ -1,4 +1,4 @@
-"""The page in a real Chromium: clicked through, at the sizes of a desktop and of a phone."""
+"""The status page in Chromium, at the sizes of a desktop and of a phone."""
 
 from __future__ import annotations
 
@@ -16,10 +16,19 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from gateway.config.load import load
-from gateway.config.process import WebRef
+from gateway.config.process import WebSettings
 from gateway.routing.route import Route
 from tests.waiting import PATIENCE
-from tests.web.site_samples import START, Shown, busy, endpoint, refusal, route, served, status
+from tests.web.status_samples import (
+    START,
+    FakeStatus,
+    busy,
+    endpoint,
+    refusal,
+    route,
+    served,
+    status,
+)
 from tests.web.test_lookup import CONFIG
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -34,7 +43,7 @@ LOST = endpoint(
     "office", "sink", connection="lost", reason=f"office: gone {HOSTILE}",
     spooled_messages=123_456, spooled_bytes=200_000_000, spool_share=0.83, spooled_age=122.0,
 )  # fmt: skip
-TROUBLED = route(
+PROBLEM = route(
     received=1_000, rules={"too-long": 12}, heartbeat_age=44.0, loops=3,
     lost_fields={"reply_to": 5},
     refusals=(refusal(HOSTILE), refusal("line/2/y", START + 5)),
@@ -43,7 +52,10 @@ TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # of the tests alone
 
 
 class Page:
-    """The page in the browser, and what a person does with it; mutable as a browser is."""
+    """The page in the browser, and the actions of its user.
+
+    Mutable: owned by the test.
+    """
 
     def __init__(self, browser: webdriver.Chrome, url: str) -> None:
         self.browser = browser
@@ -53,7 +65,7 @@ class Page:
         return self.browser.find_element(By.CSS_SELECTOR, selector)
 
     def texts(self, selector: str) -> list[str]:
-        """What a person sees in each."""
+        """Return the text of each visible element."""
         found = self.browser.find_elements(By.CSS_SELECTOR, selector)
         return [each.text for each in found if each.is_displayed()]
 
@@ -87,8 +99,8 @@ def sized(browser: webdriver.Chrome, size: tuple[int, int]) -> None:
 @pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
 def browser(request: pytest.FixtureRequest, chromium: webdriver.Chrome) -> webdriver.Chrome:
     sized(chromium, request.param)
-    chromium.get("about:blank")  # the page before asks a server that has gone
-    chromium.get_log("browser")  # type: ignore[no-untyped-call]  # selenium's; what was before
+    chromium.get("about:blank")  # the previous page polls a stopped server
+    chromium.get_log("browser")  # type: ignore[no-untyped-call]  # selenium's
     return chromium
 
 
@@ -99,27 +111,27 @@ def routes(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Route]:
     return load(file).routes
 
 
-def test_it_shows_what_runs_and_what_is_wrong(browser: webdriver.Chrome) -> None:
-    shown = Shown(status(endpoints=(endpoint(), LOST), routes=(TROUBLED, route("calm"))))
+def test_the_page_shows_the_status_and_the_problems(browser: webdriver.Chrome) -> None:
+    shown = FakeStatus(status(endpoints=(endpoint(), LOST), routes=(PROBLEM, route("calm"))))
     with served(shown) as server:
         page = Page(browser, server.url)
         page.until(lambda: "not ready" in page.find("#state").text)
 
         assert page.find("h1").text == "plant-1"
         assert len(page.texts("#reasons li")) == 3
-        said = "\n".join(page.texts("tbody tr"))
+        text = "\n".join(page.texts("tbody tr"))
         parts = (
-            "lost", "too-long 12", "44 s", "loops cut 3", "lost fields: reply to 5", "line/2/y",
+            "lost", "too-long 12", "44 s", "loops dropped 3", "lost fields: reply to 5", "line/2/y",
             "123.5K on disk", "83 % of the spool", "2 min", "at least once",
         )  # fmt: skip
-        assert [part for part in parts if part not in said] == []
-        assert HOSTILE in said  # as text
+        assert [part for part in parts if part not in text] == []
+        assert HOSTILE in text  # as text
         assert page.run("return document.images.length") == 0
         assert page.errors() == []
 
 
-def test_it_lives_without_a_reload(browser: webdriver.Chrome) -> None:
-    shown = Shown(status())
+def test_the_page_updates_without_a_reload(browser: webdriver.Chrome) -> None:
+    shown = FakeStatus(status())
     with served(shown) as server:
         page = Page(browser, server.url)
         page.until(lambda: "✓ ready" in page.find("#state").text)
@@ -134,17 +146,17 @@ def test_it_lives_without_a_reload(browser: webdriver.Chrome) -> None:
         assert page.errors() == []
 
 
-def test_it_says_that_the_gateway_is_away(chromium: webdriver.Chrome) -> None:
-    with served(Shown(status())) as server:
+def test_the_page_shows_that_the_gateway_does_not_answer(chromium: webdriver.Chrome) -> None:
+    with served(FakeStatus(status())) as server:
         page = Page(chromium, server.url)
         page.until(lambda: "✓ ready" in page.find("#state").text)
 
     page.until(lambda: "no answer from the gateway" in page.find("#state").text)
 
 
-def test_the_filter_leaves_what_is_asked_for(browser: webdriver.Chrome) -> None:
-    many = (TROUBLED, *(route(f"r-{n}", source=f"plant line/{n}/#") for n in range(20)))
-    with served(Shown(status(routes=many))) as server:
+def test_the_filter_hides_routes_that_do_not_match(browser: webdriver.Chrome) -> None:
+    many = (PROBLEM, *(route(f"r-{n}", source=f"plant line/{n}/#") for n in range(20)))
+    with served(FakeStatus(status(routes=many))) as server:
         page = Page(browser, server.url)
         page.until(lambda: page.find("#routes-shown").text == "21 of 21")
 
@@ -152,7 +164,7 @@ def test_the_filter_leaves_what_is_asked_for(browser: webdriver.Chrome) -> None:
         assert page.find("#routes-shown").text == "11 of 21"  # 1 and 10 to 19
         page.find("#filter").clear()
         page.find("#filter").send_keys(Keys.SPACE)
-        page.find("#trouble").click()
+        page.find("#problems").click()
         assert page.texts("#routes-table tbody th") == ["telemetry"]
         assert page.errors() == []
 
@@ -160,7 +172,7 @@ def test_the_filter_leaves_what_is_asked_for(browser: webdriver.Chrome) -> None:
 def test_a_name_is_looked_up_while_it_is_typed(
     browser: webdriver.Chrome, routes: Sequence[Route]
 ) -> None:
-    with served(Shown(status(), routes)) as server:
+    with served(FakeStatus(status(), routes)) as server:
         page = Page(browser, server.url)
         Select(page.find("#system")).select_by_value("mqtt")
         page.find("#text").send_keys("line/7/v1.2")
@@ -175,19 +187,19 @@ def test_a_name_is_looked_up_while_it_is_typed(
         page.until(lambda: page.texts("#answer .bad") != [])
         page.find("#text").clear()
         page.find("#text").send_keys(HOSTILE)
-        page.until(lambda: "No route takes it" in page.find("#answer").text)
+        page.until(lambda: "No route selects it" in page.find("#answer").text)
         assert page.run("return document.images.length") == 0
         assert page.errors() == []
 
 
-def test_a_token_is_asked_for_and_kept_nowhere(browser: webdriver.Chrome) -> None:
-    with served(Shown(status()), WebRef(port=0, token=TOKEN)) as server:
+def test_a_token_is_required_and_stored_nowhere(browser: webdriver.Chrome) -> None:
+    with served(FakeStatus(status()), WebSettings(port=0, token=TOKEN)) as server:
         page = Page(browser, server.url)
         page.until(lambda: page.find("#token").is_displayed())
         assert page.errors() == []
 
         page.find("#token").send_keys("wrong", Keys.ENTER)
-        page.until(lambda: "not the right one" in page.find("#login-said").text)
+        page.until(lambda: "token is wrong" in page.find("#login-error").text)
         page.find("#token").send_keys(TOKEN, Keys.ENTER)
         page.until(lambda: "✓ ready" in page.find("#state").text)
 
@@ -196,9 +208,9 @@ def test_a_token_is_asked_for_and_kept_nowhere(browser: webdriver.Chrome) -> Non
         assert kept == [0, 0, ""]
 
 
-def test_the_keyboard_reaches_everything_in_order(chromium: webdriver.Chrome) -> None:
+def test_the_keyboard_reaches_every_control_in_order(chromium: webdriver.Chrome) -> None:
     sized(chromium, DESKTOP)
-    with served(Shown(status())) as server:
+    with served(FakeStatus(status())) as server:
         page = Page(chromium, server.url)
         page.until(lambda: "✓ ready" in page.find("#state").text)
         reached: list[str] = []
@@ -207,16 +219,16 @@ def test_the_keyboard_reaches_everything_in_order(chromium: webdriver.Chrome) ->
             focused = page.run("const e = document.activeElement; return [e.id || e.tagName, "
                                "getComputedStyle(e).outlineStyle]")  # fmt: skip
             reached.append(focused[0])
-            assert focused[0] == "BODY" or focused[1] != "none"  # it shows where one is
+            assert focused[0] == "BODY" or focused[1] != "none"  # the focus is visible
 
-    wanted = ["A", "filter", "trouble", "system", "text", "BUTTON"]
+    wanted = ["A", "filter", "problems", "system", "text", "BUTTON"]
     assert [each for each in reached if each in wanted and each != "A"] == wanted[1:]
 
 
 def test_nothing_is_wider_than_the_screen(browser: webdriver.Chrome) -> None:
     long = "x" * 64
     ends = (endpoint(long), replace(LOST, name=long, reason=long * 4))
-    with served(Shown(status(gateway=long, endpoints=ends, routes=(route(long),)))) as server:
+    with served(FakeStatus(status(gateway=long, endpoints=ends, routes=(route(long),)))) as server:
         page = Page(browser, server.url)
         page.until(lambda: page.find("h1").text == long)
 
@@ -225,7 +237,7 @@ def test_nothing_is_wider_than_the_screen(browser: webdriver.Chrome) -> None:
 
 def test_a_thousand_routes_are_drawn_within_200_ms(chromium: webdriver.Chrome) -> None:
     sized(chromium, DESKTOP)
-    shown = Shown(busy(0))
+    shown = FakeStatus(busy(0))
     with served(shown) as server:
         page = Page(chromium, server.url)
         page.until(lambda: page.find("#routes-shown").text == "1000 of 1000")
@@ -234,7 +246,7 @@ def test_a_thousand_routes_are_drawn_within_200_ms(chromium: webdriver.Chrome) -
                  ".observe(document.querySelector('#routes-table tbody'),"
                  " {subtree: true, childList: true, characterData: true});")  # fmt: skip
         script = (
-            "const done = arguments[0]; asked.token = ''; clearTimeout(asked.timer);"
+            "const done = arguments[0]; session.token = ''; clearTimeout(session.timer);"
             "fetch('api/status').then((a) => a.json()).then((found) => {"
             " window.changed = 0; const start = performance.now(); show(found);"
             " document.body.getBoundingClientRect(); const took = performance.now() - start;"
@@ -246,5 +258,5 @@ def test_a_thousand_routes_are_drawn_within_200_ms(chromium: webdriver.Chrome) -
             turns.append(chromium.execute_async_script(script))
 
     assert min(took for took, _ in turns) < 200
-    later = [changed for _, changed in turns[1:]]  # the first brings every route its rate
+    later = [changed for _, changed in turns[1:]]  # the first gives every route its rate
     assert max(later) < 1_000  # of 11,000 cells

@@ -1,4 +1,4 @@
-"""A broker is killed under a running gateway: the page, /readyz and the metrics say so in time."""
+"""A broker is killed: the page, /readyz and the metrics show it in time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.brokers.mosquitto import StartMosquitto
 from tests.web.test_browser import CHROMIUM, DESKTOP, DRIVER, Page, chromium, sized
-from tests.web.test_run import SOON, get, paged, within
+from tests.web.test_run import DETECTION_TIMEOUT, get, running_gateway, within
 
 __all__ = ["chromium"]  # the fixture
 pytestmark = [
@@ -21,36 +21,36 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium or no chromedriver"),
 ]
-SHOTS = os.environ.get("GATEWAY_SCREENSHOTS")  # a folder for those who want to look
+SHOTS = os.environ.get("GATEWAY_SCREENSHOTS")  # a folder, to keep a screenshot
 
 
-def test_a_killed_broker_shows_on_the_page_in_readyz_and_in_the_metrics(
+def test_a_killed_broker_is_visible_on_the_page_in_readyz_and_in_the_metrics(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
     chromium: webdriver.Chrome,
 ) -> None:
     sized(chromium, DESKTOP)
     source, target = start_mosquitto(), start_mosquitto()
-    with paged(tmp_path, source, target) as (process, url):
+    with running_gateway(tmp_path, source, target) as (process, url):
         within(20, lambda: get(f"{url}/readyz")[0] == 200, process)
         page = Page(chromium, url)
         page.until(lambda: "✓ ready" in page.find("#state").text)
 
         killed = monotonic()
         target.kill()
-        left = SOON - (monotonic() - killed)
+        left = DETECTION_TIMEOUT - (monotonic() - killed)
         WebDriverWait(chromium, left, 0.05).until(lambda _: "not ready" in page.find("#state").text)
 
-        said = "\n".join(page.texts("#reasons li"))
-        assert re.search(r"endpoint target \(sink\): (lost|connecting)", said), said
-        assert not re.search(r"endpoint source", said), said
+        shown = "\n".join(page.texts("#reasons li"))
+        assert re.search(r"endpoint target \(sink\): (lost|connecting)", shown), shown
+        assert not re.search(r"endpoint source", shown), shown
         status, text = get(f"{url}/readyz")
         assert (status, "endpoint target (sink): " in text) == (503, True)
         metrics = get(f"{url}/metrics")[1]
         down = re.findall(r"^gateway_endpoint_connected\{(.*)\} 0\.0$", metrics, re.MULTILINE)
-        assert len(down) == 1  # what GatewayEndpointDown asks for; its times: test_deploy.py
+        assert len(down) == 1  # the condition of GatewayEndpointDown; its times: test_deploy.py
         assert 'endpoint="target"' in down[0]
-        assert monotonic() - killed < SOON
+        assert monotonic() - killed < DETECTION_TIMEOUT
         if SHOTS:
             chromium.save_screenshot(f"{SHOTS}/dead-broker.png")
 

@@ -1,4 +1,4 @@
-"""The dashboard and the alerts: they name what there is, and a dead broker is an alert in time."""
+"""The dashboard and the alerts: their metrics exist, and a dead broker is an alert in time."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
-from gateway.web.exposition import exposition
 from gateway.web.metrics import make_registry
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.waiting import PATIENCE
-from tests.web.site_samples import Shown, status
-from tests.web.test_run import SOON, get, paged, within
+from tests.web.status_samples import FakeStatus, status
+from tests.web.test_run import DETECTION_TIMEOUT, get, running_gateway, within
 
 ROOT: Final = Path(__file__).parents[2]
 ALERTS: Final = ROOT / "deploy" / "prometheus-alerts.yaml"
-SCRAPES: Final = ROOT / "deploy" / "prometheus.yaml"
+PROMETHEUS_CONFIG: Final = ROOT / "deploy" / "prometheus.yaml"
 DASHBOARD: Final = ROOT / "deploy" / "grafana-dashboard.json"
-PLACES: Final = os.pathsep.join((os.environ.get("PATH", os.defpath), sys.prefix + "/bin"))
-PROMETHEUS: Final = shutil.which("prometheus", path=PLACES)
-PROMTOOL: Final = shutil.which("promtool", path=PLACES)
-NOTICING: Final = 2.0  # seconds until the gateway itself knows of a connection that broke
+SEARCH_PATH: Final = os.pathsep.join((os.environ.get("PATH", os.defpath), sys.prefix + "/bin"))
+PROMETHEUS: Final = shutil.which("prometheus", path=SEARCH_PATH)
+PROMTOOL: Final = shutil.which("promtool", path=SEARCH_PATH)
+CONNECTION_LOSS_TIME: Final = 2.0  # seconds until the gateway detects a lost connection
 
 
 def rules() -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Where each stands, and its text."""
+    """Yield the name and the text of each expression."""
     for rule in rules():
         yield rule["alert"], rule["expr"]
     dashboard = json.loads(DASHBOARD.read_text())
@@ -53,8 +53,8 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def families() -> set[str]:
-    """The names of all series that there can be."""
-    text = exposition(make_registry(Shown(status()).moment)).decode()
+    """Return the names of all series."""
+    text = generate_latest(make_registry(FakeStatus(status()).snapshot)).decode()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     histograms = {name for name, kind in kinds.items() if kind == "histogram"}
     parts = {f"{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")}
@@ -62,22 +62,22 @@ def families() -> set[str]:
 
 
 @pytest.mark.parametrize(("where", "text"), list(expressions()))
-def test_every_metric_that_is_named_exists(where: str, text: str) -> None:
+def test_every_metric_in_an_expression_exists(where: str, text: str) -> None:
     named = set(re.findall(r"\b((?:gateway|process)_\w+)\b", text))
 
     assert named - families() == set(), where
     assert named or 'up{job="gateway"}' in text
 
 
-def test_most_metrics_are_shown_somewhere() -> None:
-    """One that nobody looks at is forgotten, or should go."""
+def test_most_metrics_are_on_the_dashboard_or_in_an_alert() -> None:
+    """A metric on no panel and in no alert is listed here with its use."""
     shown = " ".join(text for _, text in expressions())
-    ours = {name for name in families() if name.startswith("gateway_")}
-    forgotten = {name for name in ours if not re.search(rf"\b{name}\b", shown)}
+    gateway_metrics = {name for name in families() if name.startswith("gateway_")}
+    unused = {name for name in gateway_metrics if not re.search(rf"\b{name}\b", shown)}
 
-    assert forgotten == {
-        "gateway_endpoint_messages_total",  # where several routes share an endpoint
-        "gateway_endpoint_state_seconds",  # for a person, on the page
+    assert unused == {
+        "gateway_endpoint_messages_total",  # for several routes that share an endpoint
+        "gateway_endpoint_state_seconds",  # on the page
         "gateway_reload_time_seconds",  # for an annotation
         "gateway_route_delivery_seconds_count",
         "gateway_route_delivery_seconds_sum",
@@ -93,15 +93,15 @@ def test_every_alert_has_its_paragraph() -> None:
 
 def test_the_times_of_the_alert_for_a_broker_add_up() -> None:
     (group,) = yaml.safe_load(ALERTS.read_text())["groups"]
-    scrape = yaml.safe_load(SCRAPES.read_text())["global"]["scrape_interval"]
+    scrape = yaml.safe_load(PROMETHEUS_CONFIG.read_text())["global"]["scrape_interval"]
     (rule,) = [each for each in group["rules"] if each["alert"] == "GatewayEndpointDown"]
     times = [float(text.removesuffix("s")) for text in (scrape, group["interval"], rule["for"])]
 
-    assert NOTICING + sum(times) < SOON
+    assert CONNECTION_LOSS_TIME + sum(times) < DETECTION_TIMEOUT
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
-@pytest.mark.parametrize(("kind", "file"), [("rules", ALERTS), ("config", SCRAPES)])
+@pytest.mark.parametrize(("kind", "file"), [("rules", ALERTS), ("config", PROMETHEUS_CONFIG)])
 def test_prometheus_itself_finds_no_fault(kind: str, file: Path) -> None:
     done = subprocess.run(  # noqa: S603  # a program the machine has
         [str(PROMTOOL), "check", kind, str(file)],
@@ -134,8 +134,8 @@ tests:
 
 @pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
 def test_the_alert_fires_in_time_by_the_clock_of_prometheus(tmp_path: Path) -> None:
-    """The worst case: it dies just after it was read at 5 s, and is read again at 10 s."""
-    late = 5 + SOON - NOTICING
+    """The worst case: the broker dies after the scrape at 5 s; the next scrape is at 10 s."""
+    late = 5 + DETECTION_TIMEOUT - CONNECTION_LOSS_TIME
     file = tmp_path / "test.yaml"
     file.write_text(RULE_TEST.format(rules=ALERTS, series=SERIES, late=int(late)))
 
@@ -154,10 +154,10 @@ def test_a_killed_broker_is_an_alert_in_time(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
-    with paged(tmp_path, source, target) as (process, url):
+    with running_gateway(tmp_path, source, target) as (process, url):
         within(20, lambda: get(f"{url}/readyz")[0] == 200, process)
         config = tmp_path / "prometheus.yaml"
-        text = SCRAPES.read_text().replace("127.0.0.1:8047", url.removeprefix("http://"))
+        text = PROMETHEUS_CONFIG.read_text().replace("127.0.0.1:8047", url.removeprefix("http://"))
         config.write_text(text.replace("prometheus-alerts.yaml", str(ALERTS)))
         address = f"127.0.0.1:{free_port()}"
 
@@ -166,7 +166,7 @@ def test_a_killed_broker_is_an_alert_in_time(
             alerts = json.loads(text)["data"]["alerts"] if text.startswith("{") else []
             return {each["labels"]["alertname"] for each in alerts if each["state"] == "firing"}
 
-        def knows() -> bool:
+        def scraped() -> bool:
             _, text = get(f"http://{address}/api/v1/query?query=gateway_endpoint_connected")
             return '"value":' in text
 
@@ -176,10 +176,10 @@ def test_a_killed_broker_is_an_alert_in_time(
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
-            within(30, knows, process)
+            within(30, scraped, process)
             assert firing() == set()
             target.kill()
-            within(SOON, lambda: "GatewayEndpointDown" in firing(), process)
+            within(DETECTION_TIMEOUT, lambda: "GatewayEndpointDown" in firing(), process)
         finally:
             watcher.send_signal(signal.SIGTERM)
             watcher.wait(PATIENCE)

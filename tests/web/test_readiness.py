@@ -4,7 +4,7 @@ import pytest
 
 from gateway.runtime.monitor.status import Status
 from gateway.web.readiness import reasons
-from tests.web.site_samples import endpoint, route, status
+from tests.web.status_samples import endpoint, route, status
 
 LOST = endpoint(connection="lost", reason="plant: gone")
 
@@ -25,13 +25,13 @@ LOST = endpoint(connection="lost", reason="plant: gone")
         pytest.param(
             status(routes=(route(heartbeat_age=30.0), route(heartbeat_age=30.0))),
             ["route telemetry: no heartbeat for more than 30 s"],
-            id="three missed, said once for all sources",
+            id="three missed, one reason for all sources",
         ),
         pytest.param(status(endpoints=(endpoint(spool_share=0.79),)), [], id="spool below"),
         pytest.param(
             status(endpoints=(endpoint(spool_share=0.8),)),
             ["endpoint plant: its spool is 80 % full, limit 80 %"],
-            id="spool at its mark",
+            id="spool at its limit",
         ),
         pytest.param(status(archive_failure="disk full"), ["archive: disk full"], id="archive"),
         pytest.param(status(spool_failure="disk full"), ["spool: disk full"], id="spool fails"),

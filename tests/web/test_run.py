@@ -1,4 +1,4 @@
-"""The page of a real `gateway run` between two real brokers, one of which dies."""
+"""The web server of `gateway run` between two real brokers, one of which is killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker
 
-SOON: Final = 15.0  # seconds within which a killed broker shows everywhere
+DETECTION_TIMEOUT: Final = 15.0  # seconds until a killed broker is visible everywhere
 CONFIG = """\
 gateway: {{name: test, heartbeat_seconds: 1}}
 endpoints:
@@ -40,7 +40,7 @@ web: {{port: {port}}}
 
 
 def get(url: str) -> tuple[int, str]:
-    """Status and body; 0 while nobody answers."""
+    """Return status and body; the status is 0 without a response."""
     try:
         with build_opener(ProxyHandler({})).open(url, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
@@ -52,7 +52,7 @@ def get(url: str) -> tuple[int, str]:
 
 
 def within(seconds: float, done: Callable[[], bool], process: Process) -> float:
-    """How long it takes until `done`."""
+    """Wait until `done`; return how many seconds it took."""
     start = monotonic()
     while not done():
         assert monotonic() - start < seconds, process.lines[-5:]
@@ -62,7 +62,9 @@ def within(seconds: float, done: Callable[[], bool], process: Process) -> float:
 
 
 @contextmanager
-def paged(folder: Path, source: Mosquitto, target: Mosquitto) -> Iterator[tuple[Process, str]]:
+def running_gateway(
+    folder: Path, source: Mosquitto, target: Mosquitto
+) -> Iterator[tuple[Process, str]]:
     port = free_port()
     config = folder / "gateway.yaml"
     values = {"source": source.port, "target": target.port, "spool": folder / "spool"}
@@ -79,16 +81,16 @@ def status(url: str) -> Any:  # noqa: ANN401  # JSON
 
 
 @pytest.mark.parametrize("end", [Mosquitto.kill, Mosquitto.freeze], ids=["killed", "frozen"])
-def test_a_broker_that_dies_shows_everywhere_soon_and_so_does_its_return(
+def test_a_dead_broker_and_its_return_are_visible_everywhere(
     tmp_path: Path, start_mosquitto: StartMosquitto, end: Callable[[Mosquitto], None]
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
-    with paged(tmp_path, source, target) as (process, url):
+    with running_gateway(tmp_path, source, target) as (process, url):
         within(20, lambda: get(f"{url}/readyz")[0] == 200, process)
         within(20, lambda: status(url)["routes"][0]["delivered"] > 0, process)
 
         end(target)
-        within(SOON, lambda: get(f"{url}/readyz")[0] == 503, process)
+        within(DETECTION_TIMEOUT, lambda: get(f"{url}/readyz")[0] == 503, process)
 
         found = status(url)
         assert found["ready"] is False
@@ -101,10 +103,10 @@ def test_a_broker_that_dies_shows_everywhere_soon_and_so_does_its_return(
         assert process.end() == 0
 
 
-def test_it_answers_soon_and_is_small_though_its_brokers_are_away(tmp_path: Path) -> None:
-    port, nobody = free_port(), free_port()
+def test_the_server_answers_without_brokers_and_needs_little_memory(tmp_path: Path) -> None:
+    port, closed = free_port(), free_port()
     config = tmp_path / "gateway.yaml"
-    values = {"source": nobody, "target": nobody, "spool": tmp_path / "spool"}
+    values = {"source": closed, "target": closed, "spool": tmp_path / "spool"}
     config.write_text(CONFIG.format(port=port, **values))
     process = Process(config)
     url = f"http://127.0.0.1:{port}"
@@ -114,7 +116,7 @@ def test_it_answers_soon_and_is_small_though_its_brokers_are_away(tmp_path: Path
         assert code == 503
         assert "endpoint source (source): " in text
         assert "endpoint target (sink): " in text
-        asked = subprocess.run(  # noqa: S603  # our own command
+        done = subprocess.run(  # noqa: S603  # our own command
             [sys.executable, "-m", "gateway", "status", "--json", "--url", url],
             capture_output=True, text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
@@ -122,14 +124,14 @@ def test_it_answers_soon_and_is_small_though_its_brokers_are_away(tmp_path: Path
         memory = re.search(r"^process_resident_memory_bytes (\S+)$", metrics, re.MULTILINE)
         assert memory is not None
         assert float(memory[1]) < 60 << 20
-        assert (asked.returncode, json.loads(asked.stdout)["gateway"]) == (1, "test")
+        assert (done.returncode, json.loads(done.stdout)["gateway"]) == (1, "test")
         assert process.end() == 0
         assert get(f"{url}/healthz")[0] == 0
     finally:
         process.end(signal.SIGKILL)
 
 
-def test_a_taken_port_is_said_before_anything_is_connected(
+def test_a_port_in_use_is_an_error_before_any_connection(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     broker = start_mosquitto()

@@ -1,4 +1,4 @@
-"""The server over real sockets: what it takes, what it refuses, and what it survives."""
+"""The server over real sockets: limits, refusals, TLS and faults."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config.process import WebRef
+from gateway.config.process import WebSettings
 from gateway.errors import WebError
-from gateway.web.client import Client, Way
+from gateway.web.application import HEADERS, WebApplication
+from gateway.web.client import ConnectionOptions, StatusClient
 from gateway.web.connection import serve
-from gateway.web.exchange import Request, Response
-from gateway.web.server import CONNECTIONS, WebServer
-from gateway.web.site import HEADERS, Site
+from gateway.web.exchange import HttpRequest, HttpResponse
+from gateway.web.server import MAX_CONNECTIONS, WebServer
 from tests.brokers.mosquitto import free_port
 from tests.brokers.test_mqtt_tls import make_certificate
 from tests.waiting import PATIENCE
-from tests.web.site_samples import Shown, served, status
+from tests.web.status_samples import FakeStatus, served, status
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LAST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 def exchange(server: WebServer, sent: bytes) -> bytes:
-    """Everything the server says to `sent`, until it closes."""
+    """Return all bytes of the server's response to `sent`."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as peer:
         peer.sendall(sent)
         with peer.makefile("rb") as stream:
@@ -37,16 +37,16 @@ def exchange(server: WebServer, sent: bytes) -> bytes:
 
 
 def test_one_connection_serves_many_requests() -> None:
-    with served(Shown(status())) as server:
-        said = exchange(server, GET + GET + LAST)
+    with served(FakeStatus(status())) as server:
+        response = exchange(server, GET + GET + LAST)
 
-    assert said.count(b"HTTP/1.1 200 OK\r\n") == 3
-    assert said.count(b"\r\n\r\nok\n") == 3
+    assert response.count(b"HTTP/1.1 200 OK\r\n") == 3
+    assert response.count(b"\r\n\r\nok\n") == 3
 
 
 def test_every_response_has_the_security_headers() -> None:
     requests = [LAST, LAST.replace(b"/healthz", b"/nowhere"), b"nonsense\r\n\r\n"]
-    with served(Shown(status())) as server:
+    with served(FakeStatus(status())) as server:
         answers = [exchange(server, request).decode() for request in requests]
 
     assert [answer.split()[1] for answer in answers] == ["200", "404", "400"]
@@ -56,7 +56,7 @@ def test_every_response_has_the_security_headers() -> None:
 
 
 def test_the_page_may_load_nothing_but_itself() -> None:
-    with served(Shown(status())) as server:
+    with served(FakeStatus(status())) as server:
         head, _, body = exchange(server, LAST.replace(b"/healthz", b"/")).partition(b"\r\n\r\n")
 
     (policy,) = [line for line in head.split(b"\r\n") if line.startswith(b"Content-Security")]
@@ -68,7 +68,7 @@ def test_the_page_may_load_nothing_but_itself() -> None:
 
 
 def test_head_has_no_body() -> None:
-    with served(Shown(status())) as server:
+    with served(FakeStatus(status())) as server:
         head, _, body = exchange(server, LAST.replace(b"GET", b"HEAD")).partition(b"\r\n\r\n")
 
     assert b"Content-Length: 3" in head
@@ -94,22 +94,24 @@ def test_head_has_no_body() -> None:
         ),
     ],
 )
-def test_what_is_too_large_or_no_http_is_refused(sent: bytes, code: bytes) -> None:
-    with served(Shown(status())) as server:
-        said = exchange(server, sent)
+def test_oversized_and_malformed_requests_are_refused(sent: bytes, code: bytes) -> None:
+    with served(FakeStatus(status())) as server:
+        response = exchange(server, sent)
         assert exchange(server, LAST).endswith(b"ok\n")
 
-    assert said.startswith(b"HTTP/1.1 " + code)
+    assert response.startswith(b"HTTP/1.1 " + code)
 
 
-def test_one_connection_too_many_is_closed_and_the_others_go_on() -> None:
-    with served(Shown(status())) as server:
-        place = ("127.0.0.1", server.port)
-        peers = [socket.create_connection(place, timeout=PATIENCE) for _ in range(CONNECTIONS)]
+def test_a_connection_past_the_limit_is_closed_and_the_others_continue() -> None:
+    with served(FakeStatus(status())) as server:
+        address = ("127.0.0.1", server.port)
+        peers = [
+            socket.create_connection(address, timeout=PATIENCE) for _ in range(MAX_CONNECTIONS)
+        ]
         for peer in peers:  # answered, so it is counted
             peer.sendall(GET)
             assert peer.recv(15) == b"HTTP/1.1 200 OK"
-        surplus = socket.create_connection(place, timeout=PATIENCE)
+        surplus = socket.create_connection(address, timeout=PATIENCE)
         with surplus, contextlib.suppress(ConnectionResetError):
             assert surplus.recv(1) == b""
         for peer in peers:
@@ -118,17 +120,19 @@ def test_one_connection_too_many_is_closed_and_the_others_go_on() -> None:
                 assert stream.read().endswith(b"ok\n")
 
 
-def test_a_taken_address_is_said() -> None:
-    with served(Shown(status())) as server:
-        ref = WebRef(port=server.port)
+def test_an_address_in_use_is_an_error() -> None:
+    with served(FakeStatus(status())) as server:
+        ref = WebSettings(port=server.port)
         with pytest.raises(WebError, match=f"cannot listen at 127.0.0.1:{server.port}: Address"):
-            WebServer(Site(Shown(status()), proven=False), ref)
+            WebServer(WebApplication(FakeStatus(status()), mutual_tls=False), ref)
 
 
-def test_a_server_that_never_started_lets_go_of_its_port() -> None:
+def test_a_server_that_never_started_frees_its_port() -> None:
     port = free_port()
     for _ in range(2):
-        server = WebServer(Site(Shown(status()), proven=False), WebRef(port=port))
+        server = WebServer(
+            WebApplication(FakeStatus(status()), mutual_tls=False), WebSettings(port=port)
+        )
         server.stop()
         server.stop()
 
@@ -146,8 +150,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def guarded(folder: Path) -> WebRef:
-    return WebRef(
+def guarded(folder: Path) -> WebSettings:
+    return WebSettings(
         port=0,
         cert_file=str(folder / "server.pem"),
         key_file=str(folder / "server.key"),
@@ -158,33 +162,37 @@ def guarded(folder: Path) -> WebRef:
 def test_with_mutual_tls_only_known_clients_are_answered(certificates: Path) -> None:
     folder = certificates
     authority = folder / "authority.pem"
-    with served(Shown(status()), guarded(folder)) as server:
-        known = Way(server.url, None, authority, folder / "client.pem", folder / "client.key")
-        assert Client(known).status()["gateway"] == "plant-1"
+    with served(FakeStatus(status()), guarded(folder)) as server:
+        known = ConnectionOptions(
+            server.url, None, authority, folder / "client.pem", folder / "client.key"
+        )
+        assert StatusClient(known).status()["gateway"] == "plant-1"
         unknown = [
-            Way(server.url, None, authority),
-            Way(server.url, None, authority, folder / "stranger.pem", folder / "stranger.key"),
+            ConnectionOptions(server.url, None, authority),
+            ConnectionOptions(
+                server.url, None, authority, folder / "stranger.pem", folder / "stranger.key"
+            ),
         ]
-        for way in unknown:
+        for options in unknown:
             with pytest.raises(WebError):
-                Client(way).status()
-        assert Client(known).status()["ready"] is True
+                StatusClient(options).status()
+        assert StatusClient(known).status()["ready"] is True
 
 
-def test_certificates_that_cannot_be_used_are_said(tmp_path: Path) -> None:
+def test_unusable_certificates_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "bad.pem").write_text("no certificate")
     for name in ("bad.pem", "absent.pem"):
-        ref = WebRef(port=0, cert_file=str(tmp_path / name))
+        ref = WebSettings(port=0, cert_file=str(tmp_path / name))
         with pytest.raises(WebError, match=f"cannot use the certificates .*{name}: "):
-            WebServer(Site(Shown(status()), proven=False), ref)
+            WebServer(WebApplication(FakeStatus(status()), mutual_tls=False), ref)
 
 
-async def _said(sent: list[bytes]) -> bytes:
-    """What a connection answers to `sent`, with a site of its own and no socket."""
-    site = Site(Shown(status()), proven=False)
+async def _response(sent: list[bytes]) -> bytes:
+    """Return the response of one connection to `sent`."""
+    application = WebApplication(FakeStatus(status()), mutual_tls=False)
 
-    async def answer(request: Request) -> Response:
-        return site.answer(request)
+    async def answer(request: HttpRequest) -> HttpResponse:
+        return application.answer(request)
 
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=ours)
@@ -214,22 +222,22 @@ async def _said(sent: list[bytes]) -> bytes:
         max_size=12,
     )
 )  # fmt: skip
-def test_any_bytes_get_http_or_silence(sent: list[bytes]) -> None:
-    said = asyncio.run(_said(sent))
+def test_any_bytes_get_an_http_response_or_none(sent: list[bytes]) -> None:
+    response = asyncio.run(_response(sent))
 
-    assert said == b"" or said.startswith(b"HTTP/1.1 ")
-    assert b"HTTP/1.1 5" not in said
+    assert response == b"" or response.startswith(b"HTTP/1.1 ")
+    assert b"HTTP/1.1 5" not in response
 
 
-def test_a_fault_is_an_answer_without_its_text() -> None:
-    class Broken(Shown):
-        def moment(self) -> object:  # type: ignore[override]  # it is wrong on purpose
+def test_an_internal_error_does_not_reveal_its_text() -> None:
+    class Broken(FakeStatus):
+        def snapshot(self) -> object:  # type: ignore[override]  # the test needs a fault
             raise RuntimeError("hunter22")
 
     with served(Broken(status())) as server:
-        said = exchange(server, LAST.replace(b"/healthz", b"/api/status"))
+        response = exchange(server, LAST.replace(b"/healthz", b"/api/status"))
         assert exchange(server, LAST).endswith(b"ok\n")
 
-    assert said.startswith(b"HTTP/1.1 500 ")
-    assert b"hunter22" not in said
-    assert "log" in json.loads(said.partition(b"\r\n\r\n")[2])["error"]
+    assert response.startswith(b"HTTP/1.1 500 ")
+    assert b"hunter22" not in response
+    assert "log" in json.loads(response.partition(b"\r\n\r\n")[2])["error"]

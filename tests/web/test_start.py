@@ -1,4 +1,4 @@
-"""What a start costs that no fast machine hides: the packages it loads, and who waits for whom."""
+"""The cost of a start: the packages it loads, and the delay until readiness is visible."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 
 from gateway.config.load import load
 from gateway.runtime.gateway import Gateway
-from gateway.runtime.monitor.counters import Connection
-from gateway.web.observer import FRESH, SOON, Observer
+from gateway.runtime.monitor.counters import ConnectionState
+from gateway.web.status_cache import MAX_AGE, MAX_AGE_NOT_READY, StatusCache
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.waiting import PATIENCE, until
 from tests.web.test_run import CONFIG, get
 
-LATER: Final = frozenset(  # for a day's end, other commands, other endpoints, other sections
+LOADED_LATER: Final = frozenset(  # by the end of a day, other commands, endpoints and sections
     [
-        "amqtt", "jpype", "lark", "numpy", "opentelemetry", "pyarrow", "pyspark", "pytest",
-        "regex", "requests", "rich", "selenium", "solace",
+        "amqtt", "jinja2", "jpype", "lark", "numpy", "opentelemetry", "paho", "pyarrow", "pyspark",
+        "pytest", "regex", "requests", "rich", "selenium", "solace",
     ]
 )  # fmt: skip
 MEMORY: Final = """\
@@ -34,15 +34,15 @@ routes: {r: {from: {endpoint: a, pattern: "x/#"}, to: {endpoint: b}}}
 
 
 @pytest.mark.broker
-def test_a_gateway_is_ready_before_it_loads_what_it_needs_later(
+def test_a_gateway_is_ready_before_it_loads_packages_that_it_needs_later(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target, port = start_mosquitto(), start_mosquitto(), free_port()
-    config, said = tmp_path / "gateway.yaml", tmp_path / "imports"
+    config, imports = tmp_path / "gateway.yaml", tmp_path / "imports"
     values = {"source": source.port, "target": target.port, "spool": tmp_path / "spool"}
     archive = f"archive: {{path: {tmp_path / 'archive'}}}\n"
     config.write_text(CONFIG.format(port=port, **values) + archive)
-    with said.open("w") as errors:
+    with imports.open("w") as errors:
         process = subprocess.Popen(  # noqa: S603  # our own command
             [sys.executable, "-X", "importtime", "-m", "gateway", "run", str(config)],
             stderr=errors,
@@ -50,37 +50,37 @@ def test_a_gateway_is_ready_before_it_loads_what_it_needs_later(
     try:
         deadline = monotonic() + PATIENCE
         while get(f"http://127.0.0.1:{port}/readyz")[0] != 200:
-            assert monotonic() < deadline, said.read_text()[-2000:]
+            assert monotonic() < deadline, imports.read_text()[-2000:]
             with pytest.raises(subprocess.TimeoutExpired):  # a pause that ends with the process
                 process.wait(0.05)
-        text = said.read_text()
+        text = imports.read_text()
     finally:
         process.kill()
         process.wait(PATIENCE)
 
     loaded = {name.partition(".")[0] for name in re.findall(r"\| +([\w.]+)$", text, re.MULTILINE)}
-    assert {"gateway", "paho", "h11", "yaml"} <= loaded  # the list is one
-    assert loaded & LATER == set()
+    assert {"gateway", "h11", "yaml"} <= loaded  # the list was parsed
+    assert loaded & LOADED_LATER == set()
 
 
-def test_who_waits_for_it_to_be_ready_does_not_wait_for_an_old_answer(tmp_path: Path) -> None:
+def test_a_client_that_waits_for_readiness_gets_no_outdated_status(tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"
     file.write_text(MEMORY)
     running = Gateway(load(file))
     now = 0.0
-    observer = Observer(running, "gateway.yaml", 80.0, lambda: now)
+    cache = StatusCache(running, "gateway.yaml", 80.0, lambda: now)
     running.start()
     try:
-        until(lambda: all(end.connection is Connection.CONNECTED for end in running.states))
+        until(lambda: all(end.connection is ConnectionState.CONNECTED for end in running.states))
         lane = running.lanes["b"]
-        lane.state.connection = Connection.LOST
-        before = observer.moment()
+        lane.state.connection = ConnectionState.LOST
+        before = cache.snapshot()
         assert before.reasons
-        lane.state.connection = Connection.CONNECTED
-        now = SOON
-        ready = observer.moment()
+        lane.state.connection = ConnectionState.CONNECTED
+        now = MAX_AGE_NOT_READY
+        ready = cache.snapshot()
         assert not ready.reasons
-        now += FRESH * 0.9
-        assert observer.moment() is ready  # and then one look serves everybody
+        now += MAX_AGE * 0.9
+        assert cache.snapshot() is ready  # one snapshot serves all clients
     finally:
         running.stop(PATIENCE)

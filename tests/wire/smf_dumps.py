@@ -1,4 +1,4 @@
-"""Bytes recorded between the vendor's client and a trial broker; `facts/smf.md` numbers them."""
+"""Bytes recorded between the vendor's client and a trial broker, by number of recording."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def dump(number: int) -> bytes:
 
 
 def survives(*readers: Callable[[], object]) -> bool:
-    """Whether each of them returns, or raises the error it may raise."""
+    """Return whether each function returns, or raises WireError."""
     for read in readers:
         try:
             read()

@@ -11,7 +11,7 @@ from gateway.wire.smf.frames import FrameDecoder, Protocol, encode_frame, protoc
 from gateway.wire.smf.parameters import (
     LIGHT_TAG,
     RESPONSE,
-    Response,
+    SmfResponse,
     decode_response,
     encode_parameter,
     encode_response,
@@ -59,12 +59,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("data", "text"), BROKEN)
-def test_what_is_not_smf_is_refused_at_once(data: str, text: str) -> None:
+def test_bytes_that_are_not_smf_are_refused_immediately(data: str, text: str) -> None:
     with pytest.raises(WireError, match=text):
         FrameDecoder(max_message=1000, max_header=500).feed(bytes.fromhex(data))
 
 
-def test_one_byte_at_a_time_is_not_joined_again_and_again() -> None:
+def test_single_bytes_are_joined_once() -> None:
     frame = encode_frame(Protocol.MESSAGE, b"", b"x" * 20_000)
     decoder = FrameDecoder()
 
@@ -73,26 +73,26 @@ def test_one_byte_at_a_time_is_not_joined_again_and_again() -> None:
     assert got == [frame]
 
 
-def test_both_formats_of_parameters_are_read() -> None:
+def test_both_formats_of_parameters_are_decoded() -> None:
     parameters, body = split_frame(dump(6))
 
     tag, response = read_parameters(parameters)
 
     assert (tag.kind, tag.value) == (LIGHT_TAG, b"\0\0\1")
     assert response.kind == RESPONSE
-    assert decode_response(response.value) == Response(200, "OK")
+    assert decode_response(response.value) == SmfResponse(200, "OK")
     assert body == split_frame(dump(5))[1]
 
 
 @pytest.mark.parametrize("size", [0, 253, 254, 255, 70_000])
-def test_a_parameter_of_any_length_comes_back(size: int) -> None:
+def test_a_parameter_of_any_length_decodes_to_the_original(size: int) -> None:
     (got,) = read_parameters(encode_parameter(0x18, b"v" * size))
 
     assert (got.kind, got.value) == (0x18, b"v" * size)
 
 
-def test_a_response_is_written_as_recorded() -> None:
-    assert encode_response(Response(401, "Unauthorized")) in dump(9)
+def test_a_response_is_encoded_as_recorded() -> None:
+    assert encode_response(SmfResponse(401, "Unauthorized")) in dump(9)
 
 
 CUT = [
@@ -111,5 +111,5 @@ def test_a_parameter_that_ends_outside_is_refused(data: str) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_break_the_readers(data: bytes) -> None:
+def test_arbitrary_bytes_raise_only_wire_errors(data: bytes) -> None:
     assert survives(lambda: list(read_parameters(data)), lambda: read_extended(data))

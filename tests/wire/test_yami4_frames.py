@@ -44,7 +44,7 @@ def test_any_slicing_gives_the_same_messages(
 
 
 @pytest.mark.parametrize("step", range(1, 60))
-def test_every_step_of_slices(step: int) -> None:
+def test_slices_of_any_length_give_the_same_messages(step: int) -> None:
     packets = [(bytes([n] * 8), bytes([n] * 60)) for n in range(3)]
     data = b"".join(encode_message(n, *packet, SMALL_FRAME) for n, packet in enumerate(packets))
 
@@ -52,7 +52,7 @@ def test_every_step_of_slices(step: int) -> None:
 
 
 @given(packets=st.lists(PACKETS, max_size=5), seed=st.randoms(use_true_random=False))
-def test_frames_may_interleave_and_come_out_of_order(
+def test_frames_may_interleave_and_arrive_out_of_order(
     packets: list[Packet], seed: random.Random
 ) -> None:
     frames: list[bytes] = []
@@ -68,7 +68,7 @@ def test_frames_may_interleave_and_come_out_of_order(
     assert decoder.held == 0
 
 
-def test_two_frames_as_the_facts_show_them() -> None:
+def test_a_message_of_two_frames_has_the_recorded_bytes() -> None:
     # Section 3: max frame 128, header 0x74 bytes; the second frame begins with its last 4.
     data = encode_message(4, bytes(0x74), bytes(60), 128)
 
@@ -79,7 +79,7 @@ def test_two_frames_as_the_facts_show_them() -> None:
 
 @pytest.mark.parametrize("header_size", range(4072, 4084, 4))
 @pytest.mark.parametrize("body_size", [4, 4076, 4080, 4084])
-def test_borders_of_the_default_frame(header_size: int, body_size: int) -> None:
+def test_messages_around_the_default_frame_size(header_size: int, body_size: int) -> None:
     packet = (b"h" * header_size, b"b" * body_size)
 
     assert FrameDecoder().feed(encode_message(1, *packet)) == [packet]
@@ -108,7 +108,7 @@ ILLEGAL = [
 
 
 @pytest.mark.parametrize(("data", "reason"), ILLEGAL)
-def test_a_broken_stream_is_refused(data: bytes, reason: str) -> None:
+def test_a_malformed_stream_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(WireError, match=reason):
         FrameDecoder().feed(data)
 
@@ -123,7 +123,7 @@ def test_messages_before_a_fault_are_delivered_and_the_fault_stays() -> None:
 
 
 @pytest.mark.parametrize("number", [0, -(2**31)])
-def test_frames_that_belong_to_no_message_are_dropped(number: int) -> None:
+def test_frames_of_no_message_are_dropped(number: int) -> None:
     decoder = FrameDecoder()
 
     got = decoder.feed(frame(7, number, 4, bytes(8)) + encode_message(7, b"head", b"body"))
@@ -142,7 +142,7 @@ EXCESSIVE = [
 
 
 @pytest.mark.parametrize(("make", "reason"), EXCESSIVE)
-def test_what_is_incomplete_is_bounded(make: object, reason: str) -> None:
+def test_incomplete_messages_are_bounded(make: object, reason: str) -> None:
     assert callable(make)
     decoder = FrameDecoder(LIMITS)
 
@@ -154,7 +154,7 @@ def test_what_is_incomplete_is_bounded(make: object, reason: str) -> None:
     assert decoder.held == 0
 
 
-def test_a_message_that_is_too_large_may_be_passed_over() -> None:
+def test_a_message_that_is_too_large_can_be_skipped() -> None:
     decoder = FrameDecoder(LIMITS, skip_large=True)
     small = encode_message(2, b"head", b"body")
 
@@ -166,7 +166,7 @@ def test_a_message_that_is_too_large_may_be_passed_over() -> None:
         decoder.feed(encode_message(3, b"head", bytes(4000), 128))
 
 
-def test_wire_ids_start_again_before_the_sign_changes() -> None:
+def test_wire_ids_wrap_before_the_sign_changes() -> None:
     assert to_wire_id(1) == 1
     assert to_wire_id(2**31 - 1) == 2**31 - 1
     assert to_wire_id(2**31) == 1

@@ -1,4 +1,4 @@
-"""Whatever the bytes are: messages or a WireError, and never more memory than allowed."""
+"""Any bytes give messages or a WireError, within the memory limits."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ EDGES = (0, 1, 4, 0x7F, 0x80, 0xFF)
 def mutate(data: bytes, chance: random.Random) -> bytes:
     changed = bytearray(data)
     for _ in range(chance.randrange(4)):
-        place = chance.randrange(len(changed))
+        position = chance.randrange(len(changed))
         match chance.randrange(4):
             case 0:
-                changed[place] = chance.choice(EDGES)
+                changed[position] = chance.choice(EDGES)
             case 1:
-                changed[place] = chance.randrange(256)
+                changed[position] = chance.randrange(256)
             case 2:
-                del changed[place : place + chance.randrange(1, 9)]
+                del changed[position : position + chance.randrange(1, 9)]
             case _:
-                changed[place:place] = chance.randbytes(chance.randrange(1, 9))
+                changed[position:position] = chance.randbytes(chance.randrange(1, 9))
         if not changed:
             return b"\0"
     return bytes(changed)
 
 
 def swallow(data: bytes, cut: int, reader: HeaderReader) -> int:
-    """Decode all there is in `data`; returns how many messages that was."""
+    """Decode all messages in `data`; return their number."""
     decoder = FrameDecoder(LIMITS)
     packets = []
     try:

@@ -8,8 +8,8 @@ from gateway.model.message import Value
 from gateway.wire.yami4.frames import FrameDecoder, encode_message
 from gateway.wire.yami4.messages import (
     HeaderReader,
-    Heading,
-    Kind,
+    MessageHeading,
+    MessageKind,
     encode_exception,
     encode_reply,
     encode_request,
@@ -32,29 +32,32 @@ REPLY = bytes.fromhex(
 )
 
 
-def test_a_subscription_both_ways() -> None:
+def test_a_subscription_is_encoded_and_decoded() -> None:
     body = encode_parameters({"destination_object": "upd"})
 
     assert encode_message(1, encode_request(b"a.*", b"subscribe", 1), body) == SUBSCRIBE
     [(header, got)] = FrameDecoder().feed(SUBSCRIBE)
-    assert read_header(header) == (Heading(Kind.MESSAGE, b"a.*", b"subscribe"), 1)
+    assert read_header(header) == (MessageHeading(MessageKind.MESSAGE, b"a.*", b"subscribe"), 1)
     assert decode_parameters(got) == {"destination_object": "upd"}
 
 
-def test_a_reply_both_ways() -> None:
+def test_a_reply_is_encoded_and_decoded() -> None:
     assert encode_message(1, encode_reply(1), EMPTY) == REPLY
     [(header, body)] = FrameDecoder().feed(REPLY)
-    assert (read_header(header), body) == ((Heading(Kind.REPLY), 1), EMPTY)
+    assert (read_header(header), body) == ((MessageHeading(MessageKind.REPLY), 1), EMPTY)
 
 
-def test_sizes_of_an_update_and_a_rejection() -> None:
+def test_sizes_of_an_update_and_an_exception() -> None:
     body = encode_parameters({"v": 42})
     update = encode_message(1, encode_request(b"upd", b"update a.b", 1), body)
     rejection = encode_message(1, encode_exception(8, b"No such name."), EMPTY)
 
     assert (len(update), len(rejection)) == (156, 116)
     [(header, _)] = FrameDecoder().feed(rejection)
-    assert read_header(header) == (Heading(Kind.EXCEPTION, reason=b"No such name."), 8)
+    assert read_header(header) == (
+        MessageHeading(MessageKind.EXCEPTION, reason=b"No such name."),
+        8,
+    )
 
 
 IGNORED: list[dict[str, Value]] = [
@@ -79,12 +82,16 @@ def test_headers_that_cannot_be_decoded_are_ignored(header: bytes) -> None:
     assert HeaderReader().read(header) is None
 
 
-def test_fields_come_in_any_order_with_others_among_them() -> None:
+def test_fields_come_in_any_order_between_unknown_ones() -> None:
     fields: dict[str, Value] = {"message_id": Long(-3), "extra": 1, "message_name": "b"}
     header = encode_parameters(fields | {"object_name": "a", "type": "message"})
     reader = HeaderReader()
 
-    assert reader.read(header) == reader.read(header) == (Heading(Kind.MESSAGE, b"a", b"b"), -3)
+    assert (
+        reader.read(header)
+        == reader.read(header)
+        == (MessageHeading(MessageKind.MESSAGE, b"a", b"b"), -3)
+    )
 
 
 @given(
@@ -96,18 +103,21 @@ def test_fields_come_in_any_order_with_others_among_them() -> None:
         )
     )
 )
-def test_a_reader_that_remembers_says_what_one_that_does_not_says(
+def test_a_caching_reader_agrees_with_one_without_a_cache(
     rows: list[tuple[bytes, bytes, int]],
 ) -> None:
     reader = HeaderReader()
     for object_name, message_name, message_id in rows:
         header = encode_request(object_name, message_name, message_id)
-        expected = Heading(Kind.MESSAGE, object_name, message_name), message_id
+        expected = MessageHeading(MessageKind.MESSAGE, object_name, message_name), message_id
         assert reader.read(header) == read_header(header) == expected
 
 
-def test_long_headers_are_not_remembered() -> None:
+def test_long_headers_are_not_cached() -> None:
     reader = HeaderReader()
     for number in range(3):
         header = encode_request(b"a" * 100_000, b"publish", number)
-        assert reader.read(header) == (Heading(Kind.MESSAGE, b"a" * 100_000, b"publish"), number)
+        assert reader.read(header) == (
+            MessageHeading(MessageKind.MESSAGE, b"a" * 100_000, b"publish"),
+            number,
+        )

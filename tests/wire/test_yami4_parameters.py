@@ -93,7 +93,7 @@ HEX = [
 
 
 @pytest.mark.parametrize(("name", "value", "text"), HEX)
-def test_bytes_of_the_reference_library(name: str, value: Value, text: str) -> None:
+def test_values_have_the_bytes_of_the_reference_library(name: str, value: Value, text: str) -> None:
     data = bytes.fromhex(text)
 
     assert encode_parameters({name: value}) == data
@@ -170,12 +170,12 @@ COUNTS = [
 
 
 @pytest.mark.parametrize("data", COUNTS)
-def test_a_count_that_cannot_be_is_refused_before_it_is_believed(data: bytes) -> None:
+def test_an_impossible_count_is_refused_before_anything_is_allocated(data: bytes) -> None:
     with pytest.raises(WireError, match="yami4: parameters at byte"):
         decode_parameters(data)
 
 
-def test_what_peers_tolerate() -> None:
+def test_deviations_that_peers_tolerate() -> None:
     # Section 2: trailing bytes, padding that is not zero, empty names, repeated names.
     data = bytes.fromhex(
         "03000000 01000000 61ffffff 02000000 01000000"
@@ -194,7 +194,7 @@ def nest(depth: int) -> dict[str, Value]:
     return value
 
 
-def test_depth_is_limited_both_ways() -> None:
+def test_depth_is_limited_in_both_directions() -> None:
     data = encode_parameters(nest(MAX_DEPTH))
     assert decode_parameters(data) == nest(MAX_DEPTH)
 
@@ -214,7 +214,7 @@ def test_the_number_of_values_is_limited() -> None:
         decode_parameters(data, ValueLimits(values=1000))
 
 
-UNSAYABLE = [
+UNENCODABLE = [
     pytest.param({"n": None}, "null-value", "no type for NoneType", id="none"),
     pytest.param({"n": 2**63}, "integer-range", "outside 64 bits", id="too-big"),
     pytest.param({"n": [1, 2.5]}, "mixed-list", "holds double, integer", id="mixed"),
@@ -227,8 +227,8 @@ UNSAYABLE = [
 ]
 
 
-@pytest.mark.parametrize(("values", "rule", "reason"), UNSAYABLE)
-def test_what_has_no_type_is_refused(values: object, rule: str, reason: str) -> None:
+@pytest.mark.parametrize(("values", "rule", "reason"), UNENCODABLE)
+def test_a_value_without_a_type_is_refused(values: object, rule: str, reason: str) -> None:
     with pytest.raises(TranslationError, match=reason) as caught:
         encode_parameters(cast("Mapping[str, Value]", values))
 

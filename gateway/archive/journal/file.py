@@ -1,136 +1,139 @@
-"""One journal file: records are appended and made durable; it converts nothing.
+"""One journal file: records are appended, made durable, and removed after their conversion.
 
-The file is locked while it is open, so that no converter takes a journal that is still written,
-and a lock never outlives its process.
+An open journal is locked, so that no converter takes it. The lock ends with its process.
 """
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
 from typing import Final
 
+from gateway.archive.durable import sync_folder
 from gateway.archive.journal.records import MAGIC
 from gateway.archive.layout import DONE
+from gateway.file_lock import try_lock
 
-_STEP: Final = 1 << 20  # bytes of a converted journal that go at once
-_PAUSE: Final = 0.01  # seconds between two steps
+_TRUNCATE_STEP: Final = 1 << 20  # bytes of a converted journal that are freed at once
+_TRUNCATE_INTERVAL: Final = 0.01  # seconds
 
 
 class Journal:
-    """Mutable: it owns a descriptor and knows how much of the file is good."""
+    """An open journal: its descriptor, and the size of its acknowledged content.
+
+    Mutable: owned by the thread that writes it.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Create `path`.
+        """Create and lock `path`.
 
         Raises:
-            OSError: it exists, or cannot be written.
+            OSError: the file exists, or cannot be written.
         """
         self.path = path
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_new(path, self._file)
             _write(self._file, MAGIC)
             sync_folder(path.parent)
         except OSError:
             os.close(self._file)
-            path.unlink()
+            path.unlink(missing_ok=True)
             raise
-        self._good = len(MAGIC)
-        self._dirty = False
+        self._valid_size = len(MAGIC)
+        self._has_torn_tail = False
 
     @property
     def size(self) -> int:
-        return self._good
+        return self._valid_size
 
     @property
     def empty(self) -> bool:
-        return self._good == len(MAGIC)
+        return self._valid_size == len(MAGIC)
 
     def append(self, records: bytes, *, sync: bool) -> None:
-        """Write whole records; the next call after an OSError first cuts what this one left.
+        """Write complete records; with `sync` they are durable afterwards.
+
+        The first call after an OSError cuts the incomplete write.
 
         Raises:
-            OSError: unknown how much was written; none of it counts.
+            OSError: an unknown part was written; none of the records counts.
         """
-        if self._dirty:
-            os.ftruncate(self._file, self._good)
-        self._dirty = True
+        if self._has_torn_tail:
+            os.ftruncate(self._file, self._valid_size)
+        self._has_torn_tail = True
         _write(self._file, records)
         if sync:
             os.fdatasync(self._file)
-        self._good += len(records)
-        self._dirty = False
+        self._valid_size += len(records)
+        self._has_torn_tail = False
 
     def sync(self) -> None:
+        """Make all appended records durable."""
         os.fdatasync(self._file)
 
     def close(self) -> None:
-        """Give the journal up: cut what failed, make the rest durable, unlock. Never raises."""
+        """Cut an incomplete write, make the rest durable, and unlock; never raises."""
         try:
-            os.ftruncate(self._file, self._good)
+            os.ftruncate(self._file, self._valid_size)
             os.fdatasync(self._file)
         except OSError:
-            pass  # what was acknowledged is durable already; a torn tail is cut by the converter
+            pass  # acknowledged records are durable already; the converter cuts a torn tail
         finally:
             os.close(self._file)
 
 
-def take(path: Path) -> int | None:
-    """A locked descriptor of a journal nobody writes or converts, to be closed; None otherwise."""
+def claim_journal(path: Path) -> int | None:
+    """Lock a closed journal for conversion; return its descriptor, which the caller closes.
+
+    Return None when a gateway writes the journal, or another converter has it.
+    """
     try:
         file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        return None
-    if not _is_still(path, file):  # converted between the opening and the lock
-        os.close(file)
-        return None
-    return file
+    # A converter may have renamed the file between the opening and the lock.
+    if try_lock(file) and _is_same_file(path, file):
+        return file
+    os.close(file)
+    return None
 
 
-def discard(path: Path) -> None:
-    """Remove a journal that is converted; from its new name on nobody converts it again.
+def discard_journal(path: Path) -> None:
+    """Remove a converted journal; from its rename to `.done` on, no converter takes it again.
 
-    What cannot be removed now is left to the next converter, which tells of it if it must.
+    A file that cannot be removed now is left to the next converter.
     """
     done = path.with_suffix(DONE)
     path.rename(done)
-    sync_folder(path.parent)  # before it shrinks: else a crash could leave a part to be converted
+    sync_folder(path.parent)  # before the truncation: else a crash could leave a part to convert
     with suppress(OSError):
-        remove(done)
+        remove_done(done)
 
 
-def remove(done: Path) -> None:
-    """Remove a converted journal a little at a time.
+def remove_done(done: Path) -> None:
+    """Remove a converted journal in steps of a megabyte.
 
-    Where freed blocks are discarded at once (ext4 with `discard`) the next flush waits for all of
-    them: 50 ms for 64 MB.
+    Some disks discard freed blocks at once (ext4 with `discard`), and the next flush waits for
+    all of them: 50 ms for 64 MB.
     """
-    with suppress(FileNotFoundError):  # another converter may clear up, too
-        for size in range(done.stat().st_size - _STEP, 0, -_STEP):
+    with suppress(FileNotFoundError):  # another converter may remove it at the same time
+        for size in range(done.stat().st_size - _TRUNCATE_STEP, 0, -_TRUNCATE_STEP):
             os.truncate(done, size)
-            sleep(_PAUSE)
+            sleep(_TRUNCATE_INTERVAL)
         done.unlink()
 
 
-def sync_folder(path: Path) -> None:
-    """Make the names in `path` durable."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _lock_new(path: Path, file: int) -> None:
+    """Lock a new journal; a converter may have taken it since its creation."""
+    if not (try_lock(file) and _is_same_file(path, file)):
+        raise BlockingIOError(errno.EWOULDBLOCK, "a converter has the new journal", str(path))
 
 
-def _is_still(path: Path, file: int) -> bool:
+def _is_same_file(path: Path, file: int) -> bool:
     try:
         return os.path.samestat(path.stat(), os.fstat(file))
     except FileNotFoundError:

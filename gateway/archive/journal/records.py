@@ -1,9 +1,9 @@
-"""The journal's bytes: batches of rows to framed records and back; no files, no clock.
+"""The bytes of a journal: batches of rows packed into framed records, and read back.
 
 A journal is MAGIC, then records: MARK, length, CRC-32, body. The body is a msgpack list of
-batches, each `[count, common, columns]`. A column is a list of values, or the number of the list
-in its record that has the same: both legs of a message share most. The mark lets a reader find the
-next record after a damaged one.
+batches, each `[count, common, columns]`. A column is a list of values, or the index of an equal
+list earlier in the same record: both legs of a message share most lists. A reader finds the next
+record after a damaged one by its mark.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from gateway.archive.schema import COLUMNS
 Cell: TypeAlias = "str | bytes | int | bool | Sequence[str] | Mapping[str, str] | None"
 
 MAGIC: Final = b"GWJRNL\x00\x02"
-_READABLE: Final = (MAGIC, b"GWJRNL\x00\x01")  # 1 has every list where it is used
+_READABLE_MAGICS: Final = (MAGIC, b"GWJRNL\x00\x01")  # version 1 repeats every list
 MARK: Final = b"\xf5\x9cGR"
-_HEAD = struct.Struct(">4sII")
-_NOTHING: Mapping[str, Cell] = {}
+_HEADER = struct.Struct(">4sII")
+_EMPTY: Mapping[str, Cell] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """`count` rows: what they share in `common`, the rest column by column in `columns`.
+    """A batch of `count` rows: shared values in `common`, the others column by column in `columns`.
 
-    Times are microseconds since 1970-01-01 UTC. A column of neither is null; `gateway` is filled
-    in by the writer.
+    A column in neither is null. The writer adds the column `gateway`.
+
+    Units: microseconds since 1970-01-01 UTC.
     """
 
     count: int
@@ -40,77 +41,77 @@ class Rows:
     columns: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
 
     def values(self, name: str) -> Sequence[Cell]:
-        """The column `name`, row by row, whether they share its value or not."""
+        """Return the column `name` with one value for each row."""
         own = self.columns.get(name)
         return [self.common.get(name)] * self.count if own is None else own
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes of a journal that are no record; `torn` when nothing readable follows them."""
+    """Bytes of a journal that are no record; `torn` when no readable record follows them."""
 
     offset: int
     size: int
     torn: bool
 
 
-def pack(batches: Sequence[Rows], common: Mapping[str, Cell] = _NOTHING) -> bytes:
-    """One record of `batches`; `common` is added to what the rows of each share.
+def pack(batches: Sequence[Rows], common: Mapping[str, Cell] = _EMPTY) -> bytes:
+    """Pack `batches` into one record; `common` is added to the shared values of each.
 
     Raises:
-        ValueError: a column is unknown, or does not have `count` values.
+        ValueError: a column is unknown, or has not `count` values.
     """
-    known: dict[int, int] = {}  # identity of a list -> its number
+    known: dict[int, int] = {}  # id() of a list -> its index; `batches` keeps the lists alive
     body: bytes = msgpack.packb(
-        [[rows.count, {**common, **rows.common}, _listed(rows, known)] for rows in batches],
+        [[rows.count, {**common, **rows.common}, _columns_of(rows, known)] for rows in batches],
         unicode_errors="backslashreplace",  # a lone surrogate must not stop an archive
     )
-    return _HEAD.pack(MARK, len(body), zlib.crc32(body)) + body
+    return _HEADER.pack(MARK, len(body), zlib.crc32(body)) + body
 
 
 def is_journal(data: bytes) -> bool:
-    """Whether `data` begins as a journal that this version reads, or is cut before that shows."""
-    return any(magic.startswith(data[: len(magic)]) for magic in _READABLE)
+    """Return whether `data` starts with a readable version, or with a cut beginning of one."""
+    return any(magic.startswith(data[: len(magic)]) for magic in _READABLE_MAGICS)
 
 
-def _listed(rows: Rows, known: dict[int, int]) -> Mapping[str, Sequence[Cell] | int]:
-    """The columns, numbers in the place of lists that are `known`."""
+def _columns_of(rows: Rows, known: dict[int, int]) -> Mapping[str, Sequence[Cell] | int]:
+    """Return the columns; a list that is `known` is replaced by its index."""
     columns: dict[str, Sequence[Cell] | int] = {}
     for name, values in rows.columns.items():
         if len(values) != rows.count:
             raise ValueError(f"archive: column {name!r} has {len(values)} of {rows.count} values")
-        number = known.get(id(values))
-        if number is None:
+        index = known.get(id(values))
+        if index is None:
             known[id(values)] = len(known)
-        columns[name] = values if number is None else number
+        columns[name] = values if index is None else index
     if unknown := (rows.columns.keys() | rows.common.keys()) - COLUMNS.keys():
         raise ValueError(f"archive: unknown columns {sorted(unknown)}")
     return columns
 
 
 def read_records(data: bytes, start: int = len(MAGIC)) -> Iterator[list[Rows] | Damage]:
-    """The batches of every whole record in order, and what lies between them."""
+    """Yield the batches of every complete record in order, and the damages between them."""
     offset = start
     while offset < len(data):
         if (end := _record_end(data, offset)) is not None:
             yield _batches(data, offset, end)
             offset = end
             continue
-        follower = _next_record(data, offset + 1)
-        yield Damage(offset, (follower or len(data)) - offset, torn=follower is None)
-        offset = follower or len(data)
+        next_record = _next_record(data, offset + 1)
+        yield Damage(offset, (next_record or len(data)) - offset, torn=next_record is None)
+        offset = next_record or len(data)
 
 
 def _record_end(data: bytes, offset: int) -> int | None:
-    """Where the record at `offset` ends, or None when there is no whole one."""
-    body = offset + _HEAD.size
+    """Return the end of the record at `offset`; None when there is no complete record."""
+    body = offset + _HEADER.size
     if body > len(data):
         return None
-    mark, length, crc = _HEAD.unpack_from(data, offset)
+    mark, length, crc = _HEADER.unpack_from(data, offset)
     if mark != MARK or body + length > len(data):
         return None
-    whole = zlib.crc32(memoryview(data)[body : body + length]) == crc
-    return body + length if whole else None
+    intact = zlib.crc32(memoryview(data)[body : body + length]) == crc
+    return body + length if intact else None
 
 
 def _next_record(data: bytes, offset: int) -> int | None:
@@ -122,7 +123,7 @@ def _next_record(data: bytes, offset: int) -> int | None:
 
 
 def _batches(data: bytes, offset: int, end: int) -> list[Rows]:
-    body = msgpack.unpackb(memoryview(data)[offset + _HEAD.size : end])
+    body = msgpack.unpackb(memoryview(data)[offset + _HEADER.size : end])
     lists: list[Sequence[Cell]] = []
     for _, _, columns in body:
         for name, values in columns.items():

@@ -1,9 +1,9 @@
-"""Rows in, durable once, callbacks out: a journal with group commit; it loads no Parquet.
+"""The archive writer: durable rows with group commit, and a callback for each append.
 
-One thread takes all that is queued, writes it once, makes it durable once and then calls the
-callbacks, so the disk's time is paid once for everything that arrived while it was busy. Where
-the kernel's memory is durable enough (`interval`) a caller writes its rows itself, if nothing is
-before them: that takes less time than to wake the thread.
+One thread takes all queued rows, writes them once, makes them durable once and then calls the
+callbacks: the disk's latency is paid once for all rows that arrived meanwhile. With
+`sync: interval` a caller writes its rows itself when no row is queued before them: that costs less
+than a wake-up of the thread.
 """
 
 from __future__ import annotations
@@ -18,91 +18,85 @@ from typing import TypeAlias
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.journal.rolling import ArchiveOptions, Opener, RollingJournal
-from gateway.archive.location import Place
+from gateway.archive.location import ArchiveLocation
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)
 
-Durable: TypeAlias = Callable[[], None]
-Changed: TypeAlias = Callable[[ArchiveError | None], None]
-_Queued: TypeAlias = tuple[bytes, Durable]
-
-
-def ignore(_: ArchiveError | None) -> None:
-    """What a writer reports to when nobody wants to know."""
+DurableCallback: TypeAlias = Callable[[], None]
+_QueuedRecord: TypeAlias = tuple[bytes, DurableCallback]
 
 
 class ArchiveWriter:
-    """Mutable: it owns a thread, the journal and the rows not yet durable."""
+    """A thread, the journal, and the rows that are not durable yet.
 
-    def __init__(  # noqa: PLR0913  # whose archive, how it behaves, what tests replace
+    Thread-safe: guarded by self._lock; the journal by self._journal_lock.
+    """
+
+    def __init__(
         self,
-        root: Path | Place,
+        root: Path | ArchiveLocation,
         gateway: str,
         start: int,
         options: ArchiveOptions | None = None,
         *,
-        changed: Changed = ignore,
         opener: Opener = Journal,
     ) -> None:
-        """Write for `gateway`, started at `start` microseconds, and convert what a crash left.
+        """Open the archive for `gateway`, and convert the journals of an earlier run.
 
-        `root` is a folder, or a place elsewhere with its buffer.
-
-        `changed` gets the error when writing fails and None when it works again, from the
-        archive's thread; `failure` is the same for who asks.
+        `root` is a local folder, or the location of a remote archive. `start` is the start of the
+        gateway in microseconds.
 
         Raises:
             ArchiveError: the folder cannot be written.
         """
-        place = root if isinstance(root, Place) else Place(root)
-        self._root = place.local
+        location = root if isinstance(root, ArchiveLocation) else ArchiveLocation(root)
+        self._root = location.local
         self._options = options or ArchiveOptions()
         self._common: dict[str, Cell] = {"gateway": gateway}
-        self._changed = changed
         self._lock = threading.Condition()
-        self._writing = threading.Lock()  # whose turn it is to use the journal
-        self._queue: list[_Queued] = []
+        self._journal_lock = threading.Lock()
+        self._queue: list[_QueuedRecord] = []
         self._queued = 0
         self._closing = self._ended = False
         self._deadline = float("inf")
         self.failure: ArchiveError | None = None
-        self._journal = RollingJournal(place, gateway, start, self._options, opener)
+        self._journal = RollingJournal(location, gateway, start, self._options, opener)
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()
 
     @property
     def queued_bytes(self) -> int:
-        """What waits for the disk."""
+        """Bytes of rows that wait for the disk."""
         return self._queued
 
-    def append(self, batches: Sequence[Rows], durable: Durable) -> None:
-        """Write the rows; `durable` is called once, perhaps before this returns, and must be short.
+    def append(self, batches: Sequence[Rows], on_durable: DurableCallback) -> None:
+        """Write the rows; all rows of one call become durable together, or none.
 
-        The rows of one call become durable together or not at all. Blocks while the queue is
-        full, so that a slow disk slows the caller.
+        `on_durable` is called once, perhaps before this returns, and must be short. Blocks while
+        the queue is full, so that a slow disk slows the caller.
 
         Raises:
-            ArchiveError: the writer is closed; the rows are not taken.
-            ValueError: a column is unknown or of another length.
+            ArchiveError: the writer is closed; no row was written.
+            ValueError: a column is unknown or has another length.
         """
         record = pack(batches, self._common)
-        if self._options.sync == "interval" and self._write_at_once(record):
-            durable()
+        if self._options.sync == "interval" and self._write_directly(record):
+            on_durable()
             return
         with self._lock:
             self._lock.wait_for(lambda: self._closing or self._ended or self._fits(record))
             if self._closing or self._ended:
                 raise ArchiveError(f"archive {self._root}: is closed; nothing was written")
-            self._queue.append((record, durable))
+            self._queue.append((record, on_durable))
             self._queued += len(record)
             self._lock.notify_all()
 
-    def close(self, seconds: float | None = None) -> None:
-        """Write what is queued, convert the journal, stop. Safe to call twice.
+    def close(self, timeout: float | None = None) -> None:
+        """Write the queued rows, convert the journal, and stop. Safe to call twice.
 
-        `seconds` is how long that may take, in place of the option; a journal that is left is
-        converted at the next start.
+        `timeout` in seconds replaces `ArchiveOptions.close_seconds`. The next start converts a
+        journal that is left.
 
         Raises:
             ArchiveError: rows could not be made durable in time; their callbacks were not called.
@@ -110,8 +104,8 @@ class ArchiveWriter:
         with self._lock:
             if not self._closing:
                 self._closing = True
-                patience = self._options.close_seconds if seconds is None else seconds
-                self._deadline = time.monotonic() + patience
+                seconds = self._options.close_seconds if timeout is None else timeout
+                self._deadline = time.monotonic() + seconds
             self._lock.notify_all()
         self._thread.join()
         if self._queued:
@@ -123,46 +117,46 @@ class ArchiveWriter:
     def _fits(self, record: bytes) -> bool:
         return not self._queued or self._queued + len(record) <= self._options.queue_bytes
 
-    def _write_at_once(self, record: bytes) -> bool:
-        """Give the record to the kernel; False when that may take longer than it should."""
-        if self._queued or self.failure or not self._writing.acquire(blocking=False):
+    def _write_directly(self, record: bytes) -> bool:
+        """Write the record in this thread; return False when the archive thread must do it."""
+        if self._queued or self.failure or not self._journal_lock.acquire(blocking=False):
             return False
         try:
-            if self._closing or self._ended or not self._journal.under_way:
+            if self._closing or self._ended or not self._journal.can_append:
                 return False
             self._journal.write(record)
         except OSError:
-            return False  # the thread tries again, and tells
+            return False  # the archive thread tries again, and reports the failure
         finally:
-            self._writing.release()
+            self._journal_lock.release()
         return True
 
     def _run(self) -> None:
         try:
-            while taken := self._take():
-                if not self._commit(taken):
+            while batch := self._next_batch():
+                if not self._commit(batch):
                     break
-            with self._writing:
+            with self._journal_lock:
                 self._journal.close(self._deadline - time.monotonic())
         finally:
             with self._lock:
                 self._ended = True
                 self._lock.notify_all()
 
-    def _take(self) -> list[_Queued]:
-        """All that is queued, waiting for it; nothing once the writer is closed and empty."""
+    def _next_batch(self) -> list[_QueuedRecord]:
+        """Wait for records and take all; return none when the writer is closed and empty."""
         while True:
-            self._try(self._journal.tend)
+            self._try(self._journal.maintain)
             with self._lock:
                 if not self._queue and not self._closing:
-                    self._lock.wait(self._journal.pause())
+                    self._lock.wait(self._journal.next_maintenance())
                 if self._queue or self._closing:
-                    taken, self._queue = self._queue, []
-                    return taken
+                    batch, self._queue = self._queue, []
+                    return batch
 
-    def _commit(self, taken: list[_Queued]) -> bool:
-        """Make the rows durable, however long it takes; False when closing came first."""
-        records = b"".join(record for record, _ in taken)
+    def _commit(self, batch: list[_QueuedRecord]) -> bool:
+        """Make the rows durable, with retries; return False when the closing deadline passes."""
+        records = b"".join(record for record, _ in batch)
         while not self._try(lambda: self._journal.write(records)):
             if time.monotonic() + self._options.retry_seconds > self._deadline:
                 return False
@@ -170,29 +164,27 @@ class ArchiveWriter:
         with self._lock:
             self._queued -= len(records)
             self._lock.notify_all()
-        for _, durable in taken:
-            durable()
+        for _, on_durable in batch:
+            on_durable()
         return True
 
     def _try(self, step: Callable[[], None]) -> bool:
-        """Whether `step` worked; a change from one to the other is logged and reported."""
+        """Run `step` and return whether it worked; log the first failure and the recovery."""
         try:
-            with self._writing:
+            with self._journal_lock:
                 step()
         except OSError as error:
-            first, self.failure = self.failure is None, _error(self._root, error)
-            if first:
-                log.error("%s; rows wait, and nothing is settled until it works", self.failure)  # noqa: TRY400  # a full disk needs no traceback
-                self._changed(self.failure)
+            is_first, self.failure = self.failure is None, _archive_error(self._root, error)
+            if is_first:
+                log.error("%s; rows wait, and no message is settled until it works", self.failure)  # noqa: TRY400  # a full disk needs no traceback
             return False
         if self.failure is not None:
             self.failure = None
             log.warning("archive %s: works again", self._root)
-            self._changed(None)
         return True
 
 
-def _error(root: Path, error: OSError) -> ArchiveError:
+def _archive_error(root: Path, error: OSError) -> ArchiveError:
     failure = ArchiveError(f"archive {root}: {error}")
     failure.__cause__ = error
     return failure

@@ -1,1 +1,1 @@
-"""Lookups in an archive: rows by time and route, full names of short ones."""
+"""Lookups in an archive: rows by route and time, whole names of shortened ones."""

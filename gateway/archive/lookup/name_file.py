@@ -1,8 +1,8 @@
-"""The whole names behind shortened ones, in a file that outlives the process.
+"""A gateway's file of the whole names behind shortened ones.
 
-    ARCHIVE/_names/<gateway>.jsonl      one object a name: digest, levels and when, in microseconds
+    ARCHIVE/_names/<gateway>.jsonl      an object for each name: digest, levels, time (microseconds)
 
-Names are few and a name is written before it is used, so each is made durable by itself.
+A name is durable before it is used. Names are few, so each is synced by itself.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from gateway.errors import ArchiveError
 
 
 class NameFile:
-    """The file of one gateway; mutable, it keeps the file open."""
+    """The open name file of one gateway.
+
+    Mutable: owned by the name dictionary that writes it.
+    """
 
     def __init__(self, root: Path, gateway: str) -> None:
-        """Make the file when it is absent.
+        """Open the file, and create it when it is absent.
 
         Raises:
             ArchiveError: the folder cannot be written.
@@ -34,10 +37,10 @@ class NameFile:
             raise ArchiveError(f"{folder}: cannot be written: {error.strerror}") from error
 
     def write(self, digest: str, levels: tuple[str, ...]) -> None:
-        """Keep one name; it is on disk when this returns.
+        """Append one name; it is durable when this returns.
 
         Raises:
-            ArchiveError: it could not be written.
+            ArchiveError: the file cannot be written.
         """
         entry = {"digest": digest, "levels": levels, "time": now()}
         line = json.dumps(entry) + "\n"
@@ -53,9 +56,9 @@ class NameFile:
 
 
 def read_names(root: Path) -> dict[str, tuple[str, ...]]:
-    """Every name that any gateway of the archive has shortened, by digest.
+    """Return the levels of every name that a gateway of the archive has shortened, by digest.
 
-    A line that a crash cut short is left out: its name was never used.
+    A line cut by a crash is ignored: its name was never used.
     """
     names: dict[str, tuple[str, ...]] = {}
     for path in sorted((root / NAMES).glob("*.jsonl")):

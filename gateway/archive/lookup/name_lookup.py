@@ -1,4 +1,4 @@
-"""Looking a name up in the archive's dictionary of shortened names; it makes none."""
+"""Lookup of a name in the archive's dictionary of shortened names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 
 from gateway.archive.layout import DICTIONARY
 from gateway.archive.schema import DICTIONARY as COLUMNS
-from gateway.archive.storage import Store
+from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A row of the dictionary; `gateway.archive.schema` says what its columns are."""
+class DictionaryEntry:
+    """A row of the dictionary; `gateway.archive.schema` describes its columns."""
 
     target: str
     system: str | None
@@ -34,33 +34,33 @@ class Entry:
     count: int
 
 
-def find(store: Store, text: str) -> Iterator[Entry]:
-    """The entries whose name, short, whole or as it came, is `text`; the digest alone will do.
+def find_name(storage: Storage, text: str) -> Iterator[DictionaryEntry]:
+    """Yield the entries with `text` as short name, digest, whole name or source name.
 
     Raises:
-        ArchiveError: there is no dictionary, or it cannot be read.
+        ArchiveError: the dictionary is absent, or cannot be read.
     """
     folder = Path(DICTIONARY)
     try:
-        names = [name for name in store.names(folder) if name.endswith(".parquet")]
+        names = [name for name in storage.names(folder) if name.endswith(".parquet")]
         if not names:
-            raise ArchiveError(f"{DICTIONARY}: is absent; `gateway archive names ARCHIVE` makes it")
+            raise ArchiveError(f"{DICTIONARY}: is absent; run `gateway archive names ARCHIVE`")
         for name in names:
-            with store.open(folder / name) as file, pq.ParquetFile(file) as table:
+            with storage.open(folder / name) as file, pq.ParquetFile(file) as table:
                 for batch in table.iter_batches(columns=list(COLUMNS)):
-                    yield from _found(batch, text)
-    except (OSError, pa.ArrowException) as fault:
-        raise ArchiveError(f"{DICTIONARY}: cannot be read: {fault}") from fault
+                    yield from _matching_rows(batch, text)
+    except (OSError, pa.ArrowException) as error:
+        raise ArchiveError(f"{DICTIONARY}: cannot be read: {error}") from error
 
 
-def _found(batch: pa.RecordBatch, text: str) -> Iterator[Entry]:
-    own = [pc.equal(batch[name], text) for name in ("name", "digest", "whole")]
-    own += [pc.equal(pc.binary_join(batch["levels"], between), text) for between in "/."]
-    hit = pa.array([False] * len(batch))
-    for each in own:
-        hit = pc.or_(hit, pc.fill_null(each, False))
-    came = pc.list_flatten(batch["sources"])
-    rows = pc.filter(pc.list_parent_indices(batch["sources"]), pc.equal(came, text)).to_pylist()
-    places = sorted({*pc.indices_nonzero(hit).to_pylist(), *rows})
-    for row in batch.take(pa.array(places, pa.int64())).to_pylist():
-        yield Entry(**row)
+def _matching_rows(batch: pa.RecordBatch, text: str) -> Iterator[DictionaryEntry]:
+    conditions = [pc.equal(batch[name], text) for name in ("name", "digest", "whole")]
+    conditions += [pc.equal(pc.binary_join(batch["levels"], between), text) for between in "/."]
+    matches = pa.array([False] * len(batch))
+    for condition in conditions:
+        matches = pc.or_(matches, pc.fill_null(condition, False))
+    is_source = pc.equal(pc.list_flatten(batch["sources"]), text)
+    by_source = pc.filter(pc.list_parent_indices(batch["sources"]), is_source).to_pylist()
+    positions = sorted({*pc.indices_nonzero(matches).to_pylist(), *by_source})
+    for row in batch.take(pa.array(positions, pa.int64())).to_pylist():
+        yield DictionaryEntry(**row)

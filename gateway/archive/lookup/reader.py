@@ -1,4 +1,4 @@
-"""Rows of the archive for tests and tools, a batch in memory at a time; Spark reads on its own."""
+"""The rows of one day as dictionaries, read file by file with one batch in memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 from gateway.archive.layout import segments
 from gateway.errors import ArchiveError
 
-Row: TypeAlias = dict[str, Any]  # what pyarrow makes of a row; its columns are schema.COLUMNS
+Row: TypeAlias = dict[str, Any]  # the columns of schema.COLUMNS, with values as pyarrow reads them
 
 
 def read_rows(root: Path, day: date) -> Iterator[Row]:
-    """The rows of `day`, file by file.
+    """Yield the rows of `day`, file by file.
 
     Raises:
-        ArchiveError: a file is no whole segment; the text names it.
+        ArchiveError: a file is damaged or no segment; the text names it.
     """
     for path in segments(root, day):
         try:
@@ -28,4 +28,4 @@ def read_rows(root: Path, day: date) -> Iterator[Row]:
                 for batch in file.iter_batches():
                     yield from batch.to_pylist()
         except (pa.ArrowException, OSError) as error:
-            raise ArchiveError(f"{path}: is not a whole segment: {error}") from error
+            raise ArchiveError(f"{path}: is damaged, or no segment: {error}") from error

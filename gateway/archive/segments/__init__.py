@@ -1,1 +1,1 @@
-"""Closed journals to Parquet segments with their digests."""
+"""Conversion of closed journals to Parquet segments with their digests and name pairs."""

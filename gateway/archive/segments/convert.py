@@ -1,7 +1,7 @@
-"""Turns closed journals into Parquet segments: `python -m gateway.archive.segments ARCHIVE`.
+"""Converts closed journals into Parquet segments: `python -m gateway.archive.segments ARCHIVE`.
 
-Names follow from the journal's name and its content, so converting again after a crash writes
-the same files, and the journal goes last. It refuses a journal that somebody still writes.
+Segment names follow from the journal's name and content: a repeated conversion writes the same
+files, and removes the journal last. A journal that a gateway still writes is skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.journal.file import discard, remove, sync_folder, take
+from gateway.archive.durable import sync_folder
+from gateway.archive.journal.file import claim_journal, discard_journal, remove_done
 from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
 from gateway.archive.layout import (
     DAMAGED,
@@ -27,124 +28,130 @@ from gateway.archive.layout import (
     NAMES,
     converted_journals,
     digest_path,
+    gateway_start,
     hour_folder,
     journals,
+    oldest_kept,
     pairs_path,
-    started,
 )
-from gateway.archive.location import Place
-from gateway.archive.retention import forget
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.retention import remove_days
 from gateway.archive.segments.digest import digests_of, pairs_of
 from gateway.archive.segments.parquet import sort_rows, to_table
-from gateway.archive.storage import Here, Store, open_store
+from gateway.archive.storage import LocalStorage, Storage, open_storage
 from gateway.clock import today
 from gateway.errors import ArchiveError
 
-_CHUNK: Final = 500_000  # rows in memory at once
-_GULP: Final = 20_000  # rows as Python objects at once
-_LATEST: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is a mistake
-_SHOWN: Final = 20  # findings of one journal that are reported one by one
+_SEGMENT_ROWS: Final = 500_000  # in memory at once, as a table
+_BATCH_ROWS: Final = 20_000  # in memory at once, as Python objects
+_MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
+_MAX_FINDINGS: Final = 20  # of one journal; the others are counted
 
 
 @dataclass(slots=True)
 class Conversion:
-    """What became of one journal; filled while it is converted."""
+    """The result of converting one journal.
+
+    Mutable: owned by `convert`, which fills it.
+    """
 
     journal: Path
     rows: int = 0
-    lost: int = 0  # values that fit no column
-    size: int = 0  # bytes of the files
+    lost_values: int = 0  # values of a type that their column cannot hold
+    size: int = 0  # bytes of the written files
     damages: list[Damage] = field(default_factory=list)
 
     @property
     def damaged(self) -> bool:
-        """Whether something durable may be unreadable; a torn tail is only an unfinished write."""
+        """Whether durable rows may be unreadable; a torn tail is only an unfinished write."""
         return any(not damage.torn for damage in self.damages)
 
-    def findings(self) -> list[str]:
+    def report_lines(self) -> list[str]:
+        """Return a line for each problem, at most `_MAX_FINDINGS` for damages."""
         lines = [
             f"{self.journal}: "
             + ("torn tail cut" if damage.torn else "damaged record skipped")
             + f" at offset {damage.offset}, {damage.size} bytes"
-            for damage in self.damages[:_SHOWN]
+            for damage in self.damages[:_MAX_FINDINGS]
         ]
-        if len(self.damages) > _SHOWN:
-            lines.append(f"{self.journal}: {len(self.damages) - _SHOWN} more damaged records")
-        if self.lost:
-            lines.append(f"{self.journal}: {self.lost} values fit no column and are null")
+        if len(self.damages) > _MAX_FINDINGS:
+            more = len(self.damages) - _MAX_FINDINGS
+            lines.append(f"{self.journal}: {more} more damaged records")
+        if self.lost_values:
+            lines.append(f"{self.journal}: {self.lost_values} values fit no column and are null")
         return lines
 
 
-def convert(root: Path, journal: Path, store: Store | None = None) -> Conversion | None:
-    """Segments of `journal`, which is then gone; None when it is in use, or gone already.
+def convert(root: Path, journal: Path, storage: Storage | None = None) -> Conversion | None:
+    """Convert `journal` to segments and remove it; return None when it is in use or gone.
 
-    They go to `store`, or to `root` itself. A journal with a damage in its middle is converted as
-    far as it goes and kept as `.damaged`.
+    The segments go to `storage`, or to `root` without one. A journal with a damaged record is
+    converted without that record, and kept as `.damaged`.
 
     Raises:
-        ArchiveError: it is no journal; it is set aside as `.damaged`.
+        ArchiveError: the file is no journal; it is renamed to `.damaged`.
         OSError: the segments cannot be written; the journal stays.
     """
-    file = take(journal)
+    file = claim_journal(journal)
     if file is None:
         return None
     with os.fdopen(file, "rb") as opened:
         data = opened.read()
         if not is_journal(data):
             _set_aside(journal)
-            raise ArchiveError(f"{journal}: is not a journal; it was set aside as {DAMAGED}")
+            raise ArchiveError(f"{journal}: is not a journal; it was renamed to {DAMAGED}")
         conversion = Conversion(journal)
         numbers = count()
-        for table in _chunks(data, conversion):
+        for table in _segment_tables(data, conversion):
             stem = f"{journal.stem}-{next(numbers):04}"
-            conversion.size += write_rows(store or Here(root), table, stem, started(journal))
+            conversion.size += write_rows(
+                storage or LocalStorage(root), table, stem, gateway_start(journal)
+            )
             conversion.rows += table.num_rows
-            del table  # before the next is made
+            del table  # frees its memory before the next one is built
         if conversion.damaged:
             _set_aside(journal)
         else:
-            discard(journal)
+            discard_journal(journal)
         sync_folder(journal.parent)
     return conversion
 
 
-def _chunks(data: bytes, conversion: Conversion) -> Iterator[pa.Table]:
-    """The rows of one file after the other, sorted, and no two in memory at once.
-
-    Rows become a table in gulps, as objects are large.
-    """
+def _segment_tables(data: bytes, conversion: Conversion) -> Iterator[pa.Table]:
+    """Yield the sorted rows of one segment after the other, with one table in memory at a time."""
     tables: list[pa.Table] = []
-    waiting = 0
-    for gulp in _gulps(_batches(data, conversion)):
-        table, lost = to_table(gulp)
-        conversion.lost += lost
+    collected = 0
+    for batches in _grouped(_batches(data, conversion)):
+        table, lost = to_table(batches)
+        conversion.lost_values += lost
         tables.append(table)
-        waiting += table.num_rows
-        if waiting >= _CHUNK:
-            yield _whole(tables)
-            waiting = 0
+        collected += table.num_rows
+        if collected >= _SEGMENT_ROWS:
+            yield _merged(tables)
+            collected = 0
     if tables:
-        yield _whole(tables)
+        yield _merged(tables)
 
 
-def _whole(tables: list[pa.Table]) -> pa.Table:
-    """All rows of `tables`, sorted; they are let go."""
-    whole = pa.concat_tables(tables)
+def _merged(tables: list[pa.Table]) -> pa.Table:
+    """Return all rows of `tables`, sorted, and clear the list to free its memory."""
+    merged = pa.concat_tables(tables)
     tables.clear()
-    return sort_rows(whole)
+    return sort_rows(merged)
 
 
-def _gulps(batches: Iterator[Rows]) -> Iterator[list[Rows]]:
-    gulp: list[Rows] = []
-    held = 0
+def _grouped(batches: Iterator[Rows]) -> Iterator[list[Rows]]:
+    """Yield lists of batches with about `_BATCH_ROWS` rows each."""
+    group: list[Rows] = []
+    collected = 0
     for rows in batches:
-        gulp.append(rows)
-        held += rows.count
-        if held >= _GULP:
-            yield gulp
-            gulp, held = [], 0
-    if gulp:
-        yield gulp
+        group.append(rows)
+        collected += rows.count
+        if collected >= _BATCH_ROWS:
+            yield group
+            group, collected = [], 0
+    if group:
+        yield group
 
 
 def _batches(data: bytes, conversion: Conversion) -> Iterator[Rows]:
@@ -155,38 +162,39 @@ def _batches(data: bytes, conversion: Conversion) -> Iterator[Rows]:
             yield from record
 
 
-def write_rows(store: Store, table: pa.Table, stem: str, start: int) -> int:
-    """One segment for each hour of `table`; how many bytes they take with their digests.
+def write_rows(storage: Storage, table: pa.Table, stem: str, start: int) -> int:
+    """Write a segment for each hour of the sorted `table`; return the bytes of all files.
 
-    Its rows are sorted. A row whose time cannot be lies in the hour of `start`, microseconds.
+    A row with an invalid time goes into the hour of `start`, the gateway's start in microseconds.
 
     Raises:
-        OSError: the store cannot be written.
+        OSError: the storage cannot be written.
     """
     times = table["time"].cast(pa.int64())
-    good = pc.and_(pc.greater_equal(times, 0), pc.less(times, _LATEST))
-    times = pc.if_else(pc.fill_null(good, False), times, start)
+    valid = pc.and_(pc.greater_equal(times, 0), pc.less(times, _MAX_TIME))
+    times = pc.if_else(pc.fill_null(valid, False), times, start)
     hours = pc.divide(times, HOUR)
     size = 0
-    different = sorted(pc.unique(hours).to_pylist())
-    for hour in different:
-        part = table if len(different) == 1 else table.filter(pc.equal(hours, hour))
-        size += keep(store, hour_folder(Path(), hour * HOUR) / f"{stem}.parquet", part)
+    distinct = sorted(pc.unique(hours).to_pylist())
+    for hour in distinct:
+        part = table if len(distinct) == 1 else table.filter(pc.equal(hours, hour))
+        path = hour_folder(Path(), hour * HOUR) / f"{stem}.parquet"
+        size += write_segment(storage, path, part)
     return size
 
 
-def keep(store: Store, path: Path, rows: pa.Table) -> int:
-    """Write a segment of sorted `rows` and what belongs to it; how many bytes that takes.
+def write_segment(storage: Storage, path: Path, rows: pa.Table) -> int:
+    """Write a segment of sorted `rows` with its pairs and its digest; return their bytes.
 
-    The digest goes last, so that one that is there has its segment and its pairs beside it.
+    The digest is written last: a digest without its segment means a removed segment.
 
     Raises:
-        OSError: the store cannot be written.
+        OSError: the storage cannot be written.
     """
-    size = store.write(path, rows)
+    size = storage.write(path, rows)
     if (pairs := pairs_of(rows)) is not None:
-        size += store.write(pairs_path(Path(), path), pairs)
-    return size + store.write(digest_path(Path(), path), digests_of(rows))
+        size += storage.write(pairs_path(Path(), path), pairs)
+    return size + storage.write(digest_path(Path(), path), digests_of(rows))
 
 
 def _set_aside(journal: Path) -> None:
@@ -194,60 +202,61 @@ def _set_aside(journal: Path) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Convert journals, then remove old days; 1 when one of them failed."""
+    """Convert journals, then remove old days; return 1 when one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m gateway.archive.segments")
-    parser.add_argument("archive", metavar="ARCHIVE", type=Path, help="the folder of the journals")
-    parser.add_argument("journals", metavar="JOURNAL", type=Path, nargs="*", help="all if absent")
+    parser.add_argument("archive", metavar="ARCHIVE", type=Path, help="folder of the journals")
+    parser.add_argument("journals", metavar="JOURNAL", type=Path, nargs="*", help="default: all")
     parser.add_argument(
-        "--to", metavar="URL", default="", help="where the segments go, if not there"
+        "--to", metavar="URL", default="", help="write the segments there (default: ARCHIVE)"
     )
-    parser.add_argument("--keep-days", metavar="N", type=int, help="remove what is older")
-    parser.add_argument("--nice", metavar="N", type=int, default=0, help="give way to others")
+    parser.add_argument("--keep-days", metavar="N", type=int, help="remove older days")
+    parser.add_argument("--nice", metavar="N", type=int, default=0, help="lower the priority by N")
     try:
         args = parser.parse_intermixed_args(arguments)
     except SystemExit as stop:
         return int(stop.code or 0)
     with suppress(OSError):
         os.nice(args.nice)
-    place = Place(args.archive, args.to)
+    location = ArchiveLocation(args.archive, args.to)
     status = 0
-    for failed, line in _work(place, args.journals or journals(place.local), args.keep_days):
+    waiting = args.journals or journals(location.local)
+    for failed, line in _convert_all(location, waiting, args.keep_days):
         status |= failed
-        print(line, file=sys.stderr)  # noqa: T201  # the process that started us logs it
+        print(line, file=sys.stderr)  # noqa: T201  # the parent process logs it
     return status
 
 
-def _work(
-    place: Place, waiting: Sequence[Path], keep_days: int | None
+def _convert_all(
+    location: ArchiveLocation, waiting: Sequence[Path], keep_days: int | None
 ) -> Iterator[tuple[bool, str]]:
-    """Everything there is to do, telling for each thing a person should know whether it failed."""
+    """Do all the work; yield whether a step failed, and a line that reports it."""
     try:
-        store = open_store(place)
-        for path in converted_journals(place.local):
+        storage = open_storage(location)
+        for path in converted_journals(location.local):
             try:
-                remove(path)
-            except OSError as error:  # the journals that wait are not to blame
+                remove_done(path)
+            except OSError as error:  # the waiting journals are converted nevertheless
                 yield True, str(error)
         for path in waiting:
-            yield from _convert(place, path, store)
-        for path in sorted((place.local / NAMES).glob("*.jsonl")):
-            store.copy(Path(NAMES) / path.name, path)
+            yield from _convert(location, path, storage)
+        for path in sorted((location.local / NAMES).glob("*.jsonl")):
+            storage.upload(Path(NAMES) / path.name, path)
         if keep_days is not None:
-            for day in forget(store, keep_days, today()):
+            for day in remove_days(storage, oldest_kept(keep_days, today())).days:
                 yield False, f"{day} is removed, as the archive keeps {keep_days} days"
     except (ArchiveError, OSError) as error:
         yield True, str(error)
 
 
-def _convert(place: Place, path: Path, store: Store) -> Iterator[tuple[bool, str]]:
+def _convert(location: ArchiveLocation, path: Path, storage: Storage) -> Iterator[tuple[bool, str]]:
     try:
-        conversion = convert(place.local, path, store)
+        conversion = convert(location.local, path, storage)
     except ArchiveError as error:
         yield True, str(error)
     except OSError as error:
-        if place.url:  # it is away: the other journals would wait for the same
+        if location.url:  # the storage is not reachable: the other journals would fail, too
             raise
         yield True, str(error)
     else:
-        for line in conversion.findings() if conversion else ():
+        for line in conversion.report_lines() if conversion else ():
             yield False, line

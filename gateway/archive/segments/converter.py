@@ -1,6 +1,6 @@
-"""Closed journals become segments in another process, one at a time; it reads no rows itself.
+"""Starts the converter as a child process, one at a time, and retries failed conversions.
 
-Another process, because Parquet would cost the sidecar its memory and the hot path its time.
+A child process, because Parquet in the gateway would cost memory and delay messages.
 """
 
 from __future__ import annotations
@@ -16,65 +16,68 @@ from pathlib import Path
 from typing import Final
 
 import gateway
-from gateway.archive.location import Place
+from gateway.archive.location import ArchiveLocation
 
 log = logging.getLogger(__name__)
 
-_PACKAGES: Final = str(Path(gateway.__file__).resolve().parents[1])  # the child finds the same code
-_NICE: Final = ("--nice", "19")  # the messages go first
-_FRUGAL: Final = {"MIMALLOC_PURGE_DELAY": "0"}  # what Arrow frees goes back at once
-_MANY: Final = 4  # journals; where more have piled up the disk goes first
-_LONGEST: Final = 30.0  # seconds between two tries when it keeps failing
-_REPORT: Final = 2_000  # characters of a converter's report in the log
+_PACKAGES: Final = str(Path(gateway.__file__).resolve().parents[1])  # the child imports this code
+_NICE: Final = ("--nice", "19")  # messages have priority over conversion
+_MAX_NICE_JOURNALS: Final = 4  # with more, freeing the disk has priority
+_ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "0"}  # Arrow returns freed memory at once
+_MAX_RETRY_INTERVAL: Final = 30.0  # seconds
+_MAX_REPORT: Final = 2_000  # characters of the converter's output in the log
 
 
-class Conversions:
-    """Mutable: it owns the running converter and the journals that wait for the next."""
+class Converter:
+    """The running child process, and the journals that wait for the next one.
 
-    def __init__(self, place: Place, keep_days: int | None = None) -> None:
-        self._command = [sys.executable, "-m", "gateway.archive.segments", str(place.local)]
-        self._command += ["--to", place.url] if place.url else []
+    Mutable: used by one thread at a time.
+    """
+
+    def __init__(self, location: ArchiveLocation, keep_days: int | None = None) -> None:
+        self._command = [sys.executable, "-m", "gateway.archive.segments", str(location.local)]
+        self._command += ["--to", location.url] if location.url else []
         self._command += [] if keep_days is None else ["--keep-days", str(keep_days)]
-        self._sizes: dict[Path, int] = {}  # of the journals that are not converted yet
+        self._sizes: dict[Path, int] = {}  # bytes of the journals that are not converted yet
         self._waiting: list[Path] = []
-        self._taken: list[Path] = []
+        self._converting: list[Path] = []
         self._child: subprocess.Popen[str] | None = None
         self._failures = 0
-        self._again = 0.0
-        self._said = ""
+        self._retry_time = 0.0
+        self._logged = ""
 
     @property
     def busy(self) -> bool:
-        """Whether `poll` has something to do, now or later."""
+        """Whether `poll` has work, now or later."""
         return self._child is not None or bool(self._waiting)
 
     @property
     def held_bytes(self) -> int:
-        """What the journals take that are not converted yet."""
+        """Bytes of the journals that are not converted yet."""
         return sum(self._sizes.values())
 
     def add(self, journals: Iterable[Path]) -> None:
-        """Convert `journals`, and those an earlier converter left; returns at once."""
+        """Convert `journals`, and those that failed before; return at once."""
         for path in journals:
             self._waiting.append(path)
             with suppress(OSError):
                 self._sizes[path] = path.stat().st_size
         self.poll()
 
-    def tidy(self) -> None:
-        """Start a converter even when no journal waits: it removes old days too."""
+    def start_retention(self) -> None:
+        """Start a converter even when no journal waits, because it also removes old days."""
         if self._child is None:
             self._start()
 
     def poll(self) -> None:
-        """Take note of a converter that ended, and start the next one when it is due."""
+        """Collect a converter that ended, and start the next one when it is due."""
         if self._child is not None and self._child.poll() is not None:
-            self._ended(self._child)
-        if self._child is None and self._waiting and time.monotonic() >= self._again:
+            self._collect(self._child)
+        if self._child is None and self._waiting and time.monotonic() >= self._retry_time:
             self._start()
 
     def finish(self, timeout: float) -> list[Path]:
-        """Convert what waits within `timeout` seconds; the journals left are for the next start."""
+        """Convert within `timeout` seconds; return the journals left for the next start."""
         deadline = time.monotonic() + timeout
         self._wait(deadline)
         if self._waiting and time.monotonic() < deadline:
@@ -83,25 +86,26 @@ class Conversions:
         return self._waiting
 
     def _start(self) -> None:
-        self._taken, self._waiting = self._waiting, []
-        given = _NICE if len(self._taken) <= _MANY else ()
+        self._converting, self._waiting = self._waiting, []
+        nice = _NICE if len(self._converting) <= _MAX_NICE_JOURNALS else ()
         paths = filter(None, (_PACKAGES, os.environ.get("PYTHONPATH")))
         try:
             self._child = subprocess.Popen(  # noqa: S603  # our own module, no shell
-                [*self._command, *given, *map(str, self._taken)],
-                env={**os.environ, **_FRUGAL, "PYTHONPATH": os.pathsep.join(paths)},
+                [*self._command, *nice, *map(str, self._converting)],
+                env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                # An interrupt at the terminal is not for the converter. In a session of its own
-                # it would not be nice to us: Linux shares cores among sessions first (autogroup).
+                # A process group of its own: an interrupt at the terminal does not reach it.
+                # Not a session of its own: Linux divides cores among sessions first (autogroup),
+                # and `nice` would have no effect on the gateway's share.
                 process_group=0,
             )
         except OSError as error:
-            self._failed(f"the converter did not start: {error}; the journals stay")
-            self._waiting = self._taken + self._waiting
+            self._retry_later(f"the converter did not start: {error}; the journals stay")
+            self._waiting = self._converting + self._waiting
 
     def _wait(self, deadline: float) -> None:
         if self._child is None:
@@ -111,30 +115,31 @@ class Conversions:
         except subprocess.TimeoutExpired:
             log.warning("archive: the converter was stopped; the next start converts the rest")
             self._child.kill()
-        self._ended(self._child)
+        self._collect(self._child)
 
-    def _ended(self, child: subprocess.Popen[str]) -> None:
-        """Log what it reported; a journal it could not convert waits for a later one."""
+    def _collect(self, child: subprocess.Popen[str]) -> None:
+        """Log the output of a converter that ended; its unconverted journals wait for the next."""
         _, report = child.communicate()
         self._child = None
-        left = [path for path in self._taken if path.exists()]
-        for path in self._taken:
-            if path not in left:
+        unconverted = [path for path in self._converting if path.exists()]
+        for path in self._converting:
+            if path not in unconverted:
                 self._sizes.pop(path, None)
-        self._waiting = left + self._waiting
+        self._waiting = unconverted + self._waiting
         if child.returncode:
-            self._failed(report.strip()[-_REPORT:])
+            self._retry_later(report.strip()[-_MAX_REPORT:])
             return
         if report:
-            log.warning("archive: %s", report.strip()[-_REPORT:])
-        if self._failures and not left:
+            log.warning("archive: %s", report.strip()[-_MAX_REPORT:])
+        if self._failures and not unconverted:
             log.warning("archive: the converter works again")
-            self._failures, self._said = 0, ""
+            self._failures, self._logged = 0, ""
 
-    def _failed(self, report: str) -> None:
-        """Wait longer each time; the same trouble is logged once."""
+    def _retry_later(self, report: str) -> None:
+        """Double the retry interval, and log the report unless it is the same as the last."""
         self._failures += 1
-        self._again = time.monotonic() + min(_LONGEST, 2.0 ** min(self._failures, 10) / 2)
-        if report != self._said:
+        interval = min(_MAX_RETRY_INTERVAL, 2.0 ** min(self._failures, 10) / 2)
+        self._retry_time = time.monotonic() + interval
+        if report != self._logged:
             log.warning("archive: %s", report)
-            self._said = report
+            self._logged = report

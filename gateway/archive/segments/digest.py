@@ -1,4 +1,4 @@
-"""What archive rows add up to, and the names among them: tables to tables; it reads no file."""
+"""Digests and name pairs of archive rows: functions from tables to tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.schema import DIGESTS, PAIRS, Leg, Step
+from gateway.archive.schema import DIGESTS, PAIRS, Leg, RowOutcome
 from gateway.archive.segments.hashing import hash_contents, hash_ids, lanes, words
-from gateway.archive.segments.latency import buckets, counted, timed
+from gateway.archive.segments.latency import buckets, histograms, nonzero_counts
 from gateway.archive.segments.parquet import SCHEMA, schema_of
 
 MINUTE: Final = 60_000_000  # microseconds
-PAIRS_KEPT: Final = 20_000  # distinct pairs of one segment; past it readers take the rows
+MAX_PAIRS: Final = 20_000  # distinct pairs of one segment; past it readers use the rows
 
 DIGEST_SCHEMA: Final = schema_of(DIGESTS)
 PAIR_SCHEMA: Final = schema_of(PAIRS)
@@ -23,18 +23,18 @@ PAIR_SCHEMA: Final = schema_of(PAIRS)
 _KEYS: Final = ("gateway", "route", "target", "leg", "minute")
 _PAIR_KEYS: Final = ("gateway", "route", "target", "leg", "system", "source_name", "name")
 _ENDS: Final = pa.array([Leg.DELIVERED.value, Leg.OBSERVED.value])
-_REACH: Final = 40  # bits of a time within its segment: 12 days
+_TIME_BITS: Final = 40  # of a time within its segment: 12 days
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
 def digests_of(rows: pa.Table) -> pa.Table:
-    """The sums of `rows` as DIGESTS says; a row counts once for every target it names.
+    """Return the digest of `rows`; a row counts once for every target it names.
 
-    Columns that an older file does not have count as null.
+    A column that an older file lacks counts as null.
     """
-    rows = _complete(rows)
+    rows = _with_all_columns(rows)
     spread, targets = _per_target(rows)
     received, time = _times(rows)
     ids = words(rows["id"])
@@ -42,7 +42,7 @@ def digests_of(rows: pa.Table) -> pa.Table:
     content = hash_contents(hashed, *words(rows["hash"]))
     numbers = {
         "count": np.ones(len(rows), np.int64),
-        "converted": _flags(pc.equal(rows["outcome"], Step.CONVERTED.value)),
+        "converted": _flags(pc.equal(rows["outcome"], RowOutcome.CONVERTED.value)),
         "redelivered": _flags(rows["redelivered"]),
         "retried": _flags(pc.greater(rows["attempt"], 1)),
         "slowest": np.maximum(time - received, 0),
@@ -51,56 +51,56 @@ def digests_of(rows: pa.Table) -> pa.Table:
         **{f"content_{word}": lane for word, lane in enumerate(lanes(content))},
     }
     minutes = pa.array((received // MINUTE * MINUTE)[spread]).cast(pa.timestamp("us", tz="UTC"))
-    given = {name: _picked(rows[name], spread) for name in ("gateway", "route", "leg")}
+    given = {name: _rows_at(rows[name], spread) for name in ("gateway", "route", "leg")}
     given |= {"target": targets, "minute": minutes}
     given |= {name: pa.array(values[spread]) for name, values in numbers.items()}
-    known = np.flatnonzero(_is_timed(rows)[spread])
-    places = buckets((time - received)[spread][known])
-    return _added(pa.table(given), (known, places, np.ones(len(known), np.int64)))
+    known = np.flatnonzero(_has_latency(rows)[spread])
+    found = buckets((time - received)[spread][known])
+    return _summed(pa.table(given), (known, found, np.ones(len(known), np.int64)))
 
 
 def add_up(digests: pa.Table) -> pa.Table:
-    """Digests with one row for each gateway, route, target, leg and minute, in that order."""
-    return _added(digests, timed(digests["latency"]))
+    """Return one row for each gateway, route, target, leg and minute, in that order."""
+    return _summed(digests, nonzero_counts(digests["latency"]))
 
 
-def _added(digests: pa.Table, latencies: tuple[Numbers, Numbers, Numbers]) -> pa.Table:
-    """The same; `latencies` are positions of rows, buckets and how many copies are in those."""
+def _summed(digests: pa.Table, latencies: tuple[Numbers, Numbers, Numbers]) -> pa.Table:
+    """Sum up digests; `latencies` are row positions, buckets, and numbers of copies in them."""
     sums = [name for name in DIGESTS if name not in (*_KEYS, "latency")]
-    how = [(name, "max" if name == "slowest" else "sum") for name in sums]
+    functions = [(name, "max" if name == "slowest" else "sum") for name in sums]
     numbered = digests.append_column("row", pa.array(np.arange(len(digests))))
-    grouped = numbered.group_by(list(_KEYS)).aggregate([*how, ("row", "list")])
+    grouped = numbered.group_by(list(_KEYS)).aggregate([*functions, ("row", "list")])
     named = grouped.rename_columns([*_KEYS, *sums, "row"]).sort_by(_ascending(_KEYS))
-    group = _groups_of(named["row"], len(digests))
-    rows, places, copies = latencies
-    lists = counted(group[rows], places, copies, len(named))
+    group = _group_indices(named["row"], len(digests))
+    rows, bucket, copies = latencies
+    lists = histograms(group[rows], bucket, copies, len(named))
     return named.append_column("latency", lists).select(DIGEST_SCHEMA.names).cast(DIGEST_SCHEMA)
 
 
-def _groups_of(members: pa.ChunkedArray, count: int) -> Numbers:
-    """The number of the list that each of `count` positions is in; every one is in one."""
+def _group_indices(members: pa.ChunkedArray, count: int) -> Numbers:
+    """Return the index of the list that contains each of `count` positions."""
     lists = members.combine_chunks()
     group = np.empty(count, np.int64)
     group[lists.flatten().to_numpy()] = pc.list_parent_indices(lists).to_numpy()
     return group
 
 
-def pairs_of(rows: pa.Table, kept: int | None = PAIRS_KEPT) -> pa.Table | None:
-    """The names that `rows` were received and sent under; None when they are more than `kept`."""
-    rows = _complete(rows)
+def pairs_of(rows: pa.Table, limit: int | None = MAX_PAIRS) -> pa.Table | None:
+    """Return the name pairs of `rows`; None when they are more than `limit`."""
+    rows = _with_all_columns(rows)
     ends = rows.filter(pc.is_in(rows["leg"], _ENDS)).select([*_PAIR_KEYS, "id", "time"])
     grouped = ends.group_by(list(_PAIR_KEYS)).aggregate(
         [([], "count_all"), ("id", "min"), ("id", "max"), ("time", "min"), ("time", "max")]
     )
-    if kept is not None and grouped.num_rows > kept:
+    if limit is not None and grouped.num_rows > limit:
         return None
     named = grouped.rename_columns(PAIR_SCHEMA.names)
     return named.cast(PAIR_SCHEMA).sort_by(_ascending(_PAIR_KEYS))
 
 
 def disordered_streams(rows: pa.Table) -> pa.Table:
-    """Distinct gateway, route, target and source name of deliveries out of order in `rows`."""
-    rows = _complete(rows)
+    """Return distinct gateway, route, target and source name of deliveries out of order."""
+    rows = _with_all_columns(rows)
     found = _disordered(rows, words(rows["id"]), _times(rows)[1])
     delivered = pc.equal(rows["leg"], Leg.DELIVERED.value).to_numpy()
     late = rows.filter(pa.array(delivered & (found > 0)))
@@ -117,7 +117,7 @@ def _ascending(names: tuple[str, ...]) -> list[tuple[str, str]]:
     return [(name, "ascending") for name in names]
 
 
-def _complete(rows: pa.Table) -> pa.Table:
+def _with_all_columns(rows: pa.Table) -> pa.Table:
     for field in SCHEMA:
         if field.name not in rows.column_names:
             rows = rows.append_column(field.name, pa.nulls(len(rows), field.type))
@@ -125,9 +125,9 @@ def _complete(rows: pa.Table) -> pa.Table:
 
 
 def _per_target(rows: pa.Table) -> tuple[Numbers | slice, pa.ChunkedArray]:
-    """Positions of `rows`, once for every target a row speaks of, and those targets.
+    """Return row positions, one for every target that a row names, and those targets.
 
-    Where that is one target a row the positions are a slice, which copies nothing.
+    With one target in each row the positions are a slice, which copies nothing.
     """
     own = pc.fill_null(rows["target"], "")
     lengths = pc.fill_null(pc.list_value_length(rows["targets"]), 0)
@@ -135,24 +135,24 @@ def _per_target(rows: pa.Table) -> tuple[Numbers | slice, pa.ChunkedArray]:
     repeats = np.where(many.to_numpy(), lengths.to_numpy(), 1)
     once = repeats.max(initial=1) == 1
     spread = slice(None) if once else np.repeat(np.arange(len(rows), dtype=np.int64), repeats)
-    labels, where = (_picked(each, spread).combine_chunks() for each in (own, many))
+    labels, where = (_rows_at(each, spread).combine_chunks() for each in (own, many))
     named = pc.list_flatten(rows["targets"].filter(many)).combine_chunks()
     return spread, pc.replace_with_mask(labels, where, pc.fill_null(named, ""))
 
 
-def _picked(column: pa.ChunkedArray, positions: Numbers | slice) -> pa.ChunkedArray:
+def _rows_at(column: pa.ChunkedArray, positions: Numbers | slice) -> pa.ChunkedArray:
     return column if isinstance(positions, slice) else column.take(pa.array(positions))
 
 
 def _times(rows: pa.Table) -> tuple[Numbers, Numbers]:
-    """When each row's message was received and when the row was recorded, in microseconds."""
+    """Return the times of receipt and of recording of each row, in microseconds."""
     time = pc.fill_null(rows["time"].cast(pa.int64()), 0)
     received = pc.coalesce(rows["received"].cast(pa.int64()), time)
     return received.to_numpy(), time.to_numpy()
 
 
-def _is_timed(rows: pa.Table) -> Flags:
-    """Which rows tell how long a delivery took: an older gateway did not note the receipt."""
+def _has_latency(rows: pa.Table) -> Flags:
+    """Flag the deliveries with a time of receipt, which older gateways did not record."""
     delivered = pc.equal(rows["leg"], Leg.DELIVERED.value)
     found: Flags = pc.and_(delivered, pc.is_valid(rows["received"])).to_numpy()
     return found
@@ -166,7 +166,7 @@ def _flags(column: pa.ChunkedArray) -> Numbers:
 def _disordered(
     rows: pa.Table, ids: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], time: Numbers
 ) -> Numbers:
-    """1 for each end recorded before an end of an earlier message of its name and target."""
+    """Return 1 for each row recorded before one of an earlier message of its name and target."""
     found = np.zeros(len(rows), np.int64)
     ends = np.flatnonzero(pc.is_in(rows["leg"], _ENDS).to_numpy())
     if not len(ends):
@@ -174,15 +174,15 @@ def _disordered(
     group = _groups(rows)[ends]
     time = time[ends]
     order = np.lexsort((time, ids[1][ends], ids[0][ends], group))
-    since = np.minimum(time[order] - time.min(), (1 << _REACH) - 1)
+    since = np.minimum(time[order] - time.min(), (1 << _TIME_BITS) - 1)
     first = np.diff(group[order], prepend=-1) != 0
-    place = (np.cumsum(first) << _REACH) + since  # a later group lies above all earlier ones
-    found[ends[order]] = place < np.maximum.accumulate(place)
+    key = (np.cumsum(first) << _TIME_BITS) + since  # a later group has larger keys
+    found[ends[order]] = key < np.maximum.accumulate(key)
     return found
 
 
 def _groups(rows: pa.Table) -> Numbers:
-    """A number for each gateway, route, target, leg and source name; equal where they are."""
+    """Number the rows by gateway, route, target, leg and source name: equal keys, equal numbers."""
     names = pc.coalesce(rows["source_name"], rows["name"])
     columns = [*(rows[name] for name in ("gateway", "route", "target", "leg")), names]
     group = np.zeros(len(rows), np.int64)

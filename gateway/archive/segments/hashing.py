@@ -1,13 +1,13 @@
-"""The 128-bit hash behind the digests, of many ids at once; it adds nothing up.
+"""The 128-bit hash of ids and contents that digests sum up, vectorized over many rows.
 
-A row's hash is four lanes of 32 bits, so that plain sums in int64 hold two thousand million rows
-and add up in any order, in any tool. The hash is two chains of 64-bit finalisers (splitmix64's and
-MurmurHash3's) with constants of their own over the words of an id and of a payload's hash. Each
-chain is a bijection of the last word, so ids of one run never share one.
+A row's hash is four lanes of 32 bits: sums in int64 hold two thousand million rows, and add up in
+any order and in any tool. The hash is two chains of 64-bit finalisers (splitmix64 and MurmurHash3,
+each with an own constant) over the words of an id and of a payload's hash. Each chain is a
+bijection of the last word, so two ids of one run never have the same hash.
 
-Two different sets of n rows have the same sums with a probability of about 2**-128 while nobody
-chooses them; that a gap and a surplus cancel out is as unlikely. It is no cryptographic hash: who
-may write archive files may also make two sets that agree. It proves against faults, not forgery.
+Two different sets of n random rows have the same sums with a probability of about 2**-128; a
+missing and a surplus row cancel out with the same probability. The hash is not cryptographic: a
+writer of archive files can construct two sets with equal sums. It detects faults, not forgery.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _MASK: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
 _SPLITMIX: Final = (30, 0xBF58476D1CE4E5B9, 27, 0x94D049BB133111EB, 31)
 _MURMUR: Final = (33, 0xFF51AFD7ED558CCD, 33, 0xC4CEB9FE1A85EC53, 33)
-_LEFT: Final = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio
-_RIGHT: Final = np.uint64(0xD1B54A32D192ED03)  # of its relative in two dimensions
+_LEFT: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+_RIGHT: Final = np.uint64(0xD1B54A32D192ED03)  # the same of its two-dimensional generalization
 
 
 def words(column: pa.ChunkedArray) -> tuple[Words, Words]:
-    """The first and last 8 bytes of each value as big-endian numbers; a null is zeros.
+    """Return the first and last 8 bytes of each value as big-endian numbers; a null is zero.
 
-    A value of another length is cut, or filled up with zeros behind.
+    A value of another length is cut, or padded with zeros at its end.
     """
     whole = pc.fill_null(column, bytes(SIZE))
     if pc.all(pc.equal(pc.binary_length(whole), SIZE)).as_py() is False:
@@ -54,21 +54,21 @@ def _bytes(chunk: pa.FixedSizeBinaryArray) -> memoryview:
 
 
 def hash_ids(first: Words, last: Words) -> tuple[Words, Words]:
-    """Both halves of the hash of ids."""
+    """Return both halves of the hash of ids."""
     left = _mix(_mix(first + _LEFT, _SPLITMIX) ^ last, _SPLITMIX)
     right = _mix(_mix(last + _RIGHT, _MURMUR) ^ first, _MURMUR)
     return left, right
 
 
 def hash_contents(ids: tuple[Words, Words], first: Words, last: Words) -> tuple[Words, Words]:
-    """Both halves of the hash of ids, hashed already, with the hashes of their payloads."""
+    """Return both halves of the hash of hashed ids combined with payload hashes."""
     left = _mix(_mix(ids[0] + first, _SPLITMIX) ^ last, _SPLITMIX)
     right = _mix(_mix(ids[1] + last, _MURMUR) ^ first, _MURMUR)
     return left, right
 
 
 def lanes(halves: tuple[Words, Words]) -> list[Lanes]:
-    """The four 32-bit words of each hash, to be summed."""
+    """Return the four 32-bit words of each hash, ready to be summed."""
     return [part.astype(np.int64) for half in halves for part in (half >> _HALF, half & _MASK)]
 
 

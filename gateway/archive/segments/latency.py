@@ -1,8 +1,8 @@
-"""How long deliveries took, as counts by half octave that add up: arrays to arrays.
+"""Latency histograms with half-octave buckets, whose counts add up over digests.
 
-Bucket 2n holds microseconds from 2**n up to 1.5 * 2**n, bucket 2n + 1 the rest up to 2**(n + 1);
-the first two hold 0 and 1, the last all that is longer. A row of a digest has a list of counts by
-bucket, without the zeros behind the last; none where nothing was timed.
+Bucket 2n holds microseconds from 2**n up to 1.5 * 2**n, bucket 2n + 1 the rest up to 2**(n + 1).
+The first two buckets hold 0 and 1, the last all longer latencies. A digest row has a list of counts
+by bucket without trailing zeros; the list is empty when no latency is known.
 """
 
 from __future__ import annotations
@@ -21,34 +21,37 @@ Numbers = npt.NDArray[np.int64]
 
 
 def buckets(latencies: Numbers) -> Numbers:
-    """The bucket of each latency in microseconds; a clock that was set back gives 0."""
+    """Return the bucket of each latency in microseconds; a negative latency counts as 0."""
     spent = np.clip(latencies, 0, 1 << BUCKETS // 2)
     octave = np.maximum(np.frexp(spent.astype(np.float64))[1].astype(np.int64) - 1, 1)
     half = (spent >> (octave - 1)) & 1
-    return np.where(spent < 2, spent, np.minimum(2 * octave + half, BUCKETS - 1))  # noqa: PLR2004  # as told above
+    return np.where(spent < 2, spent, np.minimum(2 * octave + half, BUCKETS - 1))  # noqa: PLR2004  # see the module docstring
 
 
-def counted(groups: Numbers, bucket: Numbers, copies: Numbers, number: int) -> pa.ListArray:
-    """The lists of `number` groups, of so many copies in a bucket of a group each; in any order."""
-    places, which = np.unique(groups * BUCKETS + bucket, return_inverse=True)
-    sums = np.zeros(len(places), np.int64)
-    np.add.at(sums, which, copies)
-    group, at = places // BUCKETS, places % BUCKETS
+def histograms(groups: Numbers, bucket: Numbers, copies: Numbers, number: int) -> pa.ListArray:
+    """Return the histogram of each of `number` groups.
+
+    `groups`, `bucket` and `copies` have an element for each count, in any order.
+    """
+    keys, index = np.unique(groups * BUCKETS + bucket, return_inverse=True)
+    sums = np.zeros(len(keys), np.int64)
+    np.add.at(sums, index, copies)
+    group, at = keys // BUCKETS, keys % BUCKETS
     lengths = np.zeros(number, np.int64)
-    lengths[group] = at + 1  # places rise, so the last of a group is what stays
+    lengths[group] = at + 1  # keys ascend, so the last bucket of a group overwrites the others
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     values = np.zeros(offsets[-1], np.int64)
     values[offsets[group] + at] = sums
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values))
 
 
-def timed(lists: pa.ChunkedArray) -> tuple[Numbers, Numbers, Numbers]:
-    """Row, bucket and copies of every count in `lists` but the zeros; a null has none."""
+def nonzero_counts(lists: pa.ChunkedArray) -> tuple[Numbers, Numbers, Numbers]:
+    """Return row, bucket and copies of every nonzero count in `lists`; a null list has none."""
     whole: Any = lists.combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(whole), 0).to_numpy().astype(np.int64)
     copies = whole.flatten().to_numpy().astype(np.int64)
     rows = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
     starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
     bucket = np.arange(len(copies), dtype=np.int64) - starts
-    some = copies != 0
-    return rows[some], bucket[some], copies[some]
+    nonzero = copies != 0
+    return rows[nonzero], bucket[nonzero], copies[nonzero]

@@ -1,4 +1,4 @@
-"""Archive rows as Arrow tables and as Parquet: types, order, encodings; it names no file."""
+"""Archive rows as Arrow tables and Parquet files: types, sort order, encodings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 
 
 def schema_of(columns: Mapping[str, str], required: Sequence[str] = ()) -> pa.Schema:
-    """Arrow's schema for columns as `gateway.archive.schema` states them."""
+    """Return the Arrow schema of columns of `gateway.archive.schema`."""
     return pa.schema(
         [
             pa.field(name, TYPES[kind], nullable=name not in required)
@@ -43,9 +43,9 @@ def schema_of(columns: Mapping[str, str], required: Sequence[str] = ()) -> pa.Sc
 
 SCHEMA: Final = schema_of(COLUMNS, REQUIRED)
 
-_PAGE: Final = 10_000  # rows
-_ROW_GROUP: Final = 250_000  # rows; small enough for its statistics to skip something
-_ENCODINGS: Final = {  # these never repeat or always grow, so a dictionary would not pay
+_PAGE_ROWS: Final = 10_000
+_ROW_GROUP_ROWS: Final = 250_000  # small enough that readers skip groups by their statistics
+_ENCODINGS: Final = {  # unique or ascending values, which a dictionary would not shrink
     "id": "DELTA_BYTE_ARRAY",
     "origin_id": "DELTA_BYTE_ARRAY",
     "time": "DELTA_BINARY_PACKED",
@@ -54,7 +54,7 @@ _ENCODINGS: Final = {  # these never repeat or always grow, so a dictionary woul
     "payload": "PLAIN",
     "reason": "DELTA_BYTE_ARRAY",
 }
-_FOLDED: Final = [
+_DICTIONARY_PATHS: Final = [
     name if kind != "list" else f"{name}.list.element"
     for name, kind in COLUMNS.items()
     if name not in _ENCODINGS and kind not in ("map", "boolean")
@@ -62,23 +62,25 @@ _FOLDED: Final = [
 
 
 def to_table(batches: Sequence[Rows]) -> tuple[pa.Table, int]:
-    """Rows of many batches as a table, and how many of their values no column could hold."""
+    """Return the rows of many batches as a table, and the number of values that fit no column."""
     arrays, lost = [], 0
     counts = [rows.count for rows in batches]
-    batch = np.repeat(np.arange(len(batches)), counts)  # of each row
+    batch = np.repeat(np.arange(len(batches)), counts)  # the batch of each row
     for field in SCHEMA:
-        array = _shared(batches, field, batch)
+        array = _shared_column(batches, field, batch)
         if array is None:
-            array, bad = _array(_column(batches, field.name), field.type)
-            lost += bad
+            array, misfits = _array(_column(batches, field.name), field.type)
+            lost += misfits
         arrays.append(array)
     return pa.Table.from_arrays(arrays, schema=SCHEMA), lost
 
 
-def _shared(batches: Sequence[Rows], field: pa.Field, batch: npt.NDArray[np.int64]) -> pa.Array:
-    """A column whose values are those of whole batches; None where it is not, or they do not fit.
+def _shared_column(
+    batches: Sequence[Rows], field: pa.Field, batch: npt.NDArray[np.int64]
+) -> pa.Array:
+    """Return a column from one value for each batch; None when rows differ or a value misfits.
 
-    Most are: then a value is converted once for a batch, and not at all where there is none.
+    Faster for most columns: a value is converted once for each batch.
     """
     if any(field.name in rows.columns for rows in batches):
         return None
@@ -101,11 +103,11 @@ def _array(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
     try:
         return pa.array(_pairs(values, kind), kind), 0
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        return _salvaged(values, kind)
+        return _fitting(values, kind)
 
 
-def _salvaged(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
-    """The values that fit, null or empty in the place of the others, and how many those are."""
+def _fitting(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
+    """Return the values with null in place of each misfit, and the number of misfits."""
     kept: list[object] = []
     lost = 0
     for value in values:
@@ -124,29 +126,29 @@ def _pairs(values: Sequence[Cell], kind: pa.DataType) -> Sequence[object]:
 
 
 def sort_rows(table: pa.Table) -> pa.Table:
-    """By route, leg and id, so that a query for one of them skips row groups."""
-    place = np.zeros(len(table), np.int64)
+    """Sort by route, leg and id, so that a query for one of them skips row groups."""
+    group = np.zeros(len(table), np.int64)
     for name in ("route", "leg"):
         codes = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
         rank = np.argsort(pc.sort_indices(codes.dictionary).to_numpy())
-        place = place * len(rank) + rank[codes.indices.to_numpy()]
+        group = group * len(rank) + rank[codes.indices.to_numpy()]
     first, last = words(table["id"])
-    order = np.lexsort((last, first, place))  # quick, as the ids of a run are in order
+    order = np.lexsort((last, first, group))  # fast, because the ids of a run ascend
     return table.take(pa.array(order))
 
 
 def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream of Python or of Arrow
-    """Write rows, digests or pairs to `file` as the archive keeps them."""
+    """Write rows, digests or pairs to `file` with the archive's encodings."""
     names = set(table.column_names)
     pq.write_table(
         table,
         file,
         compression="zstd",
-        row_group_size=_ROW_GROUP,
-        use_dictionary=[path for path in _FOLDED if path.partition(".")[0] in names],
-        column_encoding={name: way for name, way in _ENCODINGS.items() if name in names},
+        row_group_size=_ROW_GROUP_ROWS,
+        use_dictionary=[path for path in _DICTIONARY_PATHS if path.partition(".")[0] in names],
+        column_encoding={name: kind for name, kind in _ENCODINGS.items() if name in names},
         dictionary_pagesize_limit=16 << 20,  # a hash is stored once for both legs
         write_page_checksum=True,
-        write_page_index=True,  # a minute of a day is found without the pages beside it
-        max_rows_per_page=_PAGE,
+        write_page_index=True,  # a reader of one minute skips the other pages
+        max_rows_per_page=_PAGE_ROWS,
     )

@@ -1,7 +1,7 @@
-"""A small broker that speaks SMF, for trials and tests; on disk it keeps what it is told to."""
+"""A small SMF broker for trials and tests, with an optional store on disk."""
 
-from gateway.brokers.smf.options import BrokerOptions, Faults, QueueOptions
+from gateway.brokers.smf.options import BrokerOptions, InjectedFaults, QueueOptions
 from gateway.brokers.smf.server import SmfBroker
-from gateway.brokers.smf.vpn import State
+from gateway.brokers.smf.vpn import BrokerState
 
-__all__ = ["BrokerOptions", "Faults", "QueueOptions", "SmfBroker", "State"]
+__all__ = ["BrokerOptions", "BrokerState", "InjectedFaults", "QueueOptions", "SmfBroker"]

@@ -1,67 +1,67 @@
-"""Who gets in: user and password, client certificate or token, and a name nobody else has."""
+"""Login of a client: password, client certificate or token, and a unique client name."""
 
 from __future__ import annotations
 
 import hmac
 
-from gateway.brokers.smf.matching import MAX_TOPIC
-from gateway.brokers.smf.options import (
+from gateway.brokers.smf.client_session import ClientSession
+from gateway.brokers.smf.options import BrokerOptions
+from gateway.brokers.smf.responses import (
     NAME_IN_USE,
     NAME_PARSE_ERROR,
     UNAUTHORIZED,
     VPN_NOT_ALLOWED,
-    BrokerOptions,
 )
-from gateway.brokers.smf.session import Session
-from gateway.brokers.smf.vpn import State
-from gateway.wire.smf.client import (
+from gateway.brokers.smf.subscription_table import MAX_TOPIC
+from gateway.brokers.smf.vpn import BrokerState
+from gateway.wire.smf.client_control import (
     CLIENT_CERTIFICATE,
     OAUTH,
     UPDATE,
     Login,
-    Welcome,
+    LoginReply,
     decode_login,
-    encode_refusal,
-    encode_welcome,
+    encode_login_refusal,
+    encode_login_reply,
 )
-from gateway.wire.smf.parameters import OK, Response
+from gateway.wire.smf.parameters import OK, SmfResponse
 
-_NAME_ROOM = 100  # bytes of a topic that an inbox takes beside the client's name
+_INBOX_OVERHEAD = 100  # bytes of an inbox topic beside the client's name
 
 
-def log_in(session: Session, frame: bytes, state: State) -> None:
-    """Answer a client control message; a client that is refused is disconnected."""
+def log_in(session: ClientSession, frame: bytes, state: BrokerState) -> None:
+    """Answer a client control message; disconnect a refused client."""
     login = decode_login(frame)
     if login.kind == UPDATE or session.vpn is not None:
-        session.outbox.post(encode_refusal(login.kind, OK))
+        session.output.post(encode_login_refusal(login.kind, OK))
         return
     refusal = state.faults.login or _refuse(session, login, state)
     if refusal is not None:
-        session.outbox.post(encode_refusal(login.kind, refusal))
+        session.output.post(encode_login_refusal(login.kind, refusal))
         session.end(f"login refused: {refusal.text}")
         return
     options = state.options
     session.vpn = state.vpns[login.vpn]
     session.name, session.keepalive = login.client_name, login.keepalive
     session.vpn.clients[session.name] = session
-    welcome = Welcome(login.client_name, login.vpn, options.router, options.max_message)
-    session.outbox.post(encode_welcome(login.kind, welcome, OK))
+    reply = LoginReply(login.client_name, login.vpn, options.router, options.max_message)
+    session.output.post(encode_login_reply(login.kind, reply, OK))
 
 
-def _refuse(session: Session, login: Login, state: State) -> Response | None:
-    if not _is_known(session, login, state.options):
+def _refuse(session: ClientSession, login: Login, state: BrokerState) -> SmfResponse | None:
+    if not _is_authentic(session, login, state.options):
         return UNAUTHORIZED
     vpn = state.vpns.get(login.vpn)
     if vpn is None:
         return VPN_NOT_ALLOWED
-    if not 0 < len(login.client_name.encode()) <= MAX_TOPIC - _NAME_ROOM:
+    if not 0 < len(login.client_name.encode()) <= MAX_TOPIC - _INBOX_OVERHEAD:
         return NAME_PARSE_ERROR
     if login.client_name in vpn.clients:
         return NAME_IN_USE
     return None
 
 
-def _is_known(session: Session, login: Login, options: BrokerOptions) -> bool:
+def _is_authentic(session: ClientSession, login: Login, options: BrokerOptions) -> bool:
     if login.scheme == OAUTH:
         token = (login.token or "").encode()
         return any(hmac.compare_digest(token, known.encode()) for known in options.tokens)

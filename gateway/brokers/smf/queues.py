@@ -1,4 +1,4 @@
-"""Queues and the consumers bound to them: who holds which message until it is settled."""
+"""Queues, the consumer flows bound to them, and the unsettled messages of each flow."""
 
 from __future__ import annotations
 
@@ -8,39 +8,45 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias
 
-from gateway.brokers.smf.journal import Step
-from gateway.brokers.smf.outbox import Outbox
-from gateway.wire.smf.assured import AppOutcome
-from gateway.wire.smf.messages import Published, encode_delivery
+from gateway.brokers.smf.journal import RecordType
+from gateway.brokers.smf.write_buffer import WriteBuffer
+from gateway.wire.smf.assured_control import AckOutcome
+from gateway.wire.smf.relayed_message import PublishedMessage, encode_delivery
 
-Note: TypeAlias = Callable[..., None]  # a step of the journal and what it takes
+RecordChange: TypeAlias = Callable[..., None]  # a type of record and its values
 
 
-def note_nothing(step: Step, *facts: object) -> None:
-    """What a broker without a store writes down."""
-    del step, facts
+def record_nothing(kind: RecordType, *values: object) -> None:
+    """Record no change: for a broker without a store."""
+    del kind, values
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
-    """A message in a queue; `message_id` and `holder` are those of its last delivery."""
+class QueuedMessage:
+    """A message in a queue; `message_id` and `holder` are from its last delivery.
 
-    number: int  # its place in the queue
-    message: Published
+    Mutable: owned by the broker's event loop.
+    """
+
+    number: int  # position in the order of arrival
+    message: PublishedMessage
     redelivered: bool = False
     message_id: int = 0
     holder: str = ""
 
 
-class Flow:
-    """One consumer of a queue. Mutable: what it holds, and what it may still be sent."""
+class ConsumerFlow:
+    """One consumer of a queue: its unsettled messages and its window.
 
-    def __init__(self, flow_id: int, client: str, queue: Queue, outbox: Outbox) -> None:
-        self.flow_id, self.client, self.queue, self.outbox = flow_id, client, queue, outbox
+    Mutable: owned by the broker's event loop.
+    """
+
+    def __init__(self, flow_id: int, client: str, queue: MessageQueue, output: WriteBuffer) -> None:
+        self.flow_id, self.client, self.queue, self.output = flow_id, client, queue, output
         self.window = 0
-        self.wants_changes = False
-        self.unacked: dict[int, Entry] = {}  # by message id, rising
-        self._in_transit: deque[int] = deque()  # ids the client's library has not acknowledged
+        self.reports_activity = False
+        self.unacked: dict[int, QueuedMessage] = {}  # by ascending message id
+        self._in_transit: deque[int] = deque()  # ids that the client's library has not acknowledged
         self._last_id = 0
 
     @property
@@ -48,22 +54,22 @@ class Flow:
         return (
             len(self._in_transit) < self.window
             and len(self.unacked) < self.queue.max_unacked
-            and not self.outbox.is_busy
+            and not self.output.is_busy
         )
 
-    def deliver(self, entry: Entry, message_id: int) -> None:
-        """The first message of a flow has the previous id 0, or the client discards it."""
-        entry.message_id, entry.holder = message_id, self.client
-        self.queue.hands_out(entry.number)
-        self.unacked[message_id] = entry
+    def deliver(self, queued: QueuedMessage, message_id: int) -> None:
+        """Send a message; the previous id of the first is 0, otherwise the client discards it."""
+        queued.message_id, queued.holder = message_id, self.client
+        self.queue.note_delivered(queued.number)
+        self.unacked[message_id] = queued
         self._in_transit.append(message_id)
-        self.outbox.post(
+        self.output.post(
             encode_delivery(
-                entry.message,
+                queued.message,
                 self.flow_id,
                 message_id,
                 self._last_id,
-                redelivered=entry.redelivered,
+                redelivered=queued.redelivered,
             )
         )
         self._last_id = message_id
@@ -72,26 +78,30 @@ class Flow:
         while self._in_transit and self._in_transit[0] <= last_id:
             self._in_transit.popleft()
 
-    def settle(self, low: int, high: int, outcome: AppOutcome) -> list[Entry]:
-        """Take `low` to `high` from the flow; ids it does not hold are passed over.
+    def settle(self, low: int, high: int, outcome: AckOutcome) -> list[QueuedMessage]:
+        """Settle the ids `low` to `high` that the flow holds.
 
-        Returns those that were rejected.
+        Returns:
+            The rejected messages.
         """
         ids = [each for each in takewhile(lambda i: i <= high, self.unacked) if each >= low]
-        entries = [self.unacked.pop(each) for each in ids]
+        messages = [self.unacked.pop(each) for each in ids]
         match outcome:
-            case AppOutcome.ACCEPTED:
-                self.queue.forget(entries)
-            case AppOutcome.REJECTED:
-                self.queue.forget(entries)
-                return entries
-            case AppOutcome.FAILED | AppOutcome.RELEASED:
-                self.queue.give_back(entries)
+            case AckOutcome.ACCEPTED:
+                self.queue.discard(messages)
+            case AckOutcome.REJECTED:
+                self.queue.discard(messages)
+                return messages
+            case AckOutcome.FAILED | AckOutcome.RELEASED:
+                self.queue.requeue(messages)
         return []
 
 
-class Queue:
-    """Messages in order with the flows that take them; it outlives every connection."""
+class MessageQueue:
+    """Messages in order, and the flows that consume them; a durable queue outlives connections.
+
+    Mutable: owned by the broker's event loop.
+    """
 
     def __init__(  # noqa: PLR0913  # the facts of a queue
         self,
@@ -102,79 +112,79 @@ class Queue:
         durable: bool = True,
         quota: int,
         max_unacked: int,
-        note: Note = note_nothing,
+        record: RecordChange = record_nothing,
     ) -> None:
         self.name, self.exclusive, self.durable = name, exclusive, durable
         self.quota, self.max_unacked = quota, max_unacked
-        self.note = note
-        self.handed_out = 0  # the highest number that a consumer was sent
-        self.flows: list[Flow] = []
+        self.record = record
+        self.last_delivered = 0  # the highest number sent to a consumer
+        self.flows: list[ConsumerFlow] = []
         self.topics: dict[bytes, None] = {}
-        self.size = 0  # bytes of all messages, held ones included
+        self.size = 0  # bytes of all messages, unsettled ones included
         self.depth = 0
         self.is_shut = False
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[QueuedMessage] = deque()
         self._ids = ids
         self._last = 0  # the number of the latest message
 
     def has_room(self, size: int) -> bool:
         return self.size + size <= self.quota
 
-    def put(self, message: Published) -> None:
+    def put(self, message: PublishedMessage) -> None:
         self._last += 1
         self._add(self._last, message)
-        self.note(
-            Step.MESSAGE,
+        self.record(
+            RecordType.MESSAGE,
             self.name,
             self._last,
             message.topic,
             message.flags,
-            message.kept,
+            message.shared_parameters,
             message.body,
         )
 
-    def contents(self) -> Iterator[tuple[int, Published]]:
-        """Every message with its number, in order; those that consumers hold are among them."""
-        held = (entry for flow in self.flows for entry in flow.unacked.values())
-        entries = sorted((*held, *self._waiting), key=lambda entry: entry.number)
-        return ((entry.number, entry.message) for entry in entries)
+    def contents(self) -> Iterator[tuple[int, PublishedMessage]]:
+        """Return every message with its number, in order, unsettled ones included."""
+        held = (queued for flow in self.flows for queued in flow.unacked.values())
+        messages = sorted((*held, *self._waiting), key=lambda queued: queued.number)
+        return ((queued.number, queued.message) for queued in messages)
 
-    def restore(self, number: int, message: Published) -> None:
-        """Put back what was stored; to be done before anybody binds, as all that follows."""
+    def restore(self, number: int, message: PublishedMessage) -> None:
+        """Add a stored message; call this before the first consumer binds."""
         self._last = max(self._last, number)
         self._add(number, message)
 
     def remove(self, numbers: Collection[int]) -> None:
-        """Take out messages that were stored and then settled; most of them stand in front."""
-        gone, kept, settled = set(numbers), deque[Entry](), list[Entry]()
-        while gone and self._waiting:
-            entry = self._waiting.popleft()
-            (settled if entry.number in gone else kept).append(entry)
-            gone.discard(entry.number)
+        """Remove stored messages that were settled, most of them at the front; before a bind."""
+        missing, kept, settled = set(numbers), deque[QueuedMessage](), list[QueuedMessage]()
+        while missing and self._waiting:
+            queued = self._waiting.popleft()
+            (settled if queued.number in missing else kept).append(queued)
+            missing.discard(queued.number)
         self._waiting.extendleft(reversed(kept))
-        self.forget(settled)
+        self.discard(settled)
 
-    def mark_redelivered(self, handed_out: int) -> None:
-        """A consumer has seen what is stored up to that number; it is told when it comes again."""
-        self.handed_out = handed_out
-        for entry in takewhile(lambda each: each.number <= handed_out, self._waiting):
-            entry.redelivered = True
+    def mark_redelivered(self, last_delivered: int) -> None:
+        """Mark stored messages up to that number as redelivered; before a bind."""
+        self.last_delivered = last_delivered
+        for queued in takewhile(lambda each: each.number <= last_delivered, self._waiting):
+            queued.redelivered = True
 
-    def hands_out(self, number: int) -> None:
-        if number > self.handed_out:
-            self.handed_out = number
-            self.note(Step.HANDED_OUT, self.name, number)
+    def note_delivered(self, number: int) -> None:
+        if number > self.last_delivered:
+            self.last_delivered = number
+            self.record(RecordType.DELIVERED, self.name, number)
 
-    def _add(self, number: int, message: Published) -> None:
-        self._waiting.append(Entry(number, message))
+    def _add(self, number: int, message: PublishedMessage) -> None:
+        self._waiting.append(QueuedMessage(number, message))
         self.size += message.size
         self.depth += 1
 
-    def is_active(self, flow: Flow) -> bool:
+    def is_active(self, flow: ConsumerFlow) -> bool:
         return not self.exclusive or self.flows[:1] == [flow]
 
-    def pump(self) -> None:
-        """Hand out what the flows have room for; several flows take turns."""
+    def deliver_waiting(self) -> None:
+        """Deliver as many messages as the flows have room for, round-robin among several flows."""
         waiting = self._waiting
         while waiting:
             candidates = self.flows[:1] if self.exclusive else self.flows
@@ -186,44 +196,44 @@ class Queue:
                 self.flows.remove(flow)
                 self.flows.append(flow)
 
-    def reclaim(self, flow: Flow, last_id: int) -> None:
-        """Messages that a client got before it came back are still in its hands."""
-        kept: deque[Entry] = deque()
-        for entry in self._waiting:
-            if entry.holder == flow.client and 0 < entry.message_id <= last_id:
-                flow.unacked[entry.message_id] = entry
+    def reclaim(self, flow: ConsumerFlow, last_id: int) -> None:
+        """Assign messages that the client received before it reconnected to its new flow."""
+        kept: deque[QueuedMessage] = deque()
+        for queued in self._waiting:
+            if queued.holder == flow.client and 0 < queued.message_id <= last_id:
+                flow.unacked[queued.message_id] = queued
             else:
-                kept.append(entry)
+                kept.append(queued)
         flow.unacked = dict(sorted(flow.unacked.items()))
         self._waiting = kept
 
-    def release(self, flow: Flow) -> Flow | None:
-        """Take `flow` away; returns the one that becomes active because of it."""
+    def release(self, flow: ConsumerFlow) -> ConsumerFlow | None:
+        """Remove `flow`, and return the flow that becomes active instead, if any."""
         was_active = self.is_active(flow)
         self.flows.remove(flow)
-        self.give_back(list(flow.unacked.values()))
+        self.requeue(list(flow.unacked.values()))
         flow.unacked.clear()
         return self.flows[0] if self.exclusive and was_active and self.flows else None
 
-    def give_back(self, entries: Sequence[Entry]) -> None:
-        """Put messages back in their old order, to be delivered again."""
-        later: list[Entry] = []
-        for entry in sorted(entries, key=lambda each: each.number, reverse=True):
-            entry.redelivered = True
-            while self._waiting and self._waiting[0].number < entry.number:
+    def requeue(self, messages: Sequence[QueuedMessage]) -> None:
+        """Put messages back in their old order, marked as redelivered."""
+        later: list[QueuedMessage] = []
+        for queued in sorted(messages, key=lambda each: each.number, reverse=True):
+            queued.redelivered = True
+            while self._waiting and self._waiting[0].number < queued.number:
                 later.append(self._waiting.popleft())
-            while later and later[-1].number > entry.number:
+            while later and later[-1].number > queued.number:
                 self._waiting.appendleft(later.pop())
-            self._waiting.appendleft(entry)
+            self._waiting.appendleft(queued)
         while later:
             self._waiting.appendleft(later.pop())
 
-    def forget(self, entries: Iterable[Entry]) -> None:
-        """These are settled for good."""
+    def discard(self, messages: Iterable[QueuedMessage]) -> None:
+        """Remove messages that are settled."""
         numbers: list[int] = []
-        for entry in entries:
-            self.size -= entry.message.size
+        for queued in messages:
+            self.size -= queued.message.size
             self.depth -= 1
-            numbers.append(entry.number)
+            numbers.append(queued.number)
         if numbers:
-            self.note(Step.SETTLED, self.name, numbers)
+            self.record(RecordType.SETTLED, self.name, numbers)

@@ -1,4 +1,4 @@
-"""The SMF broker's socket and thread, and what may be asked of it from other threads."""
+"""The SMF broker: its socket, its event loop and thread, and its control from other threads."""
 
 from __future__ import annotations
 
@@ -12,45 +12,50 @@ from threading import Thread
 from types import TracebackType
 from typing import Self, TypeVar
 
-from gateway.brokers.smf.consuming import shut_queue
-from gateway.brokers.smf.core import Core
+from gateway.brokers.smf.client_session import ClientSession
+from gateway.brokers.smf.consumer_flows import shut_queue
+from gateway.brokers.smf.dispatcher import MessageDispatcher
 from gateway.brokers.smf.options import DEFAULT_OPTIONS, BrokerOptions
-from gateway.brokers.smf.session import Session
 from gateway.brokers.smf.store import open_store
-from gateway.brokers.smf.vpn import State
+from gateway.brokers.smf.vpn import BrokerState
 from gateway.errors import EndpointError
 
 T = TypeVar("T")
 
-_BACKLOG = 128
-_LOOK = 1.0  # seconds between looks for silent clients
+_LISTEN_BACKLOG = 128
+_CHECK_INTERVAL = 1.0  # seconds between checks for silent clients
 
 
 class SmfBroker:
-    """Listens from the moment it is made; serves in `run`, or in a thread inside `with`.
+    """Listens from its creation; serves in `run`, or in its own thread inside `with`.
 
-    `url` says where; port 0 takes a free one. `state` holds the queues: give it to a new broker
-    and clients find what they left, as after the restart of a real one; its options are kept
-    too. With `store`, a folder, guaranteed messages are on disk before they are acknowledged, and
-    are there for the next broker with that folder. With `tls` it serves TLS only.
+    `url` is its address; port 0 takes a free port. `state` holds the queues and the options: a new
+    broker with the same `state` behaves like a restarted one. With `store`, a folder, guaranteed
+    messages are on disk before they are acknowledged, and the next broker with that folder has
+    them. With `tls` it serves TLS only.
+    Thread-safe: every method runs in the event loop.
     """
 
-    def __init__(  # noqa: PLR0913  # all but the first two by name
+    def __init__(  # noqa: PLR0913  # most of them by name
         self,
         port: int = 0,
         options: BrokerOptions = DEFAULT_OPTIONS,
         *,
         host: str = "127.0.0.1",
-        state: State | None = None,
+        state: BrokerState | None = None,
         store: Path | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Raises: EndpointError: the port or the store cannot be used."""
-        self.state = state or State(options)
+        """Listen.
+
+        Raises:
+            EndpointError: the port or the store cannot be used.
+        """
+        self.state = state or BrokerState(options)
         self.faults = self.state.faults
         self._tls = tls
         try:
-            self._listener = socket.create_server((host, port), backlog=_BACKLOG)
+            self._listener = socket.create_server((host, port), backlog=_LISTEN_BACKLOG)
         except OSError as error:
             raise EndpointError(f"smf broker: cannot listen at {host}:{port}: {error}") from error
         self.host, self.port = host, int(self._listener.getsockname()[1])
@@ -63,7 +68,7 @@ class SmfBroker:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_ignore)
         self._stopping = asyncio.Event()
-        self._core = Core(self.state, self.journal, self._stopping.set)
+        self._dispatcher = MessageDispatcher(self.state, self.journal, self._stopping.set)
         self._thread: Thread | None = None
 
     def __enter__(self) -> Self:
@@ -82,7 +87,7 @@ class SmfBroker:
             self._thread.join()
 
     def run(self) -> None:
-        """Serve until `stop`, then close every connection. It runs once."""
+        """Serve until `stop`, then close every connection; call it once."""
         try:
             self._loop.run_until_complete(self._serve())
         finally:
@@ -91,81 +96,81 @@ class SmfBroker:
                 self.journal.close()
 
     def stop(self) -> None:
-        """Make `run` return; any thread, a signal handler, twice is fine."""
+        """Make `run` return; any thread or signal handler may call it, repeatedly."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stopping.set)
 
     def drop_connections(self) -> int:
-        """Cut every client off without a word; returns how many."""
+        """Abort every connection, and return their number."""
 
-        def cut() -> int:
-            sessions = list(self._core.sessions)
+        def abort() -> int:
+            sessions = list(self._dispatcher.sessions)
             for session in sessions:
                 session.transport.abort()
             return len(sessions)
 
-        return self._ask(cut)
+        return self._run_in_loop(abort)
 
     def clients(self, vpn: str = "default") -> list[str]:
-        """The names of those who are logged in."""
-        return self._ask(lambda: list(self.state.vpns[vpn].clients))
+        """Return the names of the connected clients."""
+        return self._run_in_loop(lambda: list(self.state.vpns[vpn].clients))
 
     def depth(self, queue: str, vpn: str = "default") -> int:
-        """Messages in a queue, those that a consumer holds included; 0 when there is none."""
+        """Return the number of messages in a queue, unsettled ones included; 0 without a queue."""
 
-        def look() -> int:
+        def count() -> int:
             found = self.state.vpns[vpn].queues.get(queue.encode())
             return found.depth if found else 0
 
-        return self._ask(look)
+        return self._run_in_loop(count)
 
-    def held(self, queue: str, vpn: str = "default") -> int:
-        """Messages of a queue that consumers have and have not settled."""
+    def unsettled(self, queue: str, vpn: str = "default") -> int:
+        """Return the number of messages that consumers received and did not settle."""
 
-        def look() -> int:
+        def count() -> int:
             found = self.state.vpns[vpn].queues.get(queue.encode())
             return sum(len(flow.unacked) for flow in found.flows) if found else 0
 
-        return self._ask(look)
+        return self._run_in_loop(count)
 
     def shut_queue(self, queue: str, vpn: str = "default") -> None:
-        """Unbind everybody from a queue and let nobody bind or publish to it."""
+        """Unbind all consumers of a queue, and refuse further binds and messages."""
 
         def shut() -> None:
             shut_queue(self.state.vpns[vpn].queues[queue.encode()])
-            self._core.flush()
+            self._dispatcher.flush()
 
-        self._ask(shut)
+        self._run_in_loop(shut)
 
-    def _ask(self, question: Callable[[], T]) -> T:
-        answer: Future[T] = Future()
+    def _run_in_loop(self, call: Callable[[], T]) -> T:
+        result: Future[T] = Future()
 
         def run() -> None:
             try:
-                answer.set_result(question())
-            except Exception as error:  # noqa: BLE001  # it belongs to the one who asked
-                answer.set_exception(error)
+                result.set_result(call())
+            except Exception as error:  # noqa: BLE001  # raised again in the calling thread
+                result.set_exception(error)
 
         self._loop.call_soon_threadsafe(run)
-        return answer.result(timeout=10)
+        return result.result(timeout=10)
 
     async def _serve(self) -> None:
         server = await self._loop.create_server(
-            lambda: Session(self._core), sock=self._listener, ssl=self._tls
+            lambda: ClientSession(self._dispatcher), sock=self._listener, ssl=self._tls
         )
         while not self._stopping.is_set():
             try:
-                await asyncio.wait_for(self._stopping.wait(), _LOOK)
+                await asyncio.wait_for(self._stopping.wait(), _CHECK_INTERVAL)
             except TimeoutError:
-                self._core.drop_silent()
-                self._core.tidy()
+                self._dispatcher.drop_silent()
+                self._dispatcher.compact_store()
         server.close()
-        for session in list(self._core.sessions):
+        for session in list(self._dispatcher.sessions):
             session.transport.abort()
-        await asyncio.sleep(0)  # abort calls `connection_lost` in the next turn
+        await asyncio.sleep(0)  # abort calls `connection_lost` in the next iteration
         await asyncio.sleep(0)
 
 
 def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """Failed handshakes and the like end a connection, nothing else."""
+    """Ignore errors such as failed handshakes, which end only their connection."""
     del loop, context

@@ -1,4 +1,4 @@
-"""A broker's state as records and back; it reads and writes no file."""
+"""The state of a broker as journal records, and its restoration from them."""
 
 from __future__ import annotations
 
@@ -7,99 +7,99 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway.brokers.smf.journal import ROOM, Journal, Record, Step
-from gateway.brokers.smf.queues import Queue
-from gateway.brokers.smf.vpn import Publisher, Vpn
-from gateway.wire.smf.messages import Published
+from gateway.brokers.smf.journal import MAX_JOURNAL_BYTES, BrokerJournal, Record, RecordType
+from gateway.brokers.smf.queues import MessageQueue
+from gateway.brokers.smf.vpn import PublisherFlow, Vpn
+from gateway.wire.smf.relayed_message import PublishedMessage
 
 
-def open_store(folder: Path, vpns: Mapping[str, Vpn]) -> Journal:
-    """Give `vpns` what was kept in `folder`, and keep what happens to them from now on.
+def open_store(folder: Path, vpns: Mapping[str, Vpn]) -> BrokerJournal:
+    """Restore `vpns` from `folder`, and record their further changes there.
 
     Raises:
         EndpointError: the folder cannot be used.
     """
-    journal = Journal(folder)
+    journal = BrokerJournal(folder)
     restore(vpns, journal.records())
     journal.rewrite(snapshot(vpns))
     for name, vpn in vpns.items():
-        vpn.note = partial(_note, journal, name)
+        vpn.record = partial(_record, journal, name)
         for queue in vpn.queues.values():
-            queue.note = vpn.note
+            queue.record = vpn.record
     return journal
 
 
-def tidy(journal: Journal, vpns: Mapping[str, Vpn]) -> None:
-    """Write the file anew when most of it is about messages that are settled."""
+def compact(journal: BrokerJournal, vpns: Mapping[str, Vpn]) -> None:
+    """Rewrite the file when most of its records are about settled messages."""
     live = sum(queue.size for vpn in vpns.values() for queue in vpn.queues.values())
-    if journal.size > max(ROOM, 2 * live):
+    if journal.size > max(MAX_JOURNAL_BYTES, 2 * live):
         journal.rewrite(snapshot(vpns))
 
 
 def snapshot(vpns: Mapping[str, Vpn]) -> Iterator[Record]:
-    """The records that make `vpns` from nothing."""
+    """Yield the records that recreate `vpns`."""
     for name, vpn in vpns.items():
         for publisher in vpn.publishers.values():
-            yield Step.PUBLISHER, name, publisher.name, publisher.last_id
+            yield RecordType.PUBLISHER, name, publisher.name, publisher.last_id
         for queue in vpn.queues.values():
             if queue.durable:
                 yield from _records_of(name, queue)
 
 
 def restore(vpns: Mapping[str, Vpn], records: Iterable[Record]) -> None:
-    """Apply `records` in order; those of a VPN that is not configured any more are left out."""
-    for step, name, *facts in records:
+    """Apply `records` in order, except records of VPNs that are no longer configured."""
+    for kind, name, *values in records:
         vpn = vpns.get(name)
         if vpn is not None:
-            _apply(vpn, Step(step), facts)
+            _apply(vpn, RecordType(kind), values)
     for vpn in vpns.values():
         for queue in vpn.queues.values():
-            queue.mark_redelivered(queue.handed_out)
+            queue.mark_redelivered(queue.last_delivered)
 
 
-def _note(journal: Journal, vpn: str, step: Step, *facts: object) -> None:
-    journal.note(step, vpn, *facts)
+def _record(journal: BrokerJournal, vpn: str, kind: RecordType, *values: object) -> None:
+    journal.append(kind, vpn, *values)
 
 
-def _records_of(vpn: str, queue: Queue) -> Iterator[Record]:
-    yield Step.QUEUE, vpn, queue.name, queue.exclusive
+def _records_of(vpn: str, queue: MessageQueue) -> Iterator[Record]:
+    yield RecordType.QUEUE, vpn, queue.name, queue.exclusive
     for topic in queue.topics:
-        yield Step.TOPIC, vpn, queue.name, topic
+        yield RecordType.TOPIC, vpn, queue.name, topic
     for number, message in queue.contents():
-        yield Step.MESSAGE, vpn, queue.name, number, *_facts_of(message)
-    yield Step.HANDED_OUT, vpn, queue.name, queue.handed_out
+        yield RecordType.MESSAGE, vpn, queue.name, number, *_values_of(message)
+    yield RecordType.DELIVERED, vpn, queue.name, queue.last_delivered
 
 
-def _facts_of(message: Published) -> tuple[object, ...]:
-    return message.topic, message.flags, message.kept, message.body
+def _values_of(message: PublishedMessage) -> tuple[object, ...]:
+    return message.topic, message.flags, message.shared_parameters, message.body
 
 
-def _apply(vpn: Vpn, step: Step, facts: list[Any]) -> None:
-    name = facts[0]
+def _apply(vpn: Vpn, kind: RecordType, values: list[Any]) -> None:
+    name = values[0]
     queue = vpn.queues.get(name)
-    if step is Step.PUBLISHER:
-        vpn.remember(Publisher(name, facts[1]))
-    elif step is Step.QUEUE:
+    if kind is RecordType.PUBLISHER:
+        vpn.remember(PublisherFlow(name, values[1]))
+    elif kind is RecordType.QUEUE:
         if queue is None:
-            vpn.add_queue(name, exclusive=facts[1])
-    elif queue is not None:  # or it was removed later
-        _apply_to(vpn, queue, step, facts[1:])
+            vpn.add_queue(name, exclusive=values[1])
+    elif queue is not None:  # else a later record removes the queue
+        _apply_to(vpn, queue, kind, values[1:])
 
 
-def _apply_to(vpn: Vpn, queue: Queue, step: Step, facts: list[Any]) -> None:
-    match step:
-        case Step.QUEUE_GONE:
+def _apply_to(vpn: Vpn, queue: MessageQueue, kind: RecordType, values: list[Any]) -> None:
+    match kind:
+        case RecordType.QUEUE_REMOVED:
             vpn.remove_queue(queue)
-        case Step.TOPIC:
-            vpn.subscribe_queue(queue, facts[0])
-        case Step.TOPIC_GONE:
-            vpn.unsubscribe_queue(queue, facts[0])
-        case Step.MESSAGE:
-            number, topic, flags, kept, body = facts
-            queue.restore(number, Published(topic, 0, 0, 0, flags, kept, body))
-        case Step.SETTLED:
-            queue.remove(facts[0])
-        case Step.HANDED_OUT:
-            queue.handed_out = facts[0]
-        case Step.QUEUE | Step.PUBLISHER:  # `_apply` has done them
-            raise AssertionError(step)
+        case RecordType.TOPIC:
+            vpn.subscribe_queue(queue, values[0])
+        case RecordType.TOPIC_REMOVED:
+            vpn.unsubscribe_queue(queue, values[0])
+        case RecordType.MESSAGE:
+            number, topic, flags, parameters, body = values
+            queue.restore(number, PublishedMessage(topic, 0, 0, 0, flags, parameters, body))
+        case RecordType.SETTLED:
+            queue.remove(values[0])
+        case RecordType.DELIVERED:
+            queue.last_delivered = values[0]
+        case RecordType.QUEUE | RecordType.PUBLISHER:  # handled in `_apply`
+            raise AssertionError(kind)

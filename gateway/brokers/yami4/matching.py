@@ -1,6 +1,6 @@
-"""Which subscriptions a published tag list selects: section 6 of the YAMI4 facts.
+"""Matching of tag lists and pattern lists, as the YAMI4 broker defines it.
 
-Written by hand and not as a regular expression: no pattern costs more than one pass over a tag.
+It uses no regular expressions, so that each pattern costs one pass over a tag at most.
 """
 
 from __future__ import annotations
@@ -9,34 +9,34 @@ from dataclasses import dataclass, field
 
 
 def until_nul(text: bytes) -> bytes:
-    """Tag lists and pattern lists end at their first NUL."""
+    """Return the part of a tag list or pattern list before its first NUL, where it ends."""
     return text.partition(b"\0")[0]
 
 
 def matches_tag(parts: tuple[bytes, ...], tag: bytes) -> bool:
-    """`parts` is the pattern split at its stars.
+    """Return whether a pattern, split at its stars into `parts`, matches a tag.
 
-    A star takes all up to the next dot and never gives back; one that ends the pattern takes the
-    rest of the tag, at least one byte.
+    A star matches everything up to the next dot, without backtracking. A star that ends the
+    pattern matches the rest of the tag, at least one byte.
     """
     last = len(parts) - 1
-    place = 0
+    position = 0
     for number, part in enumerate(parts):
-        if not tag.startswith(part, place):
+        if not tag.startswith(part, position):
             return False
-        place += len(part)
+        position += len(part)
         if number == last:
             break
         if number == last - 1 and not parts[last]:
-            return place < len(tag)
-        dot = tag.find(b".", place)
-        place = dot if dot >= 0 else len(tag)
-    return place == len(tag)
+            return position < len(tag)
+        dot = tag.find(b".", position)
+        position = dot if dot >= 0 else len(tag)
+    return position == len(tag)
 
 
 @dataclass(frozen=True, slots=True)
 class PatternList:
-    """A subscription's patterns, split once."""
+    """The patterns of a subscription, split into their parts."""
 
     text: bytes
     plain: frozenset[bytes] = field(init=False)
@@ -49,7 +49,7 @@ class PatternList:
         object.__setattr__(self, "starred", tuple(starred))
 
     def matches(self, tag_list: bytes) -> bool:
-        """Say whether any tag matches any pattern, or the whole texts are equal."""
+        """Return whether any tag matches any pattern, or the whole texts are equal."""
         if tag_list == self.text:
             return True
         tags = tag_list.split(b",")

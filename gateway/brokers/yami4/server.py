@@ -1,4 +1,4 @@
-"""The YAMI4 broker's sockets: one thread, large reads, joined writes."""
+"""The sockets of the YAMI4 broker: one thread with large reads and joined writes."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from threading import Thread
 from types import TracebackType
 from typing import Self
 
-from gateway.brokers.yami4.core import Core
-from gateway.brokers.yami4.options import DEFAULT_OPTIONS, BrokerOptions
-from gateway.brokers.yami4.peer import Peer
+from gateway.brokers.yami4.client import ClientConnection
+from gateway.brokers.yami4.core import BrokerCore
+from gateway.brokers.yami4.options import DEFAULT_OPTIONS, Yami4BrokerOptions
 from gateway.errors import EndpointError
 
 log = logging.getLogger(__name__)
 
 _BACKLOG = 128
-_PAUSE_ABOVE = 4 << 20  # unwritten bytes of a peer at which we stop reading from it
+_PAUSE_ABOVE = 4 << 20  # unwritten bytes of a client above which it is not read
 
 
 class Yami4Broker:
-    """Listens from the moment it is made; serves in `run`, or in a thread inside `with`.
+    """Listens once it is made; serves in `run`, or in a thread inside `with`.
 
-    `url` is `tcp://host:port` or `unix:///path`; port 0 takes a free one, and the attribute
-    then says which.
+    `url` is `tcp://host:port` or `unix:///path`. Port 0 takes a free port, which the attribute
+    `url` then names.
     """
 
     def __init__(
-        self, url: str = "tcp://127.0.0.1:0", options: BrokerOptions = DEFAULT_OPTIONS
+        self, url: str = "tcp://127.0.0.1:0", options: Yami4BrokerOptions = DEFAULT_OPTIONS
     ) -> None:
         self._options = options
-        self._core = Core(options)
+        self._core = BrokerCore(options)
         self._listener, self.url, self._path = _listen(url)
         self._selector = selectors.DefaultSelector()
-        self._peers: dict[Peer, int] = {}  # with the events it is registered for
+        self._clients: dict[ClientConnection, int] = {}  # with its registered events
         self._waker, self._wake = socket.socketpair()
         self._stopping = False
         self._thread: Thread | None = None
@@ -58,7 +58,7 @@ class Yami4Broker:
             self._thread.join()
 
     def stop(self) -> None:
-        """Make `run` return; may be called from any thread, and from a signal handler."""
+        """Make `run` return; any thread or a signal handler may call it."""
         self._stopping = True
         try:
             self._waker.send(b"\0")
@@ -66,7 +66,7 @@ class Yami4Broker:
             log.debug("yami4 broker: already stopped")
 
     def run(self) -> None:
-        """Serve until `stop`, then close every socket. It runs once."""
+        """Serve until `stop`, then close every socket; it can run once only."""
         ready_at = time.monotonic() + self._options.warm_up
         self._core.warming_up = self._options.warm_up > 0
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -81,35 +81,35 @@ class Yami4Broker:
 
     def _serve(self, timeout: float | None) -> None:
         for key, events in self._selector.select(timeout):
-            peer: Peer | None = key.data
-            if peer is not None:
-                self._exchange(peer, events)
+            client: ClientConnection | None = key.data
+            if client is not None:
+                self._exchange(client, events)
             elif key.fileobj is self._listener:
                 self._accept()
-        for peer in self._core.touched():
-            peer.flush()
-            self._settle(peer)
+        for client in self._core.posted_to():
+            client.flush()
+            self._update_events(client)
 
-    def _exchange(self, peer: Peer, events: int) -> None:
+    def _exchange(self, client: ClientConnection, events: int) -> None:
         if events & selectors.EVENT_WRITE:
-            peer.flush()
-        if events & selectors.EVENT_READ and not peer.failed:
-            self._core.receive(peer, peer.read())
-        self._settle(peer)
+            client.flush()
+        if events & selectors.EVENT_READ and not client.failed:
+            self._core.receive(client, client.read())
+        self._update_events(client)
 
-    def _settle(self, peer: Peer) -> None:
-        """Close a failed peer, or register it for what it waits for."""
-        if peer not in self._peers:
+    def _update_events(self, client: ClientConnection) -> None:
+        """Close a failed client, or register the events that it waits for."""
+        if client not in self._clients:
             return
-        if peer.failed:
-            self._drop(peer)
+        if client.failed:
+            self._drop(client)
             return
-        events = 0 if peer.unwritten > _PAUSE_ABOVE else selectors.EVENT_READ
-        if peer.unwritten:
+        events = 0 if client.unwritten > _PAUSE_ABOVE else selectors.EVENT_READ
+        if client.unwritten:
             events |= selectors.EVENT_WRITE
-        if events != self._peers[peer]:
-            self._peers[peer] = events
-            self._selector.modify(peer.connection, events, peer)
+        if events != self._clients[client]:
+            self._clients[client] = events
+            self._selector.modify(client.connection, events, client)
 
     def _accept(self) -> None:
         try:
@@ -117,7 +117,7 @@ class Yami4Broker:
         except OSError as error:
             log.warning("yami4 broker: cannot accept: %s", error)
             return
-        if len(self._peers) >= self._options.max_connections:
+        if len(self._clients) >= self._options.max_connections:
             connection.close()
             return
         connection.setblocking(False)
@@ -126,20 +126,20 @@ class Yami4Broker:
         if connection.family == socket.AF_INET:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             location = f"tcp://{address[0]}:{address[1]}"
-        peer = Peer(connection, location, self._options.frames, self._core.memory)
-        self._peers[peer] = selectors.EVENT_READ
-        self._selector.register(connection, selectors.EVENT_READ, peer)
+        client = ClientConnection(connection, location, self._options.frames, self._core.usage)
+        self._clients[client] = selectors.EVENT_READ
+        self._selector.register(connection, selectors.EVENT_READ, client)
 
-    def _drop(self, peer: Peer) -> None:
-        del self._peers[peer]
-        self._core.drop(peer)
-        self._selector.unregister(peer.connection)
-        peer.close()
+    def _drop(self, client: ClientConnection) -> None:
+        del self._clients[client]
+        self._core.drop(client)
+        self._selector.unregister(client.connection)
+        client.close()
 
     def _close(self) -> None:
-        for peer in list(self._peers):
-            peer.flush()
-            self._drop(peer)
+        for client in list(self._clients):
+            client.flush()
+            self._drop(client)
         self._selector.close()
         for each in (self._listener, self._waker, self._wake):
             each.close()

@@ -1,1 +1,1 @@
-"""Commands over an archive: reconcile, follow, replay, compact, names and generate."""
+"""Commands for an archive: reconcile, follow, replay, compact, forget, names and generate."""

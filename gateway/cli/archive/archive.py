@@ -1,4 +1,4 @@
-"""`gateway archive generate`: a believable archive with known faults, to try and to measure."""
+"""`gateway archive generate`: write a synthetic archive with known faults."""
 
 from __future__ import annotations
 
@@ -9,45 +9,52 @@ from typing import Final
 
 from rich.console import Console
 
-from gateway.cli.archive import compact, names
-from gateway.cli.parsers import Commands
+from gateway.cli.archive import compact, forget, names
+from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
 from gateway.errors import ArchiveError
 
-_HOUR: Final = 3_600  # seconds
+_MAX_CLOCK_SKEW: Final = 3_600  # seconds, of all gateways together
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "archive", help="compact an archive, look names up in it, or generate one to try"
+    parser = add_command(
+        commands, "archive", "compact an archive, remove old days, look up names, or generate one"
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    make = actions.add_parser(
+    make = add_command(
+        actions,
         "generate",
-        help="write a day of traffic with known faults",
-        description="The faults are listed in ARCHIVE/_generated/faults.json.",
+        "generate a day of synthetic traffic with known faults",
+        "ARCHIVE/_generated/faults.json lists the faults.",
     )
     add = make.add_argument
-    add("archive", metavar="ARCHIVE", type=Path, help="folder to write to; made when absent")
-    add("--messages", type=int, required=True, metavar="N", help="received that day")
-    add("--faults", default="", metavar="LIST", help="e.g. loss=1e-6,dead=3; below 1 a share")
-    add("--fault-minutes", type=int, default=0, metavar="N", help="all faults in so many (any)")
+    add("archive", metavar="ARCHIVE", type=Path, help="folder of the new archive")
+    add("--messages", type=int, required=True, metavar="N", help="number of received messages")
+    add(
+        "--faults",
+        default="",
+        metavar="LIST",
+        help="faults, such as loss=1e-6,dead=3; a number below 1 is a share",
+    )
+    add("--fault-minutes", type=int, default=0, metavar="N", help="minutes with faults (any)")
     add("--routes", type=int, default=4, metavar="K", help="number of routes (4)")
-    add("--names", type=int, default=1_000, metavar="N", help="distinct names (1000)")
+    add("--names", type=int, default=1_000, metavar="N", help="number of distinct names (1000)")
     add("--skew", type=float, default=0.9, metavar="S", help="share of the first route (0.9)")
-    add("--gateways", type=int, default=1, metavar="G", help="that share the traffic (1)")
-    add("--clock-skew", type=int, default=0, metavar="S", help="each is S s ahead of the last")
-    add("--date", metavar="D", help="YYYY-MM-DD, UTC (yesterday)")
-    add("--seed", type=int, default=1, metavar="S", help="the same seed, the same archive (1)")
-    add("--segment", type=int, default=100_000, metavar="N", help="messages in one (100000)")
-    add("--observed", action="store_true", help="write what a tap at each target saw, too")
+    add("--gateways", type=int, default=1, metavar="G", help="number of gateways (1)")
+    add("--clock-skew", type=int, default=0, metavar="S", help="seconds between their clocks (0)")
+    add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (yesterday)")
+    add("--seed", type=int, default=1, metavar="S", help="seed of the random numbers (1)")
+    add("--segment", type=int, default=100_000, metavar="N", help="messages per segment (100000)")
+    add("--observed", action="store_true", help="write rows of a tap at each target, too")
     make.set_defaults(run=run_generate)
     compact.add_parsers(actions)
+    forget.add_parsers(actions)
     names.add_parsers(actions)
 
 
 def run_generate(args: argparse.Namespace) -> int:
-    from gateway.synthetic.faults import parse_faults  # noqa: PLC0415  # NumPy and Arrow, here alone
+    from gateway.synthetic.faults import parse_faults  # noqa: PLC0415  # loads NumPy and Arrow
     from gateway.synthetic.generator import MANIFEST, generate  # noqa: PLC0415
     from gateway.synthetic.traffic import Traffic  # noqa: PLC0415
 
@@ -61,7 +68,7 @@ def run_generate(args: argparse.Namespace) -> int:
         skew=args.skew,
         seed=args.seed,
         observed=args.observed,
-        ahead=args.clock_skew,
+        clock_skew=args.clock_skew,
     )
     counts = parse_faults(args.faults, args.messages)
     console = Console(stderr=True)
@@ -73,12 +80,12 @@ def run_generate(args: argparse.Namespace) -> int:
                 counts,
                 fault_minutes=args.fault_minutes,
                 segment=args.segment,
-                say=status.update,
+                show_step=status.update,
             )
         except OSError as error:
             raise ArchiveError(f"archive {args.archive}: cannot be written: {error}") from error
     print(f"{args.messages:,} messages of {traffic.day}, {len(injected)} faults")
-    print(f"the faults are listed in {args.archive / MANIFEST}")
+    print(f"list of the faults: {args.archive / MANIFEST}")
     return 0
 
 
@@ -87,11 +94,12 @@ def _check(args: argparse.Namespace) -> None:
         if getattr(args, name) < 1:
             raise ArchiveError(f"--{name} {getattr(args, name)}: is not 1 or more")
     if args.names < args.routes:
-        raise ArchiveError(f"--names {args.names}: every one of {args.routes} routes needs one")
+        raise ArchiveError(f"--names {args.names}: each of {args.routes} routes needs one")
     if not 0 <= args.skew <= 1:
         raise ArchiveError(f"--skew {args.skew}: is not a share from 0 to 1")
-    if not 0 <= args.clock_skew <= _HOUR // max(args.gateways - 1, 1):
-        raise ArchiveError(f"--clock-skew {args.clock_skew}: is not 0 to an hour for all gateways")
+    if not 0 <= args.clock_skew <= _MAX_CLOCK_SKEW // max(args.gateways - 1, 1):
+        text = "is not 0 to an hour for all gateways together"
+        raise ArchiveError(f"--clock-skew {args.clock_skew}: {text}")
     if args.fault_minutes < 0 or args.seed < 0:
         raise ArchiveError("--fault-minutes and --seed are 0 or more")
 

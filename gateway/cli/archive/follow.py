@@ -1,4 +1,4 @@
-"""`gateway reconcile --follow`: tell what is lost while the day is still going on."""
+"""`gateway reconcile --follow`: reconcile through the day, until it is stopped."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 def run_follow(args: argparse.Namespace, errors: Console) -> int:
-    """Follow the archive until it is asked to end, or once; the exit status of the dates in it.
+    """Follow the archive until a signal, or with `--once` to its end; return the exit status.
 
     Raises:
-        GatewayError: there is no answer.
+        GatewayError: an argument is wrong, or Spark failed.
         OSError: a folder cannot be written.
     """
     _check(args)
     check_driver()
+    from gateway.reconcile.follow.day import FollowOptions  # noqa: PLC0415
     from gateway.reconcile.follow.follow import Follower, follow  # noqa: PLC0415  # the extra may be absent
-    from gateway.reconcile.follow.judge import Following  # noqa: PLC0415
 
     default = followed_folder(args.archive)
-    terms = Following(
+    options = FollowOptions(
         root=args.archive,
         output=default if args.output is None else args.output / default.name,
         master=args.master,
@@ -47,13 +47,13 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
     )
     out = Console(file=sys.stdout)
 
-    def tell(line: str) -> None:
+    def print_line(line: str) -> None:
         out.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    with progress(errors) as say, asked_to_end() as stopping:
-        follower = Follower(terms, say, tell)
+    with progress(errors) as show_step, stop_signals() as stopping:
+        follower = Follower(options, show_step, print_line)
         follow(follower, stopping)
-    _show(follower, out)
+    _print_verdicts(follower, out)
     if args.json is not None:
         args.json.write_text(follower.summary(), encoding="utf-8")
     return follower.status()
@@ -62,16 +62,16 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
 def _check(args: argparse.Namespace) -> None:
     if not args.archive.is_dir():
         raise ReconcileError(f"archive {str(args.archive)!r}: is not a folder")
-    given = {"--date": args.date, "--full": args.full, "--mapping": args.mapping}
-    if wrong := [name for name, value in given.items() if value]:
-        raise ReconcileError(f"{', '.join(wrong)}: is of the nightly run; leave it, or --follow")
+    nightly = {"--date": args.date, "--full": args.full, "--mapping": args.mapping}
+    if wrong := [name for name, value in nightly.items() if value]:
+        raise ReconcileError(f"{', '.join(wrong)}: is for the nightly run; omit it, or --follow")
     if min(args.margin_hours, args.late) < 0 or args.every <= 0:
         raise ReconcileError("--margin-hours and --late are 0 or more, --every is more than 0")
 
 
 @contextmanager
-def asked_to_end() -> Iterator[Event]:
-    """An event that SIGINT and SIGTERM set; what they did before is restored."""
+def stop_signals() -> Iterator[Event]:
+    """An event that SIGINT and SIGTERM set; their earlier handlers are restored afterwards."""
     stopping = Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -85,10 +85,10 @@ def asked_to_end() -> Iterator[Event]:
             signal.signal(number, handler)
 
 
-def _show(follower: Follower, out: Console) -> None:
-    """A line for each date, the newest last."""
+def _print_verdicts(follower: Follower, out: Console) -> None:
+    """Print a line for each date, the newest last."""
     reports = follower.reports()
     for report in reports:
         out.print(f"{report.day}: {report.verdict}", highlight=False, markup=False, soft_wrap=True)
     if not reports:
-        out.print("no answer: nothing has landed yet", highlight=False, markup=False)
+        out.print("no answer: the archive has no segment yet", highlight=False, markup=False)

@@ -1,4 +1,4 @@
-"""`gateway archive names`: make the dictionary of shortened names, or look one up in it."""
+"""`gateway archive names`: build the dictionary of shortened names, or look up a name."""
 
 from __future__ import annotations
 
@@ -7,81 +7,83 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from gateway.archive.location import Place, parse_place
-from gateway.cli.archive.compact import is_wrong, tell
-from gateway.cli.parsers import Commands
-from gateway.errors import ArchiveError
+from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.cli.archive.compact import has_errors, print_findings
+from gateway.cli.archive.forget import check_folder
+from gateway.cli.parsers import Commands, add_command
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.progress import progress
 
 if TYPE_CHECKING:
-    from gateway.archive.lookup.name_lookup import Entry
+    from gateway.archive.lookup.name_lookup import DictionaryEntry
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = actions.add_parser(
+    parser = add_command(
+        actions,
         "names",
-        help="list what shortened names stand for, or look one up",
-        description="Exit status: 0 done or found, 1 something is wrong or not found, 2 not done.",
+        "list the full names of shortened names, or look up one",
+        "Exit status: 0 done or found, 1 done with errors or not found, 2 not done.",
     )
     add = parser.add_argument
-    add("archive", metavar="ARCHIVE", help="folder, or URL as the gateway has it")
-    add("--find", metavar="NAME", help="short, whole, or as it came; reads what was made before")
-    add("--master", default="local[*]", metavar="URL", help="Spark master (default: local[*])")
+    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
+    add("--find", metavar="NAME", help="look up a short, full or source name, without Spark")
+    add("--master", default="local[*]", metavar="URL", help="Spark master (local[*])")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    place = parse_place(args.archive)
-    if not place.url and not place.local.is_dir():
-        raise ArchiveError(f"archive {args.archive!r}: is not a folder")
-    return _make(place, args.master) if args.find is None else _find(place, args.find)
+    location = parse_location(args.archive)
+    check_folder(location)
+    if args.find is not None:
+        return _print_entries(location, args.find)
+    return _build(location, args.master)
 
 
-def _make(place: Place, master: str) -> int:
+def _build(location: ArchiveLocation, master: str) -> int:
     errors = Console(stderr=True)
     check_driver()
-    from gateway.reconcile.maintenance.short_names_job import build  # noqa: PLC0415  # the extra may be absent
+    from gateway.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415  # the extra may be absent
     from gateway.reconcile.session import spark_session  # noqa: PLC0415
 
-    with progress(errors) as say, spark_session(master, short=True) as spark:
-        made = build(spark, place, None, say)
-    tell(made.findings, errors)
-    print(f"{made.names} shortened names, {made.sent} of them sent to {made.targets} targets")
-    return int(is_wrong(made.findings))
+    with progress(errors) as show_step, spark_session(master, short=True) as spark:
+        report = build_dictionary(spark, location, None, show_step)
+    print_findings(report.findings, errors)
+    print(f"{report.names} shortened names, {report.sent} of them sent to {report.targets} targets")
+    return int(has_errors(report.findings))
 
 
-def _find(place: Place, name: str) -> int:
-    from gateway.archive.lookup.name_lookup import find  # noqa: PLC0415  # only here PyArrow is loaded
-    from gateway.archive.storage import open_store  # noqa: PLC0415
+def _print_entries(location: ArchiveLocation, name: str) -> int:
+    from gateway.archive.lookup.name_lookup import find_name  # noqa: PLC0415  # loads PyArrow
+    from gateway.archive.storage import open_storage  # noqa: PLC0415
 
     found = 0
-    for entry in find(open_store(place), name):
+    for entry in find_name(open_storage(location), name):
         found += 1
-        print("\n".join(_told(entry)))
+        print("\n".join(_entry_lines(entry)))
     if not found:
         print(f"{name}: is not in the dictionary")
     return int(not found)
 
 
-def _told(entry: Entry) -> list[str]:
-    """An entry for a person to read; a name may hold what a terminal should not see raw."""
-    where = f"{entry.target} ({entry.system})" if entry.target else "never sent"
-    whole = entry.whole if entry.whole is not None else _levels(entry)
-    lines = [f"{entry.name}", f"  stands for  {whole}", f"  at          {where}"]
-    lines += [f"  came as     {source}" for source in entry.sources if source]
+def _entry_lines(entry: DictionaryEntry) -> list[str]:
+    """Describe an entry; control characters of a name are escaped."""
+    target = f"{entry.target} ({entry.system})" if entry.target else "never sent"
+    whole = entry.whole if entry.whole is not None else _levels_text(entry)
+    lines = [f"{entry.name}", f"  stands for  {whole}", f"  at          {target}"]
+    lines += [f"  source      {source}" for source in entry.sources if source]
     if entry.first_time is not None and entry.last_time is not None:
         first, last = (f"{at:%Y-%m-%d %H:%M:%S}" for at in (entry.first_time, entry.last_time))
         lines.append(f"  sent        {entry.count} times, {first} to {last} UTC")
     lines.append(f"  by          {', '.join(entry.gateways)}")
-    return [_plain(line) for line in lines]
+    return [_printable(line) for line in lines]
 
 
-def _levels(entry: Entry) -> str:
-    return "a name that nobody remembers" if entry.levels is None else "/".join(entry.levels)
+def _levels_text(entry: DictionaryEntry) -> str:
+    return "an unknown name" if entry.levels is None else "/".join(entry.levels)
 
 
-def _plain(line: str) -> str:
+def _printable(line: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in line
     )

@@ -1,4 +1,4 @@
-"""What a configuration makes of a name, as the reconciliation asks; it travels to executors."""
+"""Translation of a name by a configuration, as a function that Spark executors run."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from gateway.routing.router import Router
 
 @dataclass(frozen=True, slots=True)
 class Retranslator:
-    """Route, target label and name at the source -> the name at the target.
+    """Translates route, target label and source name to the name at the target.
 
-    Each process loads the configuration once, with the environment the command was started in.
+    Each process loads the configuration once, with the environment of the command.
     """
 
     path: Path
     environment: tuple[tuple[str, str], ...]
 
     def __call__(self, route: str, target: str, name: str) -> str:
-        """The name, or in parentheses why there is none."""
+        """Return the name at the target, or the reason in parentheses."""
         router = _routers(self.path, self.environment).get(route)
         if router is None:
             return "(no such route)"
-        for way in router[name]:
-            for hop in way.hops:
-                if hop.label == target:
-                    return hop.address or f"(refused: {hop.rule})"
-                if way.route is None:
-                    return f"(refused: {hop.rule})"
+        for match in router[name]:
+            for delivery in match.deliveries:
+                if delivery.label == target:
+                    return delivery.address or f"(refused: {delivery.rule})"
+                if match.route is None:
+                    return f"(refused: {delivery.rule})"
         return "(not taken)"
 
 
 def retranslator(path: Path) -> Retranslator:
-    """Of the configuration at `path`, which is read now to find what is wrong with it.
+    """Return the translator of the configuration at `path`, which is loaded to check it.
 
     Raises:
-        ConfigErrors: the configuration is wrong.
+        ConfigErrors: the configuration has errors.
     """
-    made = Retranslator(path.resolve(), tuple(sorted(os.environ.items())))
-    _routers(made.path, made.environment)
-    return made
+    translator = Retranslator(path.resolve(), tuple(sorted(os.environ.items())))
+    _routers(translator.path, translator.environment)
+    return translator
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What `spark-submit` runs: the commands that are Spark jobs, in the session that it configures."""
+"""The program for `spark-submit`: commands that are Spark jobs, in the session it configures."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 from gateway import cli
 from gateway.errors import GatewayError
 
-JOBS: Final = (("reconcile",), ("archive", "compact"), ("archive", "names"), ("archive", "forget"))
+JOBS: Final = (("reconcile",), ("archive", "compact"), ("archive", "names"))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command as `gateway` does, with the same exit status."""
+    """Run a command of `gateway`, with the same exit status."""
     try:
         check(arguments)
         from gateway.reconcile.session import submitted_session  # noqa: PLC0415  # may be absent
@@ -26,14 +26,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def check(arguments: Sequence[str]) -> None:
-    """Return when `arguments` are a job that can be submitted.
+    """Check that `arguments` are a Spark job.
 
     Raises:
-        GatewayError: they are another command, or choose a master.
+        GatewayError: they are another command, or set a master.
     """
     if not any(tuple(arguments[: len(job)]) == job for job in JOBS):
         known = ", ".join(repr(" ".join(job)) for job in JOBS)
         given = " ".join(arguments[:2])
         raise GatewayError(f"spark-submit: {given!r} is no Spark job; use one of {known}")
     if any(word == "--master" or word.startswith("--master=") for word in arguments):
-        raise GatewayError("--master: is spark-submit's to say; set MASTER for the script")
+        raise GatewayError("--master: spark-submit sets the master; set MASTER for the script")

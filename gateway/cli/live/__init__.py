@@ -1,1 +1,1 @@
-"""Commands around a running gateway: run, status, top and dead letters."""
+"""Commands for a running gateway: run, status, top and dead-letters."""

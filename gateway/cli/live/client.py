@@ -1,4 +1,4 @@
-"""What `gateway status` and `gateway top` share: how they reach the gateway."""
+"""Connection arguments of `gateway status` and `gateway top`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from gateway.web.client import Client
+    from gateway.web.client import StatusClient
 
-URL: Final = "http://127.0.0.1:8047"  # where a section `web` listens by default
+DEFAULT_URL: Final = "http://127.0.0.1:8047"  # the default address of a section `web`
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--url", default=URL, help=f"of the running gateway ({URL})")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="holds the token")
-    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="who signs the gateway (PEM)")
-    parser.add_argument("--cert-file", type=Path, metavar="FILE", help="our certificate (PEM)")
-    parser.add_argument("--key-file", type=Path, metavar="FILE", help="its key (PEM)")
+    parser.add_argument(
+        "--url", default=DEFAULT_URL, help=f"address of the running gateway ({DEFAULT_URL})"
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token")
+    parser.add_argument(
+        "--ca-file", type=Path, metavar="FILE", help="CA of the gateway's certificate (PEM)"
+    )
+    parser.add_argument("--cert-file", type=Path, metavar="FILE", help="client certificate (PEM)")
+    parser.add_argument(
+        "--key-file", type=Path, metavar="FILE", help="key of the client certificate (PEM)"
+    )
 
 
-def client_of(args: argparse.Namespace) -> Client:
-    """The client that the arguments describe; its modules are loaded only now."""
-    from gateway.web.client import Client, Way  # noqa: PLC0415  # `gateway run` needs none of it
+def client_of(args: argparse.Namespace) -> StatusClient:
+    """The client for the arguments of `add_arguments`."""
+    from gateway.web.client import ConnectionOptions, StatusClient  # noqa: PLC0415  # `gateway run` does without
 
-    way = Way(args.url, args.token_file, args.ca_file, args.cert_file, args.key_file)
-    return Client(way)
+    return StatusClient(
+        ConnectionOptions(args.url, args.token_file, args.ca_file, args.cert_file, args.key_file)
+    )

@@ -1,4 +1,4 @@
-"""A status as tables of a terminal: the gateway, its endpoints, its routes, latest refusals."""
+"""Terminal tables of a status: gateway, endpoints, routes and latest dead letters."""
 
 from __future__ import annotations
 
@@ -10,70 +10,72 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-Found: TypeAlias = Mapping[str, Any]
+StatusJson: TypeAlias = Mapping[str, Any]  # an object of /api/status
 COLOURS: Final = {"connected": "green", "connecting": "yellow"}
-AROUND: Final = 12  # lines that titles and the gateway's own figures take
-REFUSALS: Final = 5  # the latest that are shown
-FEWEST: Final = 3  # routes that are shown however small the terminal is
+FIXED_LINES: Final = 12  # titles and the figures of the gateway itself
+MAX_REFUSALS: Final = 5  # the latest dead letters
+MIN_ROUTES: Final = 3  # shown even on a small terminal
 UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
-STEP: Final = 1024
+UNIT_FACTOR: Final = 1024
 
 
-def dashboard(found: Found, before: Found | None = None, height: int | None = None) -> Group:
-    """`found` as /api/status has it; rates are those since `before`.
+def dashboard(
+    status: StatusJson, before: StatusJson | None = None, height: int | None = None
+) -> Group:
+    """Tables of `status`, with rates since the status `before`.
 
-    With a `height` in lines only as many routes are shown as there is room for.
+    `height` in lines limits the number of routes.
     """
-    parts: list[RenderableType] = [_head(found), _endpoints(found)]
-    refusals = found["refusals"][:REFUSALS]
-    room = None
+    parts: list[RenderableType] = [_head(status), _endpoints(status)]
+    refusals = status["refusals"][:MAX_REFUSALS]
+    max_routes = None
     if height is not None:
-        taken = AROUND + len(found["reasons"]) + len(found["endpoints"]) + len(refusals)
-        room = max(FEWEST, height - taken)
-    parts.append(_routes(found, rates(found, before), room))
+        used = FIXED_LINES + len(status["reasons"]) + len(status["endpoints"]) + len(refusals)
+        max_routes = max(MIN_ROUTES, height - used)
+    parts.append(_routes(status, rates(status, before), max_routes))
     if refusals:
         parts.append(_refusals(refusals))
     return Group(*parts)
 
 
-def lost(reason: str) -> Text:
-    """What is shown while nobody answers."""
+def unreachable(reason: str) -> Text:
+    """The display while the gateway does not answer."""
     return Text(f"gateway: {reason}", style="red")
 
 
-def rates(found: Found, before: Found | None) -> dict[str, float]:
-    """Messages a second of each route since `before`; empty when nobody knows."""
-    if before is None or before["started"] != found["started"]:
+def rates(status: StatusJson, before: StatusJson | None) -> dict[str, float]:
+    """Messages a second by route since `before`; empty without an earlier status of this run."""
+    if before is None or before["started"] != status["started"]:
         return {}
-    seconds = found["time"] - before["time"]
+    seconds = status["time"] - before["time"]
     if seconds <= 0:
         return {}
     earlier = {route["name"]: route["received"] for route in before["routes"]}
     return {
         route["name"]: (route["received"] - earlier[route["name"]]) / seconds
-        for route in found["routes"]
+        for route in status["routes"]
         if route["name"] in earlier
     }
 
 
-def _head(found: Found) -> Text:
-    ready = found["ready"]
+def _head(status: StatusJson) -> Text:
+    ready = status["ready"]
     text = Text.assemble(
-        (f"{found['gateway']} ", "bold"),
+        (f"{status['gateway']} ", "bold"),
         ("ready" if ready else "not ready", "bold green" if ready else "bold red"),
-        f"  version {found['version']}, up {age(found['time'] - found['started'])},",
-        f" {found['config']}\n",
+        f"  version {status['version']}, up {age(status['time'] - status['started'])},",
+        f" {status['config']}\n",
     )
-    for reason in found["reasons"]:
+    for reason in status["reasons"]:
         text.append(f"  {reason}\n", "red")
-    letters, archive = found["dead_letters"], found["archive"]
+    letters, archive = status["dead_letters"], status["archive"]
     text.append(f"dead letters {letters['count']}, archive queue {size(archive['queued'])}")
     return text
 
 
-def _endpoints(found: Found) -> Table:
-    table = _table("endpoint", "side", "connection", ">for", ">again", ">spool", "reason")
-    for end in found["endpoints"]:
+def _endpoints(status: StatusJson) -> Table:
+    table = _table("endpoint", "side", "connection", ">duration", ">reconnects", ">spool", "reason")
+    for end in status["endpoints"]:
         spool = end["spool"]
         waits = f"{spool['messages']:,}, {size(spool['bytes'])}" if spool["messages"] else ""
         state = Text(end["connection"], COLOURS.get(end["connection"], "red"))
@@ -81,7 +83,7 @@ def _endpoints(found: Found) -> Table:
             Text(end["name"]),
             f"{end['side']}, {end['system']}",
             state,
-            age(found["time"] - end["since"]),
+            age(status["time"] - end["since"]),
             str(end["reconnects"] or ""),
             waits,
             Text(end["reason"]),
@@ -89,23 +91,23 @@ def _endpoints(found: Found) -> Table:
     return table
 
 
-def _routes(found: Found, rate: Mapping[str, float], room: int | None) -> Table:
-    every = sorted(found["routes"], key=lambda route: -rate.get(route["name"], 0.0))
-    shown = every if room is None else every[:room]
+def _routes(status: StatusJson, rate: Mapping[str, float], max_routes: int | None) -> Table:
+    every = sorted(status["routes"], key=lambda route: -rate.get(route["name"], 0.0))
+    shown = every if max_routes is None else every[:max_routes]
     table = _table(
         "route", ">rate", ">received", ">delivered", ">lag", ">heartbeat", "guarantee",
         "dead letters",
     )  # fmt: skip
     for route in shown:
-        beat = route["heartbeat_age"]
-        stale = beat is not None and beat >= 3 * found["heartbeat_seconds"]
+        heartbeat = route["heartbeat_age"]
+        stale = heartbeat is not None and heartbeat >= 3 * status["heartbeat_seconds"]
         table.add_row(
             Text(route["name"]),
             f"{rate[route['name']]:,.1f}/s" if route["name"] in rate else "",
             f"{route['received']:,}",
             f"{route['delivered']:,}",
             Text(age(route["lag"]) if route["lag"] else "", "yellow"),
-            Text("" if beat is None else age(beat), "red" if stale else ""),
+            Text("" if heartbeat is None else age(heartbeat), "red" if stale else ""),
             route["guarantee"].replace("_", " "),
             Text(", ".join(f"{rule} {count:,}" for rule, count in route["rules"].items()), "red"),
         )
@@ -114,7 +116,7 @@ def _routes(found: Found, rate: Mapping[str, float], room: int | None) -> Table:
     return table
 
 
-def _refusals(refusals: Iterable[Found]) -> Table:
+def _refusals(refusals: Iterable[StatusJson]) -> Table:
     table = _table("refused", "route", "rule", "name")
     for each in refusals:
         at = datetime.fromtimestamp(each["time"], tz=UTC).strftime("%H:%M:%S")
@@ -123,7 +125,7 @@ def _refusals(refusals: Iterable[Found]) -> Table:
 
 
 def _table(*titles: str) -> Table:
-    """A table without lines; titles that begin with `>` stand to the right."""
+    """A table without lines; a title with `>` makes a right-aligned column."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for title in titles:
         right = title.startswith(">")
@@ -132,6 +134,7 @@ def _table(*titles: str) -> Table:
 
 
 def age(seconds: float) -> str:
+    """A duration in its largest suitable unit."""
     for unit, length, next_length in (("s", 1, 100), ("min", 60, 6_000), ("h", 3_600, 172_800)):
         if seconds < next_length:
             return f"{seconds / length:.0f} {unit}"
@@ -139,8 +142,9 @@ def age(seconds: float) -> str:
 
 
 def size(count: float) -> str:
+    """Bytes in their largest suitable unit."""
     for unit in UNITS[:-1]:
-        if count < STEP:
+        if count < UNIT_FACTOR:
             return f"{count:.0f} {unit}"
-        count /= STEP
+        count /= UNIT_FACTOR
     return f"{count:.0f} {UNITS[-1]}"

@@ -1,4 +1,4 @@
-"""`gateway dead-letters list|show|replay|purge CONFIG`: what no target took, and what to do."""
+"""`gateway dead-letters list|show|replay|purge CONFIG`: lists, resends and deletes dead letters."""
 
 from __future__ import annotations
 
@@ -16,43 +16,53 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gateway.cli.parsers import Commands
+from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
-from gateway.replay.dead_letters import Attempt, Resend
-from gateway.runtime.outbound.dead_letters import COLUMNS, REMOVE, Letter, to_letter
+from gateway.replay.resend import Resend, ResendAttempt
+from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, DeadLetter, from_row
 from gateway.runtime.outbound.spool_db import connect
 from gateway.runtime.record.rows import header_map, payload_bytes
 
-SHOWN = 4096  # bytes of a payload that `show` prints
+MAX_PAYLOAD = 4096  # bytes of a payload that `show` prints
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("dead-letters", help="messages that no target took")
+    parser = add_command(commands, "dead-letters", "list, show, send again or delete dead letters")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     for name, action, text in (
-        ("list", run_list, "one line each"),
-        ("show", run_show, "everything about some of them"),
-        ("replay", run_replay, "send them again; those that arrive are taken away"),
-        ("purge", run_purge, "take them away for good"),
+        ("list", run_list, "list dead letters, one per line"),
+        ("show", run_show, "show dead letters with all fields and the payload"),
+        ("replay", run_replay, "send dead letters again, and delete delivered ones"),
+        ("purge", run_purge, "delete dead letters"),
     ):
-        each = actions.add_parser(name, help=text)
-        each.add_argument("config", type=Path, metavar="CONFIG")
-        each.add_argument("numbers", type=int, nargs="*", metavar="NUMBER", help="all when absent")
-        each.add_argument("--route", help="only of this route")
-        each.add_argument("--rule", help="only those set aside by this rule")
+        each = add_command(actions, name, text)
+        each.add_argument(
+            "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
+        )
+        each.add_argument(
+            "numbers", type=int, nargs="*", metavar="NUMBER", help="number of a dead letter (all)"
+        )
+        each.add_argument("--route", help="select dead letters of this route")
+        each.add_argument("--rule", help="select dead letters of this rule")
         if name in {"list", "show"}:
-            each.add_argument("--json", action="store_true", help="JSON, a line each")
+            each.add_argument("--json", action="store_true", help="print one JSON object per line")
         if name == "replay":
-            each.add_argument("--dry-run", action="store_true", help="say what would be sent")
+            each.add_argument(
+                "--dry-run", action="store_true", help="print the messages without sending them"
+            )
         if name == "purge":
-            each.add_argument("--yes", action="store_true", help="really; else only count them")
+            each.add_argument(
+                "--yes",
+                action="store_true",
+                help="delete them; without this option only count them",
+            )
         each.set_defaults(run=action)
 
 
 def run_list(args: argparse.Namespace) -> int:
-    """Exit status: 0, also when there are none."""
+    """Exit status: 0, even without dead letters."""
     _, database = _open(args)
     with closing(database):
         if args.json:
@@ -71,7 +81,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 def run_show(args: argparse.Namespace) -> int:
-    """Exit status: 1 when there is none of that number."""
+    """Exit status: 1 if no letter matches."""
     _, database = _open(args)
     found = 0
     with closing(database):
@@ -82,37 +92,39 @@ def run_show(args: argparse.Namespace) -> int:
                 print(json.dumps(facts))
             else:
                 print("\n".join(f"{name:>14}  {value}" for name, value in facts.items()) + "\n")
-    return _none(found)
+    return _exit_status(found)
 
 
 def run_replay(args: argparse.Namespace) -> int:
-    """Exit status: 0 when all that were asked for arrived, else 1."""
+    """Exit status: 0 if all selected letters were delivered, else 1."""
     configuration, database = _open(args)
     with closing(database), closing(Resend(configuration, database)) as resend:
         plan = sorted(resend.plan(_letters(database, args)), key=lambda each: each.endpoint)
         if args.dry_run:
             for attempt in plan:
-                print(_line(attempt, attempt.settled))
-            return _none(len(plan))
-        ends: Counter[Outcome] = Counter()
-        for attempt, settled in resend.send(plan):
-            ends[settled.outcome] += 1
-            if settled.outcome is not Outcome.ACCEPTED:
-                print(_line(attempt, settled), file=sys.stderr)
-    print(f"{ends[Outcome.ACCEPTED]} arrived, {ends.total() - ends[Outcome.ACCEPTED]} stay")
-    return _none(len(plan)) or int(ends[Outcome.ACCEPTED] < ends.total())
+                print(_line(attempt, attempt.settlement))
+            return _exit_status(len(plan))
+        outcomes: Counter[Outcome] = Counter()
+        for attempt, settlement in resend.send(plan):
+            outcomes[settlement.outcome] += 1
+            if settlement.outcome is not Outcome.ACCEPTED:
+                print(_line(attempt, settlement), file=sys.stderr)
+    delivered, total = outcomes[Outcome.ACCEPTED], outcomes.total()
+    print(f"{delivered} delivered, {total - delivered} kept")
+    return _exit_status(len(plan)) or int(delivered < total)
 
 
 def run_purge(args: argparse.Namespace) -> int:
+    """Exit status: 1 if no letter matches."""
     _, database = _open(args)
     with closing(database):
         numbers = [letter.number for letter in _letters(database, args)]
         if args.yes:
             for number in numbers:
-                database.execute(REMOVE, (number,))
-    done = "taken away" if args.yes else "would be taken away; say --yes to do it"
+                database.execute(DELETE, (number,))
+    done = "deleted" if args.yes else "would be deleted; add --yes to delete them"
     print(f"{len(numbers)} {done}")
-    return _none(len(numbers))
+    return _exit_status(len(numbers))
 
 
 def _open(args: argparse.Namespace) -> tuple[Configuration, sqlite3.Connection]:
@@ -120,12 +132,12 @@ def _open(args: argparse.Namespace) -> tuple[Configuration, sqlite3.Connection]:
     if configuration.spool is None:
         raise SpoolError(
             f"{args.config}: has no section `spool`, so dead letters are only in the archive;"
-            " add one with a `path`"
+            " add a section `spool` with a `path`"
         )
     return configuration, connect(Path(configuration.spool.path))
 
 
-def _letters(database: sqlite3.Connection, args: argparse.Namespace) -> Iterator[Letter]:
+def _letters(database: sqlite3.Connection, args: argparse.Namespace) -> Iterator[DeadLetter]:
     conditions, values = ["1"], list[object]()
     for column in ("route", "rule"):
         if getattr(args, column) is not None:
@@ -138,12 +150,12 @@ def _letters(database: sqlite3.Connection, args: argparse.Namespace) -> Iterator
     query = f"SELECT {', '.join(COLUMNS)} FROM letters WHERE {chosen} ORDER BY number"  # noqa: S608  # constants
     for row in database.execute(query, values):
         try:
-            yield to_letter(row)
+            yield from_row(row)
         except GatewayError as error:
             print(f"gateway: dead letter {row[0]}: {error}", file=sys.stderr)
 
 
-def _facts(letter: Letter) -> dict[str, object]:
+def _facts(letter: DeadLetter) -> dict[str, object]:
     return {
         "number": letter.number,
         "time": _time(letter.time),
@@ -159,20 +171,20 @@ def _facts(letter: Letter) -> dict[str, object]:
     }
 
 
-def _content(letter: Letter) -> dict[str, object]:
+def _content(letter: DeadLetter) -> dict[str, object]:
     payload = payload_bytes(letter.message.payload)
-    more = f" ... ({len(payload)} bytes)" if len(payload) > SHOWN else ""
-    text = payload[:SHOWN].decode("utf-8", "backslashreplace") + more
+    rest = f" ... ({len(payload)} bytes)" if len(payload) > MAX_PAYLOAD else ""
+    text = payload[:MAX_PAYLOAD].decode("utf-8", "backslashreplace") + rest
     return {"name": letter.message.address, **header_map(letter.message), "payload": text}
 
 
-def _line(attempt: Attempt, settled: Settlement | None) -> str:
+def _line(attempt: ResendAttempt, settlement: Settlement | None) -> str:
     letter = attempt.letter
     start = f"{letter.number}  {letter.source_name}"
-    if settled is None:
+    if settlement is None:
         return f"{start} -> {attempt.endpoint} {attempt.message.address}"
-    why = settled.reason or "it was not answered; try again"
-    return f"{start}: stays, {settled.rule or settled.outcome.value}: {why}"
+    reason = settlement.reason or "it was not answered; try again"
+    return f"{start}: kept, {settlement.rule or settlement.outcome.value}: {reason}"
 
 
 def _time(microseconds: int) -> str:
@@ -180,7 +192,8 @@ def _time(microseconds: int) -> str:
     return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
 
 
-def _none(found: int) -> int:
+def _exit_status(found: int) -> int:
+    """0, or 1 with an error line if no dead letter was found."""
     if not found:
-        print("gateway: there is no such dead letter", file=sys.stderr)
+        print("gateway: no such dead letter", file=sys.stderr)
     return 0 if found else 1

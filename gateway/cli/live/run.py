@@ -1,4 +1,4 @@
-"""`gateway run CONFIG`: the sidecar; SIGTERM finishes what is in hand, a second one exits."""
+"""`gateway run CONFIG`: runs the gateway until SIGTERM; a second SIGTERM ends it at once."""
 
 from __future__ import annotations
 
@@ -11,109 +11,116 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Final
 
-from gateway.check.encryption import exposures
-from gateway.check.examine import load_proven
-from gateway.cli.live.signals import ENDS, Signals
-from gateway.cli.parsers import Commands
+from gateway.check.examine import load_proven, startup_warnings
+from gateway.cli.live.signals import STOP_SIGNALS, SignalQueue
+from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration
 from gateway.errors import ConfigErrors, GatewayError
-from gateway.logs.lines import FORMATS, LEVELS, Journal, set_up_logging
+from gateway.logs.lines import FORMATS, LEVELS, LogControl, set_up_logging
 from gateway.logs.redaction import secrets_of
 from gateway.runtime.gateway import Gateway
-from gateway.web import open_page
+from gateway.web import open_server
 
 log = logging.getLogger(__name__)
-GARBAGE = 100_000  # objects between searches for cycles; Python's own 700 cost a tenth of all time
+GC_THRESHOLD: Final = 100_000  # new objects; Python's default of 700 took a tenth of the CPU time
+RELOAD_REJECTED: Final = "reload rejected; still running the previous configuration"
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("run", help="bridge what the configuration says")
-    parser.add_argument("config", type=Path, metavar="CONFIG", help="a YAML file or a folder")
-    parser.add_argument(
-        "--log-level", default="info", choices=LEVELS, help="SIGUSR1: debug for 5 minutes"
+    parser = add_command(
+        commands,
+        "run",
+        "run the gateway",
+        "SIGTERM stops it, SIGHUP reloads the configuration, SIGUSR1 logs all for 5 minutes.",
     )
     parser.add_argument(
-        "--log-format", default="auto", choices=FORMATS, help="auto: text on a terminal, else json"
+        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
+    )
+    parser.add_argument(
+        "--log-level", default="info", choices=LEVELS, help="lowest level of logged lines (info)"
+    )
+    parser.add_argument(
+        "--log-format",
+        default="auto",
+        choices=FORMATS,
+        help="auto is text on a terminal, else json (auto)",
     )
     parser.add_argument(
         "--log-repeats",
         type=float,
         default=10.0,
         metavar="SECONDS",
-        help="count a line that comes again within this time; 0 says each (10)",
+        help="count lines that repeat within this time; 0 logs each (10)",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    signals = Signals()  # first of all: a hangup would end the process
+    signals = SignalQueue()  # before anything else: an unhandled SIGHUP ends the process
     signals.catch(signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-    journal = set_up_logging(args.log_level, args.log_format, repeats=args.log_repeats)
+    log_control = set_up_logging(args.log_level, args.log_format, repeats=args.log_repeats)
     configuration = load_proven(args.config)
-    journal.hide(secrets_of(configuration))
-    say_exposures(configuration)
-    signals.catch(*ENDS)  # from here on something may be in hand
-    bridge = Gateway(configuration)
-    page = open_page(bridge, str(args.config))
-    bridge.start()
-    if page is not None:
-        page.start()
-    log.info("running", extra={"routes": len(bridge.counters), "pid": os.getpid()})
-    collect_rarely()
-    attend(
+    log_control.hide(secrets_of(configuration))
+    log_warnings(configuration)
+    signals.catch(*STOP_SIGNALS)  # from here on a stop must settle and close
+    running = Gateway(configuration)
+    server = open_server(running, str(args.config))
+    running.start()
+    if server is not None:
+        server.start()
+    log.info("running", extra={"routes": len(running.counters), "pid": os.getpid()})
+    tune_garbage_collection()
+    handle_signals(
         signals,
         {
-            signal.SIGHUP: partial(reload, bridge, args.config, journal),
-            signal.SIGUSR1: journal.louder,
-            signal.SIGUSR2: journal.normal,  # before its minutes are over
+            signal.SIGHUP: partial(reload, running, args.config, log_control),
+            signal.SIGUSR1: log_control.raise_level,
+            signal.SIGUSR2: log_control.restore_level,
         },
     )
     log.info("stopping")
-    settled = bridge.stop(configuration.gateway.stop_seconds)
-    if page is not None:
-        page.stop()
+    settled = running.stop(configuration.gateway.stop_seconds)
+    if server is not None:
+        server.stop()
     log.info("stopped", extra={"settled": settled})
-    journal.close()
-    if "jpype" in sys.modules:  # a virtual machine may crash while Python takes itself apart
+    log_control.close()
+    if "jpype" in sys.modules:  # the JVM may crash while the interpreter shuts down
         os._exit(0)
     return 0
 
 
-def collect_rarely() -> None:
-    """Keep the search for cycles off the messages' way: they have none, and end without it.
-
-    What is there now stays, and is not searched again.
-    """
+def tune_garbage_collection() -> None:
+    """Collect rarely, because messages make no reference cycles, and never scan old objects."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GARBAGE, 50, 100)
+    gc.set_threshold(GC_THRESHOLD, 50, 100)
 
 
-def say_exposures(configuration: Configuration) -> None:
-    """What `gateway check` warns of is said at every start too, for those who never ran it."""
-    for each in exposures(configuration.endpoints):
-        if each.severity == "warning":
-            log.warning("%s; %s", each.reason, each.hint, extra={"rule": each.rule})
+def log_warnings(configuration: Configuration) -> None:
+    """Log the warnings of `gateway check` about endpoints at every start."""
+    for each in startup_warnings(configuration):
+        log.warning("%s; %s", each.reason, each.hint, extra={"rule": each.rule})
 
 
-def attend(signals: Signals, actions: Mapping[int, Callable[[], None]]) -> None:
-    """Do what signals ask for, until one asks for the end."""
-    while (number := signals.next()) not in ENDS:
+def handle_signals(signals: SignalQueue, actions: Mapping[int, Callable[[], None]]) -> None:
+    """Run the action of each signal until a stop signal comes."""
+    while (number := signals.next()) not in STOP_SIGNALS:
         actions[number]()
 
 
-def reload(bridge: Gateway, path: Path, journal: Journal) -> None:
-    """Take the configuration anew; one that is wrong changes nothing and is said to be."""
+def reload(running: Gateway, path: Path, log_control: LogControl) -> None:
+    """Load and apply the configuration again; one with errors changes nothing and is logged."""
     try:
         wanted = load_proven(path)
-        journal.hide(secrets_of(wanted))
-        bridge.reload(wanted)
+        log_control.hide(secrets_of(wanted))
+        running.reload(wanted)
     except ConfigErrors as errors:
         for finding in errors.findings:
-            log.error("%s", finding)  # noqa: TRY400  # the finding says it all
-        log.error("not reloaded; what ran goes on")  # noqa: TRY400
+            log.error("%s", finding)  # noqa: TRY400  # the finding is complete
+        log.error(RELOAD_REJECTED)  # noqa: TRY400
     except GatewayError as error:
-        log.error("not reloaded; what ran goes on: %s", error)  # noqa: TRY400
+        log.error(f"{RELOAD_REJECTED}: %s", error)  # noqa: TRY400, G004  # a constant
     else:
-        log.info("reloaded", extra={"routes": len(bridge.configuration.routes)})
+        log.info("reloaded", extra={"routes": len(running.configuration.routes)})

@@ -1,4 +1,4 @@
-"""What signals ask of the process, kept until its main thread has time for it."""
+"""Queues the signals of the process until its main thread handles them."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
 
-ENDS: Final = (signal.SIGTERM, signal.SIGINT)
-LOOK = 0.2  # seconds after which a signal is seen that the system gave to another thread
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+POLL_INTERVAL: Final = 0.2  # seconds; a signal delivered to another thread is noticed this late
 
 
-class Signals:
-    """The signals that came, in their order; mutable, of the main thread alone.
+class SignalQueue:
+    """The received signals, in order; a signal that is already queued is not queued again.
 
-    One that comes again before it was begun is not kept twice, as with the system's own.
+    A handler runs in the main thread between any two bytecodes. If it takes a lock, as `Event.set`
+    and logging do, it deadlocks when the interrupted code holds that lock. These handlers only put
+    a number into a `SimpleQueue`, whose `put` is reentrant with its `get`.
 
-    A handler runs in the main thread between any two of its steps. One that takes a lock, as
-    `Event.set` and a log line do, waits for ever when the step before holds it. So these handlers
-    only put a number into a `SimpleQueue`, whose `put` may come in the middle of its `get`.
+    Mutable: owned by the main thread.
     """
 
     def __init__(self) -> None:
-        self._asked: SimpleQueue[int] = SimpleQueue()
-        self._waiting: set[int] = set()
-        self._ending = False
+        self._received: SimpleQueue[int] = SimpleQueue()
+        self._queued: set[int] = set()
+        self._stopping = False
 
     def catch(self, *numbers: signal.Signals) -> None:
-        """Keep these from now on. The second of ENDS ends the process at once."""
+        """Queue these signals from now on. The second of STOP_SIGNALS ends the process at once."""
         for number in numbers:
-            signal.signal(number, self._keep)
+            signal.signal(number, self._enqueue)
 
     def next(self) -> int:
-        """Wait for a signal; its number."""
+        """Wait for a signal and return its number."""
         while True:
             try:
-                number = self._asked.get(timeout=LOOK)
+                number = self._received.get(timeout=POLL_INTERVAL)
             except Empty:
                 continue
-            self._waiting.discard(number)  # what comes before this is done by what follows
+            self._queued.discard(number)  # before it is handled: a later one is queued again
             return number
 
-    def _keep(self, number: int, _frame: FrameType | None) -> None:
-        if number in ENDS:
-            if self._ending:
+    def _enqueue(self, number: int, _frame: FrameType | None) -> None:
+        if number in STOP_SIGNALS:
+            if self._stopping:
                 os._exit(128 + number)
-            self._ending = True
-        if number not in self._waiting:
-            self._waiting.add(number)
-            self._asked.put(number)
+            self._stopping = True
+        if number not in self._queued:
+            self._queued.add(number)
+            self._received.put(number)

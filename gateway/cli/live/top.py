@@ -1,4 +1,4 @@
-"""`gateway top`: a running gateway on the terminal, live, the busiest routes first."""
+"""`gateway top`: live status on the terminal, busiest routes first."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gateway.cli.live.client import add_arguments, client_of
-from gateway.cli.parsers import Commands
+from gateway.cli.parsers import Commands, add_command
 from gateway.errors import WebError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from gateway.web.client import Client
+    from gateway.web.client import StatusClient
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("top", help="a running gateway on the terminal, live")
+    parser = add_command(commands, "top", "show live status of a running gateway")
     add_arguments(parser)
     parser.add_argument(
-        "--seconds", type=float, default=1.0, metavar="S", help="between two looks (1)"
+        "--seconds", type=float, default=1.0, metavar="S", help="seconds between two updates (1)"
     )
     parser.add_argument(
-        "--count", type=int, default=0, metavar="N", help="end after N looks; 0 never does (0)"
+        "--count", type=int, default=0, metavar="N", help="end after N updates; 0 never ends (0)"
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs until Ctrl-C; a gateway that is away is shown as such, and asked again."""
+    """Update until Ctrl-C; an unreachable gateway is shown as such and tried again."""
     from rich.console import Console  # noqa: PLC0415  # `gateway run` needs no rich
     from rich.live import Live  # noqa: PLC0415
 
@@ -48,21 +48,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _frames(
-    client: Client, console: Console, seconds: float, count: int
+    client: StatusClient, console: Console, seconds: float, count: int
 ) -> Iterator[RenderableType]:
-    from gateway.cli.live.dashboard import dashboard, lost  # noqa: PLC0415  # as above
+    from gateway.cli.live.dashboard import dashboard, unreachable  # noqa: PLC0415  # as above
 
     before = None
-    turn = 0
+    updates = 0
     while True:
         try:
-            found = client.status()
+            status = client.status()
             height = console.height if console.is_terminal else None
-            yield dashboard(found, before, height)
-            before = found
+            yield dashboard(status, before, height)
+            before = status
         except WebError as error:
-            yield lost(str(error))
-        turn += 1
-        if turn == count:
+            yield unreachable(str(error))
+        updates += 1
+        if updates == count:
             return
         time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""`gateway check CONFIG`: every finding and every proof; it opens no connection and no spool."""
+"""`gateway check CONFIG`: validate a configuration and prove its routes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from gateway.check.examine import effective_mode, examine, lost_fields
-from gateway.cli.parsers import Commands
+from gateway.check.examine import examine
+from gateway.check.guarantee import effective_mode, lost_fields
+from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 
@@ -18,15 +19,24 @@ _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("check", help="say all that is wrong with a configuration")
-    parser.add_argument("config", type=Path, metavar="CONFIG", help="a YAML file or a folder")
-    parser.add_argument("--strict", action="store_true", help="warnings count as errors")
-    parser.add_argument("--format", choices=FORMATS, default="text")
+    parser = add_command(
+        commands,
+        "check",
+        "validate a configuration and list every finding",
+        "Exit status: 0 no error, 1 errors.",
+    )
+    parser.add_argument(
+        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
+    )
+    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="format of the findings (text)"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 when it may run, 1 when it may not."""
+    """Print the findings; exit status 0 without an error, 1 with one."""
     configuration: Configuration | None = None
     try:
         configuration = load(args.config)
@@ -77,7 +87,7 @@ def _as_json(findings: Sequence[ConfigError]) -> None:
 
 
 def _as_github(findings: Sequence[ConfigError]) -> None:
-    """Workflow commands, which GitHub shows beside the line."""
+    """Print workflow commands, which GitHub shows beside the line."""
     for each in findings:
         text = f"{each.reason}; {each.hint}" if each.hint else each.reason
         path = _escaped(each.path).replace(":", "%3A").replace(",", "%2C")

@@ -1,4 +1,4 @@
-"""`gateway explain NAME --config C`: every route tried, what it makes, and the way back."""
+"""`gateway explain NAME --config CONFIG`: show the result of every route for a name."""
 
 from __future__ import annotations
 
@@ -8,49 +8,60 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from gateway.cli.parsers import Commands
+from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
-from gateway.routing.explain import Made, Tried, explain
+from gateway.routing.explain import RouteResult, TargetResult, explain
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("explain", help="where a name goes, and why")
-    parser.add_argument("name", metavar="NAME", help="a name, as the source system spells it")
-    parser.add_argument("--config", type=Path, required=True, metavar="CONFIG")
-    parser.add_argument(
-        "--from", dest="endpoint", metavar="ENDPOINT", help="only routes from there"
+    parser = add_command(
+        commands,
+        "explain",
+        "show the routes and the targets of a name",
+        "Exit status: 0 a target accepts the name, 1 no target does.",
     )
-    parser.add_argument("--json", action="store_true", help="the same as JSON")
+    parser.add_argument("name", metavar="NAME", help="name in the syntax of the source system")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        required=True,
+        metavar="CONFIG",
+        help="YAML file, or a folder of YAML files",
+    )
+    parser.add_argument(
+        "--from", dest="endpoint", metavar="ENDPOINT", help="show only routes from this endpoint"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 when a target gets the name, 1 when none does."""
-    tried = explain(args.name, load(args.config).routes, args.endpoint)
-    arrives = any(made.name for each in tried for made in each.made)
+    """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
+    results = explain(args.name, load(args.config).routes, args.endpoint)
+    arrives = any(made.name for each in results for made in each.made)
     if args.json:
-        print(json.dumps([asdict(each) for each in tried], indent=2))
+        print(json.dumps([asdict(each) for each in results], indent=2))
     else:
-        for each in tried:
+        for each in results:
             print("\n".join(_lines(each)))
         if not arrives:
             print("no target gets this name")
     return 0 if arrives else 1
 
 
-def _lines(tried: Tried) -> Iterator[str]:
-    head = f"{tried.route}: from {tried.endpoint}, {tried.pattern}"
-    if tried.why_not:
-        yield f"{head}\n  not taken: {tried.why_not}"
+def _lines(result: RouteResult) -> Iterator[str]:
+    head = f"{result.route}: from {result.endpoint}, {result.pattern}"
+    if result.why_not:
+        yield f"{head}\n  not taken: {result.why_not}"
         return
     yield head
-    for name, taken in tried.captures:
+    for name, taken in result.captures:
         yield f"  {{{name}}} = {taken!r}"
-    for made in tried.made:
+    for made in result.made:
         yield from _made_lines(made)
 
 
-def _made_lines(made: Made) -> Iterator[str]:
+def _made_lines(made: TargetResult) -> Iterator[str]:
     if made.rule:
         yield f"  -> {made.target} ({made.system}) refused, rule {made.rule}: {made.reason}"
         return

@@ -1,6 +1,6 @@
-"""`gateway import ems` and `gateway import mosquitto`: what people have today as a mapping file.
+"""`gateway import ems` and `gateway import mosquitto`: a mapping file from existing bridges.
 
-Exit codes: 0 all was carried over, 1 something was not and is listed, 2 a file cannot be read.
+Exit codes: 0 every line was imported, 1 some were not and are listed, 2 a file is unreadable.
 """
 
 from __future__ import annotations
@@ -9,41 +9,47 @@ import argparse
 import sys
 from pathlib import Path
 
-from gateway.cli.parsers import Commands
+from gateway.cli.parsers import Commands, add_command
 from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.mosquitto.importer import import_mosquitto
 
-MAX_BYTES = 4 << 20  # a larger file is no configuration
+MAX_BYTES = 4 << 20  # a larger file is not a configuration
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("import", help="a mapping from what another bridge is told")
+    parser = add_command(
+        commands, "import", "convert the configuration of another bridge to a mapping"
+    )
     systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
-    ems = systems.add_parser("ems", help="bridges, topics and transports of an EMS server")
+    ems = add_command(systems, "ems", "import bridges, topics and transports of an EMS server")
     ems.add_argument(
         "files", nargs="+", type=Path, metavar="FILE",
-        help="bridges.conf, topics.conf, transports.conf: known by their names or by what they say",
+        help="bridges.conf, topics.conf, transports.conf; recognised by name or content",
     )  # fmt: skip
-    mosquitto = systems.add_parser("mosquitto", help="the bridges of a mosquitto broker")
+    mosquitto = add_command(systems, "mosquitto", "import the bridges of a mosquitto broker")
     mosquitto.add_argument("files", nargs=1, type=Path, metavar="FILE", help="mosquitto.conf")
     for each in (ems, mosquitto):
         each.add_argument(
-            "-o", "--output", type=Path, metavar="FILE", help="write there, not to the terminal"
+            "-o",
+            "--output",
+            type=Path,
+            metavar="FILE",
+            help="write the mapping to FILE (standard output)",
         )
         each.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the mapping; what is not in it goes to standard error, line by line."""
+    """Write the mapping, and list the lines that are not in it on standard error."""
     files = [(str(path), _read(path)) for path in args.files]
     document = import_ems(files) if args.system == "ems" else import_mosquitto(*files[0])
     _write(render(document), args.output)
-    for left in document.left:
-        print(left, file=sys.stderr)
+    for line in document.omitted:
+        print(line, file=sys.stderr)
     print(_summary(document), file=sys.stderr)
-    return 1 if document.left or not document.rules else 0
+    return 1 if document.omitted or not document.routes else 0
 
 
 def _read(path: Path) -> bytes:
@@ -70,5 +76,5 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _summary(document: Document) -> str:
-    routes, left = len(document.rules), len(document.left)
-    return f"gateway: {routes} routes, {left} lines or options are not in the mapping"
+    routes, omitted = len(document.routes), len(document.omitted)
+    return f"gateway: {routes} routes, {omitted} lines or options are not in the mapping"

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from gateway.cli.parsers import Commands
+from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import DIALECTS
@@ -21,32 +21,49 @@ YES, NO, WRONG = 0, 1, 2
 
 def add_parsers(commands: Commands) -> None:
     systems = ", ".join(DIALECTS)
-    translate = commands.add_parser("translate", help="what a name or subscription is elsewhere")
-    translate.add_argument("name", metavar="NAME", help="a name, or with --pattern a subscription")
-    translate.add_argument("--from", dest="source", metavar="SYSTEM", help=f"one of {systems}")
-    translate.add_argument("--to", dest="target", metavar="SYSTEM", help=f"one of {systems}")
-    translate.add_argument("--pattern", action="store_true", help="NAME is a subscription")
-    translate.add_argument("--each", action="store_true", help="each tag of a tag list by itself")
-    translate.add_argument("--config", type=Path, metavar="CONFIG", help="take the way of a route")
-    translate.add_argument("--route", metavar="ROUTE", help="the name of the route in CONFIG")
-    translate.add_argument("--json", action="store_true", help="answer as `gateway names` does")
+    translate = add_command(
+        commands,
+        "translate",
+        "translate a name or a subscription to another system",
+        "Exit status: 0 translated, 1 refused, 2 invalid.",
+    )
+    translate.add_argument("name", metavar="NAME", help="name; with --pattern a subscription")
+    translate.add_argument("--from", dest="source", metavar="SYSTEM", help=f"source: {systems}")
+    translate.add_argument("--to", dest="target", metavar="SYSTEM", help=f"target: {systems}")
+    translate.add_argument("--pattern", action="store_true", help="treat NAME as a subscription")
+    translate.add_argument("--each", action="store_true", help="translate each tag of a tag list")
+    translate.add_argument(
+        "--config", type=Path, metavar="CONFIG", help="translate by a route of CONFIG"
+    )
+    translate.add_argument("--route", metavar="ROUTE", help="name of the route")
+    translate.add_argument("--json", action="store_true", help="print JSON as `gateway names` does")
     translate.set_defaults(run=run_translate)
 
-    match = commands.add_parser("match", help="whether a subscription receives a name")
-    match.add_argument("pattern", metavar="PATTERN")
-    match.add_argument("name", metavar="NAME")
-    match.add_argument("--system", required=True, metavar="SYSTEM", help=f"one of {systems}")
-    match.add_argument("--json", action="store_true", help="answer as `gateway names` does")
+    match = add_command(
+        commands,
+        "match",
+        "test whether a subscription receives a name",
+        "Exit status: 0 it does, 1 it does not, 2 invalid.",
+    )
+    match.add_argument("pattern", metavar="PATTERN", help="subscription")
+    match.add_argument("name", metavar="NAME", help="name")
+    match.add_argument("--system", required=True, metavar="SYSTEM", help=f"system: {systems}")
+    match.add_argument("--json", action="store_true", help="print JSON as `gateway names` does")
     match.set_defaults(run=run_match)
 
-    names = commands.add_parser("names", help="answer questions about names, JSON a line")
+    names = add_command(
+        commands,
+        "names",
+        "answer queries about names, one JSON object per line",
+        "Queries are read from standard input; docs/names.md lists them.",
+    )
     names.set_defaults(run=run_names)
 
 
 def run_translate(args: argparse.Namespace) -> int:
-    """Say what NAME becomes; 0 with an answer, 1 refused, 2 illegal or the wrong question."""
+    """Print the translation of NAME; exit status 0 translated, 1 refused, 2 invalid."""
     if args.config is not None or args.route is not None:
-        return _along_route(args)
+        return _translate_by_route(args)
     if args.source is None or args.target is None:
         print("gateway: translate needs --from and --to, or --config and --route", file=sys.stderr)
         return WRONG
@@ -57,7 +74,7 @@ def run_translate(args: argparse.Namespace) -> int:
         request["name"] = args.name
         if args.each:
             request["tags"] = "each"
-    return _say(answer(request), as_json=args.json)
+    return _print_answer(answer(request), as_json=args.json)
 
 
 def run_match(args: argparse.Namespace) -> int:
@@ -65,7 +82,7 @@ def run_match(args: argparse.Namespace) -> int:
     found = answer(
         {"op": "match", "system": args.system, "pattern": args.pattern, "name": args.name}
     )
-    code = _say(found, as_json=args.json)
+    code = _print_answer(found, as_json=args.json)
     return NO if found.get("match") is False else code
 
 
@@ -76,7 +93,7 @@ def run_names(_: argparse.Namespace) -> int:
     return YES
 
 
-def _say(found: Answer, *, as_json: bool) -> int:
+def _print_answer(found: Answer, *, as_json: bool) -> int:
     wrong = "error" in found
     if as_json:
         print(json.dumps(found))
@@ -90,11 +107,11 @@ def _say(found: Answer, *, as_json: bool) -> int:
     elif "match" in found:
         print("match" if found["match"] else "no match")
     else:
-        _say_names(found)
+        _print_names(found)
     return WRONG if wrong else NO if "refused" in found else YES
 
 
-def _say_names(found: Answer) -> None:
+def _print_names(found: Answer) -> None:
     for key in ("name", "names", "patterns"):
         texts = found.get(key, [])
         for text in [texts] if isinstance(texts, str) else texts if isinstance(texts, list) else ():
@@ -105,19 +122,20 @@ def _say_names(found: Answer) -> None:
         print(f"not reached: {found['omits']}")
 
 
-def _along_route(args: argparse.Namespace) -> int:
+def _translate_by_route(args: argparse.Namespace) -> int:
     """Say what NAME becomes at each target of a route; 1 when the route takes it not at all."""
     try:
         route = _route(args)
         subject = parse_subject(args.name, route.dialect)
     except GatewayError as error:
-        return _say({"error": str(error), "rule": "route"}, as_json=args.json)
+        return _print_answer({"error": str(error), "rule": "route"}, as_json=args.json)
     if not route.takes(subject.levels):
         reason = f"route {route.name} does not take {args.name!r}"
-        return _say({"refused": reason, "rule": "not-taken"}, as_json=args.json)
+        return _print_answer({"refused": reason, "rule": "not-taken"}, as_json=args.json)
     captures = route.source.capture(subject.levels)
     return max(
-        _say(_at_target(target, subject, captures), as_json=args.json) for target in route.targets
+        _print_answer(_at_target(target, subject, captures), as_json=args.json)
+        for target in route.targets
     )
 
 

@@ -1,4 +1,4 @@
-"""`gateway preflight NAMES.txt --from S --to S,S`: which real names fit, before anything runs."""
+"""`gateway preflight NAMES.txt --from S --to S,S`: check which existing names fit other systems."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.cli.parsers import Commands
+from gateway.cli.parsers import Commands, add_command
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
-from gateway.translate.names import Length, Translator
+from gateway.translate.names import OnTooLong, Translator
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    """What becomes of one name at one target: `name` when it fits, else the rule it breaks."""
+class PreflightResult:
+    """The result of one name at one target: `name` when it fits, else the broken rule."""
 
     line: int
     source: str
@@ -30,33 +30,52 @@ class Fate:
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("preflight", help="which names of a file fit another system")
-    parser.add_argument("names", type=Path, metavar="NAMES.txt", help="one name a line, UTF-8")
-    parser.add_argument("--from", dest="source", required=True, metavar="SYSTEM")
-    parser.add_argument("--to", dest="targets", required=True, metavar="SYSTEM[,SYSTEM]")
-    parser.add_argument("--shorten", action="store_true", help="what a digest would make of them")
-    parser.add_argument("--all", action="store_true", help="show the names that fit, too")
-    parser.add_argument("--json", action="store_true", help="one JSON object for each name")
+    parser = add_command(
+        commands,
+        "preflight",
+        "check which names of a file fit other systems",
+        "Exit status: 0 every name fits every system, 1 not all do.",
+    )
+    parser.add_argument(
+        "names", type=Path, metavar="NAMES.txt", help="file with one name per line, in UTF-8"
+    )
+    parser.add_argument(
+        "--from", dest="source", required=True, metavar="SYSTEM", help="system of the names"
+    )
+    parser.add_argument(
+        "--to",
+        dest="targets",
+        required=True,
+        metavar="SYSTEM[,SYSTEM]",
+        help="systems to check",
+    )
+    parser.add_argument(
+        "--shorten", action="store_true", help="shorten names that are too long by a digest"
+    )
+    parser.add_argument("--all", action="store_true", help="print names that fit, too")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per name and system"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 when every name fits everywhere, 1 when one does not."""
+    """Print the results; exit status 0 when every name fits every target, else 1."""
     source = find_dialect(args.source)
-    length = Length.SHORTEN if args.shorten else Length.REFUSE
+    on_too_long = OnTooLong.SHORTEN if args.shorten else OnTooLong.REFUSE
     translators = [
-        Translator(source, find_dialect(target), length=length)
+        Translator(source, find_dialect(target), on_too_long=on_too_long)
         for target in args.targets.split(",")
     ]
     counts: Counter[tuple[str, str]] = Counter()
-    for fate in _fates(args.names, translators):
-        counts[fate.target, fate.rule] += 1
+    for result in _results(args.names, translators):
+        counts[result.target, result.rule] += 1
         if args.json:
-            print(json.dumps(_answer(fate)))
-        elif fate.rule:
-            print(f"{args.names}:{fate.line}: {fate.reason} (rule {fate.rule})")
-        elif args.all or fate.shortened:
-            print(f"{args.names}:{fate.line}: {fate.target}: {fate.source} -> {fate.name}")
+            print(json.dumps(_as_json(result)))
+        elif result.rule:
+            print(f"{args.names}:{result.line}: {result.reason} (rule {result.rule})")
+        elif args.all or result.shortened:
+            print(f"{args.names}:{result.line}: {result.target}: {result.source} -> {result.name}")
     for translator in translators:
         print(
             _summary(translator.target.name, counts), file=sys.stderr if args.json else sys.stdout
@@ -64,35 +83,35 @@ def run(args: argparse.Namespace) -> int:
     return int(any(rule for _, rule in counts))
 
 
-def _fates(path: Path, translators: list[Translator]) -> Iterator[Fate]:
-    """One fate for every name and target; empty lines are no names."""
+def _results(path: Path, translators: list[Translator]) -> Iterator[PreflightResult]:
+    """Yield one result for each name and target; empty lines are skipped."""
     try:
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             for number, line in enumerate(file, start=1):
                 if name := line.rstrip("\r\n"):
                     for translator in translators:
-                        yield _fate(number, name, translator)
+                        yield _result(number, name, translator)
     except OSError as error:
         raise GatewayError(f"{path}: cannot read the names: {error.strerror}") from error
 
 
-def _fate(number: int, name: str, translator: Translator) -> Fate:
+def _result(number: int, name: str, translator: Translator) -> PreflightResult:
     target = translator.target.name
     try:
         made = translator.name(name)
     except (SubjectError, TranslationError) as error:
-        return Fate(number, name, target, "", error.rule, str(error))
+        return PreflightResult(number, name, target, "", error.rule, str(error))
     last = made.rpartition(translator.target.separator)[2]
-    return Fate(
+    return PreflightResult(
         number, name, target, made, shortened=translator.dictionary.recall(last) is not None
     )
 
 
-def _answer(fate: Fate) -> dict[str, object]:
-    answer: dict[str, object] = {"line": fate.line, "from": fate.source, "to": fate.target}
-    if fate.rule:
-        return answer | {"refused": fate.reason, "rule": fate.rule}
-    return answer | {"name": fate.name} | ({"shortened": True} if fate.shortened else {})
+def _as_json(result: PreflightResult) -> dict[str, object]:
+    answer: dict[str, object] = {"line": result.line, "from": result.source, "to": result.target}
+    if result.rule:
+        return answer | {"refused": result.reason, "rule": result.rule}
+    return answer | {"name": result.name} | ({"shortened": True} if result.shortened else {})
 
 
 def _summary(target: str, counts: Counter[tuple[str, str]]) -> str:

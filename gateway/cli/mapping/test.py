@@ -1,4 +1,4 @@
-"""`gateway test CONFIG`: the tests that stand beside the mappings; it opens no connection."""
+"""`gateway test CONFIG`: run the tests in a configuration."""
 
 from __future__ import annotations
 
@@ -6,43 +6,50 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.check.mapping_tests import Verdict, run_tests
-from gateway.cli.parsers import Commands
+from gateway.check.mapping_tests import MappingTestResult, run_tests
+from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
-from gateway.config.schema import ExpectRef
+from gateway.config.schema import ExpectedCopy
 
-NOTHING_TO_DO = 2
+NO_TESTS = 2
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("test", help="run the tests that stand in a configuration")
-    parser.add_argument("config", type=Path, metavar="CONFIG", help="a YAML file or a folder")
+    parser = add_command(
+        commands,
+        "test",
+        "run the tests of a configuration",
+        "Exit status: 0 all pass, 1 a test fails, 2 there are no tests.",
+    )
+    parser.add_argument(
+        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 when all pass, 1 when one fails, 2 when there is none."""
-    verdicts = run_tests(load(args.config))
-    if not verdicts:
+    """Print the failed tests; exit status 0 when all pass, 1 when one fails, 2 without tests."""
+    results = run_tests(load(args.config))
+    if not results:
         print(f"{args.config}: has no tests; add a section `tests:`")
-        return NOTHING_TO_DO
-    failed = [verdict for verdict in verdicts if not verdict.passed]
-    for verdict in failed:
-        print("\n".join(_lines(verdict)))
-    passed = len(verdicts) - len(failed)
+        return NO_TESTS
+    failed = [result for result in results if not result.passed]
+    for result in failed:
+        print("\n".join(_lines(result)))
+    passed = len(results) - len(failed)
     print(f"{passed} tests passed" + (f", {len(failed)} failed" if failed else ""))
     return int(bool(failed))
 
 
-def _lines(verdict: Verdict) -> Iterator[str]:
-    yield f"test {verdict.name!r} failed"
-    for expected in verdict.missing:
+def _lines(result: MappingTestResult) -> Iterator[str]:
+    yield f"test {result.name!r} failed"
+    for expected in result.missing:
         yield f"  missing:    {_expected(expected)}"
-    for copy in verdict.unexpected:
+    for copy in result.unexpected:
         yield f"  unexpected: {copy}"
 
 
-def _expected(expected: ExpectRef) -> str:
+def _expected(expected: ExpectedCopy) -> str:
     if expected.refused is not None:
         return f"{expected.endpoint} refused ({expected.refused})"
     shown = f"{expected.endpoint} {expected.name}"

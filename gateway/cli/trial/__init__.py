@@ -1,1 +1,1 @@
-"""Commands to try the product: brokers of its own and the demo."""
+"""Commands for trials: the built-in brokers and the demo."""

@@ -1,50 +1,61 @@
-"""`gateway broker`: a small broker of its own, for trials; it keeps nothing on disk."""
+"""`gateway broker`: small brokers for trials."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 
-from gateway.brokers.yami4 import BrokerOptions, OverflowPolicy, Yami4Broker
-from gateway.cli.parsers import Commands
+from gateway.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
+from gateway.cli.parsers import Commands, add_command
 from gateway.cli.trial import broker_smf
 
 
 def add_parsers(commands: Commands) -> None:
-    """Add `broker` with one command per system."""
-    broker = commands.add_parser("broker", help="run a small broker for trials")
-    systems = broker.add_subparsers(dest="system", required=True)
-    yami4 = systems.add_parser("yami4", help="a broker that speaks YAMI4")
-    defaults = BrokerOptions()
+    """Add `broker` with one command for each system."""
+    broker = add_command(commands, "broker", "run a small broker for trials")
+    systems = broker.add_subparsers(dest="system", metavar="SYSTEM", required=True)
+    yami4 = add_command(systems, "yami4", "run a YAMI4 broker")
+    defaults = Yami4BrokerOptions()
     yami4.add_argument(
         "--listen",
         metavar="URL",
         default="tcp://127.0.0.1:0",
-        help="tcp://host:port or unix:///path; port 0 takes a free one",
+        help="tcp://host:port or unix:///path; port 0 selects a free port",
     )
-    yami4.add_argument("--max-subscriptions", type=int, default=defaults.max_subscriptions)
+    yami4.add_argument(
+        "--max-subscriptions",
+        type=int,
+        default=defaults.max_subscriptions,
+        metavar="N",
+        help="maximum number of subscriptions (%(default)s)",
+    )
     yami4.add_argument(
         "--max-client-queue",
         type=int,
         default=defaults.max_client_queue,
-        help="updates a subscription may have waiting",
+        metavar="N",
+        help="maximum number of queued updates per subscription (%(default)s)",
     )
     yami4.add_argument(
         "--overflow-policy",
         choices=[policy.value for policy in OverflowPolicy],
         default=defaults.overflow_policy.value,
-        help="what happens to an update past --max-client-queue",
+        help="handling of updates above --max-client-queue (%(default)s)",
     )
     yami4.add_argument(
-        "--warm-up", type=float, default=defaults.warm_up, help="seconds before publishing works"
+        "--warm-up",
+        type=float,
+        default=defaults.warm_up,
+        metavar="SECONDS",
+        help="time before publishing is allowed (%(default)s)",
     )
     yami4.set_defaults(run=run)
     broker_smf.add_parser(systems)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT; prints the address it listens on first."""
-    options = BrokerOptions(
+    """Print the listening address, and serve until SIGTERM or SIGINT."""
+    options = Yami4BrokerOptions(
         max_subscriptions=args.max_subscriptions,
         max_client_queue=args.max_client_queue,
         overflow_policy=OverflowPolicy(args.overflow_policy),

@@ -1,4 +1,4 @@
-"""`gateway broker smf`: a small Solace-like broker for trials."""
+"""`gateway broker smf`: a small SMF broker for trials."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ import sys
 from pathlib import Path
 
 from gateway.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
-from gateway.cli.parsers import Commands
+from gateway.cli.parsers import Commands, add_command
 
 
 def add_parser(systems: Commands) -> None:
     """Add `smf` to the systems of `gateway broker`."""
-    smf = systems.add_parser("smf", help="a broker that speaks SMF to Solace clients")
-    smf.add_argument("--host", default="127.0.0.1", help="the address to listen at")
-    smf.add_argument("--port", type=int, default=0, help="0 takes a free one; real ones use 55555")
+    smf = add_command(systems, "smf", "run an SMF broker for Solace clients")
+    smf.add_argument("--host", default="127.0.0.1", help="address to listen on")
     smf.add_argument(
-        "--vpn", action="append", metavar="NAME", help="a message VPN; default `default`"
+        "--port",
+        type=int,
+        default=0,
+        help="port; 0 selects a free port; Solace brokers use 55555 (0)",
     )
+    smf.add_argument("--vpn", action="append", metavar="NAME", help="message VPN (default)")
     smf.add_argument(
         "--user",
         action="append",
         type=_user,
         metavar="NAME:PASSWORD",
-        help="who is let in; everybody without this option",
+        help="accepted user; without this option every client is accepted",
     )
     smf.add_argument(
         "--queue",
@@ -33,27 +36,31 @@ def add_parser(systems: Commands) -> None:
         type=_queue,
         default=[],
         metavar="NAME[=TOPIC,TOPIC]",
-        help="a durable queue that exists from the start, with its topic subscriptions",
+        help="durable queue to create at the start, with its topic subscriptions",
     )
     smf.add_argument(
         "--store",
         type=Path,
         metavar="FOLDER",
-        help="keep queues and guaranteed messages here over restarts; memory only without it",
+        help="folder for queues and guaranteed messages; without it they are lost at the end",
     )
-    smf.add_argument("--cert", metavar="FILE", help="certificate (PEM); makes it serve TLS")
-    smf.add_argument("--key", metavar="FILE", help="its key; in --cert when absent")
-    smf.add_argument("--client-ca", metavar="FILE", help="demand client certificates from these")
+    smf.add_argument("--cert", metavar="FILE", help="certificate (PEM); enables TLS")
+    smf.add_argument("--key", metavar="FILE", help="private key (contained in --cert)")
+    smf.add_argument(
+        "--client-ca",
+        metavar="FILE",
+        help="CA for client certificates; clients without one are rejected",
+    )
     smf.add_argument(
         "--reject-unmatched",
         action="store_true",
-        help="refuse guaranteed messages that nobody subscribes to",
+        help="refuse guaranteed messages without a subscriber",
     )
     smf.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT; prints the address it listens on first."""
+    """Print the listening address, and serve until SIGTERM or SIGINT."""
     options = BrokerOptions(
         vpns=tuple(args.vpn or ("default",)),
         users=dict(args.user) if args.user else None,
@@ -79,7 +86,7 @@ def _user(text: str) -> tuple[str, str]:
 def _queue(text: str) -> QueueOptions:
     name, _, topics = text.partition("=")
     if not name:
-        raise argparse.ArgumentTypeError("a queue without a name; write NAME=TOPIC,TOPIC")
+        raise argparse.ArgumentTypeError("the queue has no name; write NAME=TOPIC,TOPIC")
     return QueueOptions(name, tuple(filter(None, topics.split(","))))
 
 

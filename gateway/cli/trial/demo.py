@@ -1,4 +1,4 @@
-"""`gateway demo`: brokers, the bridge, ten thousand messages, and the proof that none is lost."""
+"""`gateway demo`: sends sample messages through all systems, and reconciles the archive."""
 
 from __future__ import annotations
 
@@ -16,61 +16,72 @@ from rich.table import Table
 
 from gateway.archive.layout import reconciled_folder
 from gateway.cli import main
-from gateway.cli.parsers import Commands
+from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
 from gateway.config.load import Configuration, load
-from gateway.demo.feed import ODD, TOO_LONG, alarms, expected, messages
-from gateway.demo.parts import Environment, running
+from gateway.demo.feed import SPECIAL_TOPICS, TOO_LONG, alarms, expected, messages
+from gateway.demo.systems import Environment, running_systems
 from gateway.demo.traffic import Publisher, Watcher, publish_tags
 from gateway.logs.lines import set_up_logging
-from gateway.reconcile.report.html import NAME
+from gateway.reconcile.report.text import REPORT_PAGE
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
 
-SECONDS = 120.0  # the demo gives up when nothing more arrives
+ARRIVAL_TIMEOUT = 120.0  # seconds
 ALARMS = 500  # messages with two tags
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = commands.add_parser("demo", help="everything embedded: traffic, archive, proof")
-    parser.add_argument("--messages", type=int, default=10_000, metavar="N")
-    parser.add_argument("--archive", type=Path, help="where to keep the archive; else a new folder")
+    parser = add_command(
+        commands,
+        "demo",
+        "run a demonstration with brokers, traffic, archive and reconciliation",
+        "Exit status: 0 when every message arrived and the reconciliation is clean.",
+    )
+    parser.add_argument(
+        "--messages", type=int, default=10_000, metavar="N", help="number of messages (10000)"
+    )
+    parser.add_argument(
+        "--archive", type=Path, metavar="DIR", help="folder of the archive (a new folder)"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 when everything arrived and the night adds up."""
+    """Run the demo; exit status 0 when every message arrived and the reconciliation is clean."""
     console = Console()
     set_up_logging("error", "text")
     archive = args.archive or Path(tempfile.mkdtemp(prefix="gateway-demo-")) / "archive"
     with tempfile.TemporaryDirectory(prefix="gateway-demo-") as scratch:
         folder = Path(scratch)
-        with running(folder) as (parts, missing, environment):
+        with running_systems(folder) as (systems, missing, environment):
             names = {"DEMO_ARCHIVE": str(archive), **environment}
             configuration = load(folder, names)
-            console.rule(f"MQTT ({names['DEMO_MQTT']}) <-> {', '.join(p.name for p in parts)}")
+            console.rule(
+                f"MQTT ({names['DEMO_MQTT']}) <-> {', '.join(each.name for each in systems)}"
+            )
             for reason in missing:
-                console.print(f"left out: {reason}", highlight=False)
+                console.print(f"not included: {reason}", highlight=False)
             console.print(_names(configuration))
-            wanted = {level: 0 for part in parts for level in part.arrives}
-            for part in parts:
-                wanted |= expected(args.messages, part.arrives)
+            wanted: dict[str, int] = {}
+            for system in systems:
+                wanted |= expected(args.messages, system.expected)
             wanted |= {"alarms": ALARMS, "maintenance": ALARMS}
             day = today()
             arrived, settled = _bridge(configuration, names, args.messages, wanted, console)
-    console.print(_far_end(wanted, arrived))
+    console.print(_target_table(wanted, arrived))
     console.rule("reconciliation")
     console.print(f"[dim]gateway reconcile {archive} --date {day}[/dim]")
     code = main(["reconcile", str(archive), "--date", day.isoformat()])
-    _show_report(reconciled_folder(archive, day) / NAME, console)
+    _show_report(reconciled_folder(archive, day) / REPORT_PAGE, console)
     return code or int(arrived != wanted or not settled)
 
 
 def _show_report(page: Path, console: Console) -> None:
-    """Say where the night's page is; there is none when nothing could be reconciled."""
+    """Print the URL of the HTML report, if it was written."""
     if page.exists():
-        told = f"open the report in a browser: {page.resolve().as_uri()}"
-        console.print(told, style="bold", highlight=False, markup=False, soft_wrap=True)
+        line = f"open the report in a browser: {page.resolve().as_uri()}"
+        console.print(line, style="bold", highlight=False, markup=False, soft_wrap=True)
 
 
 def _bridge(
@@ -80,7 +91,10 @@ def _bridge(
     wanted: Mapping[str, int],
     console: Console,
 ) -> tuple[dict[str, int], bool]:
-    """Run the bridge under the feed; what arrived by first level, and whether all was settled."""
+    """Run the gateway with the feed.
+
+    Returns the arrived messages by first level, and whether all messages were settled.
+    """
     port = int(environment["DEMO_MQTT_PORT"])
     bridge = Gateway(configuration)
     bridge.start()
@@ -110,13 +124,13 @@ def _bridge(
         return {level: watcher.arrived[level] for level in wanted}, settled
 
 
-def _wait(done: Callable[[], bool], each: Callable[[], None] | None = None) -> None:
+def _wait(done: Callable[[], bool], on_tick: Callable[[], None] | None = None) -> None:
     tick = threading.Event()
-    deadline = monotonic() + SECONDS
+    deadline = monotonic() + ARRIVAL_TIMEOUT
     while not done() and monotonic() < deadline:
         tick.wait(0.1)
-        if each is not None:
-            each()
+        if on_tick is not None:
+            on_tick()
 
 
 def _table(title: str, *headings: str) -> Table:
@@ -129,8 +143,8 @@ def _table(title: str, *headings: str) -> Table:
 
 
 def _names(configuration: Configuration) -> Table:
-    """What the odd names of the feed become, as the running bridge translates them."""
-    table = _table("what names become", "MQTT topic")
+    """Return the special topics of the feed with their EMS destinations."""
+    table = _table("names", "MQTT topic")
     table.add_column("EMS destination", overflow="fold")
     routes = [
         route
@@ -138,12 +152,12 @@ def _names(configuration: Configuration) -> Table:
         if route.endpoint == "plant" and route.targets[0].endpoint == "ems"
     ]
     router = Router(routes[0].dialect, routes)
-    for name in ("shop/orders/emea/fx/4711", *ODD, TOO_LONG):
-        for way in router[name]:
-            for hop in way.hops:
-                refusal = f"[red]refused[/red]: {hop.reason.rpartition(': ')[2]}"
+    for name in ("shop/orders/emea/fx/4711", *SPECIAL_TOPICS, TOO_LONG):
+        for match in router[name]:
+            for delivery in match.deliveries:
+                refusal = f"[red]refused[/red]: {delivery.reason.rpartition(': ')[2]}"
                 shown = name if len(name) < 60 else f"{name[:28]}... ({len(name)})"  # noqa: PLR2004
-                table.add_row(shown, refusal if hop.rule else hop.address)
+                table.add_row(shown, refusal if delivery.rule else delivery.address)
     return table
 
 
@@ -156,9 +170,9 @@ def _routes(bridge: Gateway, seconds: float) -> Table:
     return table
 
 
-def _far_end(wanted: Mapping[str, int], arrived: Mapping[str, int]) -> Table:
-    """What an independent subscriber counted, beside what the feed says must come."""
-    table = _table("at the far end", "topics", "expected", "arrived")
+def _target_table(wanted: Mapping[str, int], arrived: Mapping[str, int]) -> Table:
+    """Return the messages that an independent subscriber counted, and the expected numbers."""
+    table = _table("messages at the targets", "topics", "expected", "arrived")
     for level, count in wanted.items():
         style = "" if arrived[level] == count else "bold red"
         table.add_row(f"{level}/#", f"{count:,}", f"{arrived[level]:,}", style=style)

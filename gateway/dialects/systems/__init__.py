@@ -1,1 +1,1 @@
-"""One module per system: its facts as a `Dialect`, each with its source."""
+"""One module for each system: its dialect as data, with the source of every fact."""

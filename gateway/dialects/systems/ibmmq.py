@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from gateway.dialects.dialect import Dialect, Star
-from gateway.dialects.first_character import FirstRule, Turn
+from gateway.dialects.dialect import Dialect, WildcardPlacement
+from gateway.dialects.first_character import PrefixMapping, PrefixRule
 
 IBM = Dialect(
     name="ibm",
-    part="level",
+    level_noun="level",
     separator="/",
     any_one="+",
     any_many="#",
-    any_many_minimum=0,  # 'USA/#' takes 'USA' too
+    any_many_minimum=0,  # 'USA/#' matches 'USA' too
     any_many_anywhere=True,
-    source="IBM, Special characters in topics (2006)",
-    star=Star.PLAIN,  # 'level#' and '#+' are ordinary levels
-    whole=("+", "#"),
-    first=(FirstRule("$", Turn.SWAP),),
+    reference="IBM, Special characters in topics (2006)",
+    wildcard_placement=WildcardPlacement.PLAIN,  # 'level#' and '#+' are ordinary levels
+    reserved_levels=("+", "#"),
+    prefix_rules=(PrefixRule("$", PrefixMapping.SWAP),),
 )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from gateway.dialects.dialect import Dialect
+from gateway.dialects.dialect import NUL_FORBIDDEN, Dialect, wildcards_forbidden
 from gateway.model.limits import Limit, Unit
-from gateway.model.pattern import Shy
+from gateway.model.pattern import WildcardExclusions
 
 MQTT = Dialect(
     name="mqtt",
-    part="level",
+    level_noun="level",
     separator="/",
     any_one="+",
     any_many="#",
     any_many_minimum=0,  # 4.7.1.2: 'sport/#' also selects 'sport'
-    source="OASIS MQTT 5.0, 4.7",
-    forbidden="+#\0",  # 4.7.1: no wildcards in a topic name; 4.7.3: no U+0000
-    shy=Shy(first=("$",)),  # 4.7.2
-    unused_first=("$share",),  # 4.8.2: a shared subscription, not a level
+    reference="OASIS MQTT 5.0, 4.7",
+    forbidden={**wildcards_forbidden("+#"), **NUL_FORBIDDEN},  # 4.7.1 and 4.7.3
+    exclusions=WildcardExclusions(first_level_prefixes=("$",)),  # 4.7.2
+    shared_prefix="$share/",  # 4.8.2
     limits=(Limit(Unit.BYTES, 65_535, "OASIS MQTT 5.0, 4.7.3"),),
 )

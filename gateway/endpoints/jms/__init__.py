@@ -1,4 +1,4 @@
-"""The JMS endpoint: its source, its sink, and what the registry calls to make them."""
+"""The JMS endpoint: its source and its sink."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["JmsSink", "JmsSource", "open_sink", "open_source"]
 def open_source(
     settings: JmsSettings, subscriptions: Sequence[Subscription], *, instance: str = ""
 ) -> JmsSource:
-    """A closed source; `instance` becomes part of the client id.
+    """Return a closed source; `instance` becomes part of the client id.
 
     Raises:
-        EndpointError: a subscription is not possible as the settings are.
+        EndpointError: a subscription is not possible with these settings.
     """
     return JmsSource(settings, subscriptions, instance)
 
 
 def open_sink(settings: JmsSettings, *, instance: str = "") -> JmsSink:
-    """A closed sink; `instance` changes nothing, as its connection has no identity."""
+    """Return a closed sink; `instance` has no effect, as its connection has no client id."""
     del instance
     return JmsSink(settings)

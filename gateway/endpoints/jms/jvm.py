@@ -1,7 +1,7 @@
-"""The process's Java machine and the class loaders of its JMS libraries; the one user of JPype.
+"""The Java virtual machine of the process, and a class loader for each JMS library.
 
-One machine serves the process for ever: it cannot be started twice. Each class path has a loader
-of its own, so that two vendors, or `javax.jms` and `jakarta.jms`, do not see each other.
+A process can start the JVM only once. Each class path has its own loader, so that two vendors, or
+`javax.jms` and `jakarta.jms`, are kept apart.
 """
 
 from __future__ import annotations
@@ -23,56 +23,56 @@ from gateway.errors import DriverMissingError, EndpointError
 
 log = logging.getLogger(__name__)
 
-Java: TypeAlias = Any  # an object or a class of Java, of which Python has no type
+Java: TypeAlias = Any  # an object or a class of Java; Python has no types for them
 T = TypeVar("T")
 JavaError: type[Exception] = jpype.JException
-OPTIONS = (  # of equal ones Java takes the last, so what a user gives counts
+DEFAULT_OPTIONS = (  # Java takes the last of equal options, so that a user's options win
     "-Xms24m",
-    "-Xmn16m",  # for new objects; in the 5 MB that Java would take it collects three times as often
+    "-Xmn16m",  # for new objects; Java's default of 5 MB is collected three times as often
     "-Xmx256m",
     "-Xss256k",
     "-XX:TieredStopAtLevel=1",
-    "-XX:+ExitOnOutOfMemoryError",  # a Java machine with a full heap recovers half at best
-    "-Xrs",  # JPype's handler of SIGTERM calls Python without its lock, which can crash
+    "-XX:+ExitOnOutOfMemoryError",  # after a full heap a JVM recovers only in part
+    "-Xrs",  # JPype's SIGTERM handler calls Python without its lock and can crash
 )
-COLLECTOR = "-XX:+UseSerialGC"  # of two collectors Java takes none, and ends the process
-HELP = (
+DEFAULT_COLLECTOR = "-XX:+UseSerialGC"  # given two collectors, Java ends the process
+CLASSPATH_HELP = (
     "for EMS up to 8.6 put jms-2.0.jar and tibjms.jar in `classpath`, from 8.7 on"
     " jakarta.jms-api-2.0.3.jar and tibjms.jar; both are in lib of the EMS installation"
 )
-_starting = threading.Lock()
+_start_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
-    """A vendor's classes and ours beside them."""
+class JmsLibrary:
+    """A vendor's classes and the gateway's helper classes, from one class loader."""
 
     loader: Java
     package: str  # javax or jakarta
 
     def find(self, name: str) -> Java:
-        """The class `name`.
+        """Return the class `name`.
 
         Raises:
-            DriverMissingError: no jar has it, or one it needs is missing.
+            DriverMissingError: no jar has it, or a class it needs is missing.
         """
         try:
             return jpype.JClass(name, loader=self.loader)
         except (TypeError, JavaError) as error:
             raise DriverMissingError(
-                f"jms: the class {name} is in no jar of `classpath` ({error}); {HELP}"
+                f"jms: the class {name} is in no jar of `classpath` ({error}); {CLASSPATH_HELP}"
             ) from error
 
     def jms(self, name: str) -> Java:
-        """A type of the JMS interfaces."""
+        """Return a type of the JMS interfaces."""
         return self.find(f"{self.package}.jms.{name}")
 
     def helper(self, name: str) -> Java:
-        """A class of our own jar."""
+        """Return a class of the gateway's own jar."""
         return self.find(f"gateway.jms.{name}")
 
     def run(self, call: Callable[[], T]) -> T:
-        """`call`, in a thread that finds classes by name as the vendor's code expects to."""
+        """Call with the vendor's class loader as the thread's, as the vendor's code expects."""
         thread = jpype.java.lang.Thread.currentThread()
         before = thread.getContextClassLoader()
         thread.setContextClassLoader(self.loader)
@@ -83,91 +83,95 @@ class Library:
 
 
 def start_jvm(options: Sequence[str]) -> None:
-    """Start Java unless it runs, with ours and `options`; the handlers of Python's signals stay.
+    """Start Java with the default options and `options`; do nothing when it runs.
+
+    Python's signal handlers stay in place.
 
     Raises:
-        DriverMissingError: there is no Java.
-        EndpointError: it does not start.
+        DriverMissingError: Java is not installed.
+        EndpointError: Java does not start.
     """
-    with _starting:
+    with _start_lock:
         if jpype.isJVMStarted():
             return
-        # A connection that is open when the interpreter ends would keep it from ending.
+        # Waiting for the JVM would block the interpreter's end while a connection is open.
         jpype.config.destroy_jvm = False
         chosen = any(option.startswith("-XX:+Use") and option.endswith("GC") for option in options)
-        options = (*OPTIONS, *(() if chosen else (COLLECTOR,)), *options)
+        options = (*DEFAULT_OPTIONS, *(() if chosen else (DEFAULT_COLLECTOR,)), *options)
         try:
             jpype.startJVM(*options, classpath=[], interrupt=False, convertStrings=False)
         except jpype.JVMNotFoundException as error:
             raise DriverMissingError(
-                "jms: no Java machine found; install a JRE of 11 or newer (Debian:"
+                "jms: no Java virtual machine found; install a JRE of 11 or newer (Debian:"
                 " default-jre-headless) or set JAVA_HOME to one"
             ) from error
         except (OSError, RuntimeError, JavaError) as error:
             raise EndpointError(
                 f"jms: Java does not start with {' '.join(options)}: {error}"
             ) from error
-        # A thread of JPype's has Python collect all its garbage, 10 ms with the interpreter held,
-        # whenever Java has collected some, and aborts the process while Python ends. It is there
-        # for objects of Python that Java holds, proxies above all: we give it none.
+        # After each Java collection a JPype thread runs a full Python collection, which holds the
+        # interpreter for 10 ms and can abort the process while Python ends. It serves proxies and
+        # other Python objects that Java holds; the gateway has none.
         jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance().stop()
         log.info("java started", extra={"options": list(options)})
 
 
-def heap() -> int:
-    """Bytes that Java may take for its objects."""
+def max_heap() -> int:
+    """Return the limit of Java's heap in bytes."""
     return int(jpype.java.lang.Runtime.getRuntime().maxMemory())
 
 
 def find_jars(entries: Sequence[str]) -> tuple[str, ...]:
-    """The files that the entries of a class path stand for, in their order.
+    """Return the files that the entries of a class path name, in order.
 
     Raises:
-        DriverMissingError: an entry stands for no file.
+        DriverMissingError: an entry names no file.
     """
     if not entries:
-        raise DriverMissingError(f"jms: `classpath` is empty; {HELP}")
+        raise DriverMissingError(f"jms: `classpath` is empty; {CLASSPATH_HELP}")
     jars: list[str] = []
     for entry in entries:
         found = sorted(glob(entry)) if any(c in entry for c in "*?[") else [entry]  # noqa: PTH207
         missing = [each for each in found if not Path(each).exists()]
         if missing or not found:
-            raise DriverMissingError(f"jms: no file {entry!r} of `classpath`; {HELP}")
+            raise DriverMissingError(f"jms: no file {entry!r} of `classpath`; {CLASSPATH_HELP}")
         jars += found
     return tuple(dict.fromkeys(str(Path(jar).resolve()) for jar in jars))
 
 
-def load_library(jars: tuple[str, ...], api: str, factory: str) -> Library:
-    """The classes of `jars`; one library for all who ask for the same, so that they can meet.
+def load_library(jars: tuple[str, ...], api: str, factory: str) -> JmsLibrary:
+    """Return the library of `jars`; equal arguments give the same library.
 
     Raises:
-        DriverMissingError: the JMS interfaces are in no jar.
+        DriverMissingError: no jar has the JMS interfaces.
     """
     packages = ("javax", "jakarta") if api == "auto" else (api,)
-    bare = _load(jars, "")
-    present = [each for each in packages if _has(bare.loader, f"{each}/jms/Session.class")]
+    vendor = _load(jars, "")
+    present = [each for each in packages if _has(vendor.loader, f"{each}/jms/Session.class")]
     if not present:
         wanted = " or ".join(f"{each}.jms" for each in packages)
-        raise DriverMissingError(f"jms: no jar of `classpath` has the interfaces {wanted}; {HELP}")
+        raise DriverMissingError(
+            f"jms: no jar of `classpath` has the interfaces {wanted}; {CLASSPATH_HELP}"
+        )
     if len(present) > 1 and factory:
-        made = bare.find(factory).class_
+        factory_class = vendor.find(factory).class_
         present = [
             each
             for each in present
-            if bare.find(f"{each}.jms.ConnectionFactory").class_.isAssignableFrom(made)
+            if vendor.find(f"{each}.jms.ConnectionFactory").class_.isAssignableFrom(factory_class)
         ] or present
     return _load(jars, present[0])
 
 
 @cache
-def _load(jars: tuple[str, ...], package: str) -> Library:
+def _load(jars: tuple[str, ...], package: str) -> JmsLibrary:
     urls = [_url(Path(jar)) for jar in jars]
     if package:
         helper = resources.files("gateway.endpoints.jms") / f"gateway-jms-{package}.jar"
         with resources.as_file(helper) as path:
             urls.append(_url(path))
-            return Library(_make_loader(urls), package)
-    return Library(_make_loader(urls), package)
+            return JmsLibrary(_make_loader(urls), package)
+    return JmsLibrary(_make_loader(urls), package)
 
 
 def _make_loader(urls: list[Java]) -> Java:
@@ -184,14 +188,14 @@ def _has(loader: Java, resource: str) -> bool:
 
 
 def java_list(values: Sequence[Java]) -> Java:
-    """A Java list; arrays of a class that only a loader of ours knows cannot be made."""
-    made = jpype.java.util.ArrayList()
+    """Return a Java list; JPype makes no array of a class from a separate loader."""
+    items = jpype.java.util.ArrayList()
     for value in values:
-        made.add(value)
-    return made
+        items.add(value)
+    return items
 
 
-def ints(values: Sequence[int]) -> Java:
+def int_array(values: Sequence[int]) -> Java:
     return jpype.JArray(jpype.JInt)(list(values))
 
 
@@ -200,6 +204,6 @@ def byte_array(data: bytes) -> Java:
 
 
 def text(value: str | None) -> Java:
-    """A Java string, or a null that says it is one: overloads differ in nothing else."""
+    """Return a Java string, or a null typed as one, which selects the right overload."""
     string = jpype.java.lang.String
     return jpype.JObject(None, string) if value is None else string(value)

@@ -1,7 +1,8 @@
-"""A JMS sink: packs what it is given, and sends all that waits in one call of Java.
+"""A JMS sink: packs messages, and sends all waiting batches in one call to Java.
 
-A batch with a persistent message in it is one transaction, so that its commit answers for all and
-the order stays. For the rest nobody answers: they count as taken once the library has them.
+Batches with a persistent message are sent in one transaction: its commit answers for all of them
+and keeps the order. Other messages get no answer: they count as accepted once the library has
+taken them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,18 @@ from time import monotonic
 from typing import Protocol
 
 from gateway.endpoints.base import Settle
-from gateway.endpoints.jms import jvm, names
-from gateway.endpoints.jms.jvm import JavaError, Library
-from gateway.endpoints.jms.provider import Link, as_failure, connect, describe, open_library
-from gateway.endpoints.jms.values import UnsendableError
-from gateway.endpoints.jms.writer import MessageWriter
+from gateway.endpoints.jms import jvm
+from gateway.endpoints.jms.addresses import DESTINATION_KINDS
+from gateway.endpoints.jms.connection import (
+    JmsConnection,
+    connect,
+    describe,
+    gateway_error,
+    open_library,
+)
+from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
+from gateway.endpoints.jms.message_writer import MessageWriter
+from gateway.endpoints.jms.value_codec import UnsendableError
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
@@ -29,10 +37,10 @@ from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
 
 log = logging.getLogger(__name__)
 
-COPIES = 8  # of a message that Java makes on its way, garbage included: 8 MB pass through 64
-TICK = 1.0  # seconds between looks at the connection while there is no room
-COUNTED = (
-    "calls",  # of Java; of persistent messages a transaction each
+HEAP_COPIES = 8  # of a message that Java makes, garbage included: 8 MB need a heap of 64
+CHECK_INTERVAL = 1.0  # seconds between checks of the connection while the window is full
+COUNTER_NAMES = (
+    "calls",  # to Java; with persistent messages a transaction each
     "sent",  # messages in them
 )
 
@@ -44,207 +52,217 @@ class JavaSender(Protocol):
 
 
 @dataclass(slots=True)
-class Parcel:
-    """One call of `send`; mutable while its answers come in."""
+class PackedBatch:
+    """The records and the settlements of one call of `JmsSink.send`.
+
+    Mutable: owned by the sending thread while its answers arrive.
+    """
 
     settled: Settle
     settlements: list[Settlement]
     records: list[bytes] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)  # of the records in `settlements`
+    positions: list[int] = field(default_factory=list)  # of the records in `settlements`
     size: int = 0
     persistent: bool = False
 
 
 class JmsSink:
-    """Sends in a thread of its own; mutable: it is open or closed, and holds what waits."""
+    """Sends waiting batches in its own thread.
+
+    Thread-safe: guarded by self._changed.
+    """
 
     def __init__(self, settings: JmsSettings) -> None:
         self._settings = settings
-        self._writer = MessageWriter(settings, names.KINDS[settings.destination])
-        self._library: Library | None = None
-        self._room = sys.maxsize  # bytes of the longest message that Java's heap can take
-        self._state = Condition()  # guards all below
-        self._link: Link | None = None
-        self._waiting: deque[Parcel] = deque()
+        self._writer = MessageWriter(settings, DESTINATION_KINDS[settings.destination])
+        self._library: JmsLibrary | None = None
+        self._max_record = sys.maxsize  # bytes that Java's heap can take
+        self._changed = Condition()  # guards all below
+        self._connection: JmsConnection | None = None
+        self._waiting: deque[PackedBatch] = deque()
         self._count = 0  # messages that wait or are being sent
         self._size = 0
-        self._sending: list[Parcel] = []
-        self._since: float | None = None  # when the call of Java began that sends them
-        self.counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
+        self._sending: list[PackedBatch] = []
+        self._call_start: float | None = None  # of the call to Java that sends `_sending`
+        self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
         self._thread: Thread | None = None
 
     def open(self) -> None:
         self.close()
         if self._library is None:
             self._library = open_library(self._settings)
-            self._room = jvm.heap() // COPIES
-        link = connect(self._settings, self._library, "")
+            self._max_record = jvm.max_heap() // HEAP_COPIES
+        connection = connect(self._settings, self._library, "")
         try:
-            sender: JavaSender = self._library.run(partial(self._start, link))
+            sender: JavaSender = self._library.run(partial(self._start, connection))
         except JavaError as error:
-            link.close(self._settings.close_timeout)
-            raise as_failure(self._settings.name, error) from error
-        with self._state:
-            self._link = link
+            connection.close(self._settings.close_timeout)
+            raise gateway_error(self._settings.name, error) from error
+        with self._changed:
+            self._connection = connection
             self._thread = Thread(
                 target=self._run,
-                args=(link, sender),
+                args=(connection, sender),
                 name=f"{self._settings.name}-sink",
                 daemon=True,
             )
             self._thread.start()
 
-    def _start(self, link: Link) -> JavaSender:
-        sender: JavaSender = link.library.helper("Sender")(link.connection, link.watch)
-        link.connection.start()
+    def _start(self, connection: JmsConnection) -> JavaSender:
+        sender: JavaSender = connection.library.helper("Sender")(
+            connection.connection, connection.monitor
+        )
+        connection.connection.start()
         return sender
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         if not messages:
-            self._look()
-        parcel = self._pack(messages, settled)
-        if not parcel.records:
-            settled(parcel.settlements)
+            self._check_connection()
+        batch = self._pack(messages, settled)
+        if not batch.records:
+            settled(batch.settlements)
             return
-        while not self._put(parcel):
-            self._look()
+        while not self._enqueue(batch):
+            self._check_connection()
 
-    def _put(self, parcel: Parcel) -> bool:
-        """Queue the parcel; False when there was no room for a while, or nobody to send it."""
-        with self._state:
-            self._state.wait_for(lambda: self._link is None or self._has_room(parcel), TICK)
-            if self._link is None or not self._has_room(parcel):
+    def _enqueue(self, batch: PackedBatch) -> bool:
+        """Queue the batch; return False after an interval without room, or when disconnected."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._connection is None or self._has_room(batch), CHECK_INTERVAL
+            )
+            if self._connection is None or not self._has_room(batch):
                 return False
-            self._waiting.append(parcel)
-            self._count += len(parcel.records)
-            self._size += parcel.size
-            self._state.notify_all()
+            self._waiting.append(batch)
+            self._count += len(batch.records)
+            self._size += batch.size
+            self._changed.notify_all()
             return True
 
-    def _look(self) -> None:
-        """Raise when the connection is known to be broken, or a call of Java does not return."""
-        link, since = self._link, self._since
-        failure = "not connected" if link is None else link.watch.failure()
-        if since is not None and monotonic() - since > self._settings.answer_timeout:
+    def _check_connection(self) -> None:
+        """Raise NotConnectedError after a failure, or when a call to Java does not return."""
+        connection, start = self._connection, self._call_start
+        failure = "not connected" if connection is None else connection.monitor.failure()
+        if start is not None and monotonic() - start > self._settings.answer_timeout:
             failure = f"no answer for {self._settings.answer_timeout} s"
         if failure is not None:
-            self._end(link)
+            self._disconnect(connection)
             raise NotConnectedError(f"{self._settings.name}: {failure}")
 
     def close(self) -> None:
-        self._end(self._link)
+        self._disconnect(self._connection)
 
-    def _has_room(self, parcel: Parcel) -> bool:
+    def _has_room(self, batch: PackedBatch) -> bool:
         return not self._count or (
-            self._count + len(parcel.records) <= self._settings.window
-            and self._size + parcel.size <= self._settings.window_bytes
+            self._count + len(batch.records) <= self._settings.send_window
+            and self._size + batch.size <= self._settings.send_window_bytes
         )
 
-    def _pack(self, messages: Sequence[Message], settled: Settle) -> Parcel:
-        parcel = Parcel(settled, [RETRY] * len(messages))
+    def _pack(self, messages: Sequence[Message], settled: Settle) -> PackedBatch:
+        batch = PackedBatch(settled, [RETRY] * len(messages))
         write = self._writer.write
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             try:
                 record, persistent = write(message)
             except UnsendableError as error:
                 text = f"{self._settings.name}: {error}"
-                parcel.settlements[place] = rejected(error.rule, text)
+                batch.settlements[position] = rejected(error.rule, text)
                 continue
-            if len(record) > self._room:
+            if len(record) > self._max_record:
                 text = (
                     f"{self._settings.name}: {len(record)} bytes, more than an eighth of Java's"
                     " heap: raise -Xmx in `jvm_options`"
                 )
-                parcel.settlements[place] = rejected("message-size", text)
+                batch.settlements[position] = rejected("message-size", text)
                 continue
-            parcel.records.append(record)
-            parcel.places.append(place)
-            parcel.size += len(record)
-            parcel.persistent |= persistent
-        return parcel
+            batch.records.append(record)
+            batch.positions.append(position)
+            batch.size += len(record)
+            batch.persistent |= persistent
+        return batch
 
-    def _run(self, link: Link, sender: JavaSender) -> None:
+    def _run(self, connection: JmsConnection, sender: JavaSender) -> None:
         while True:
-            with self._state:
-                self._state.wait_for(lambda: self._waiting or self._link is not link)
-                if self._link is not link:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._connection is not connection)
+                if self._connection is not connection:
                     return
-                parcels = self._sending = self._take()
-                self._since = monotonic()
-            settlements, answered = self._send(link, sender, parcels)
-            if not answered:
-                self._end(link)
-            self._finish(parcels, settlements)
+                batches = self._sending = self._take()
+                self._call_start = monotonic()
+            settlements, connected = self._send(connection, sender, batches)
+            if not connected:
+                self._disconnect(connection)
+            self._finish(batches, settlements)
 
-    def _finish(self, parcels: list[Parcel], settlements: Sequence[Settlement]) -> None:
-        """Report what is being sent, unless it was given back in the meantime."""
-        with self._state:
-            if self._sending is not parcels:
+    def _finish(self, batches: list[PackedBatch], settlements: Sequence[Settlement]) -> None:
+        """Settle the batches that are being sent, unless `_disconnect` has settled them."""
+        with self._changed:
+            if self._sending is not batches:
                 return
-            self._sending, self._since = [], None
-            self._release(parcels)
+            self._sending, self._call_start = [], None
+            self._release(batches)
         answers = iter(settlements)
-        for parcel in parcels:
-            for place in parcel.places:
-                parcel.settlements[place] = next(answers, RETRY)
-            parcel.settled(parcel.settlements)
+        for batch in batches:
+            for position in batch.positions:
+                batch.settlements[position] = next(answers, RETRY)
+            batch.settled(batch.settlements)
 
-    def _release(self, parcels: Sequence[Parcel]) -> None:
-        self._count -= sum(len(each.records) for each in parcels)
-        self._size -= sum(each.size for each in parcels)
-        self._state.notify_all()
+    def _release(self, batches: Sequence[PackedBatch]) -> None:
+        self._count -= sum(len(each.records) for each in batches)
+        self._size -= sum(each.size for each in batches)
+        self._changed.notify_all()
 
-    def _take(self) -> list[Parcel]:
-        """Parcels that wait, in order and of one kind: together they are one transaction.
+    def _take(self) -> list[PackedBatch]:
+        """Take waiting batches for one call: in order, and all persistent or none.
 
-        Half the window at most, so that the other half fills while this one is sent.
+        At most half the window, so that the other half fills while these are sent.
         """
-        most = max(self._settings.batch, self._settings.window // 2)
-        parcels = [self._waiting.popleft()]
-        count = len(parcels[0].records)
-        while self._waiting and self._waiting[0].persistent == parcels[0].persistent:
+        max_messages = max(self._settings.batch, self._settings.send_window // 2)
+        batches = [self._waiting.popleft()]
+        count = len(batches[0].records)
+        while self._waiting and self._waiting[0].persistent == batches[0].persistent:
             count += len(self._waiting[0].records)
-            if count > most:
+            if count > max_messages:
                 break
-            parcels.append(self._waiting.popleft())
-        return parcels
+            batches.append(self._waiting.popleft())
+        return batches
 
     def _send(
-        self, link: Link, sender: JavaSender, parcels: Sequence[Parcel]
+        self, connection: JmsConnection, sender: JavaSender, batches: Sequence[PackedBatch]
     ) -> tuple[Sequence[Settlement], bool]:
-        """One settlement for each record; False when the connection is gone."""
-        records = [record for parcel in parcels for record in parcel.records]
+        """Return one settlement for each record, and whether the connection still works."""
+        records = [record for batch in batches for record in batch.records]
         self.counts["calls"] += 1
         self.counts["sent"] += len(records)
         try:
             data = jvm.byte_array(b"".join(records))
-            faults = sender.send(data, len(records), parcels[0].persistent)
-            lost = link.watch.failure() is not None
+            faults = sender.send(data, len(records), batches[0].persistent)
+            connected = connection.monitor.failure() is None
         except JavaError as error:
             log.warning("%s: %s", self._settings.name, describe(error))
             return (), False
         if faults is None:
-            return [ACCEPTED] * len(records), not lost
-        return [self._read(fault) for fault in faults], not lost
+            return [ACCEPTED] * len(records), connected
+        return [self._settlement(fault) for fault in faults], connected
 
-    def _read(self, fault: object) -> Settlement:
+    def _settlement(self, fault: object) -> Settlement:
         if fault is None:
             return ACCEPTED
         rule, _, reason = str(fault).partition("\n")
         return RETRY if rule == "retry" else rejected(rule, f"{self._settings.name}: {reason}")
 
-    def _end(self, link: Link | None) -> None:
-        """Let go of the connection; what has no answer is reported to be tried again."""
-        with self._state:
-            if link is None or self._link is not link:
+    def _disconnect(self, connection: JmsConnection | None) -> None:
+        """Close the connection; settle every message without an answer as `RETRY`."""
+        with self._changed:
+            if connection is None or self._connection is not connection:
                 return
-            self._link = None
-            left, self._waiting = list(self._waiting), deque()
+            self._connection = None
+            waiting, self._waiting = list(self._waiting), deque()
             sending, thread = self._sending, self._thread
-            self._release(left)
-        link.close(self._settings.close_timeout)
+            self._release(waiting)
+        connection.close(self._settings.close_timeout)
         if thread is not None and thread is not current_thread():
             thread.join(self._settings.close_timeout)
             self._finish(sending, ())
-        for parcel in left:
-            parcel.settled(parcel.settlements)
+        for batch in waiting:
+            batch.settled(batch.settlements)

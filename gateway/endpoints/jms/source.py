@@ -1,8 +1,8 @@
-"""A JMS source: one connection, one session, a consumer for each subscription.
+"""A JMS source: one connection, one session, and a consumer for each subscription.
 
-`receive` drains the session in one call of Java. What is settled is acknowledged in Java too, by
-the thread that holds the session then. A failure the provider repairs by itself ends the
-connection all the same: what was acknowledged around it may come again, marked as redelivered.
+`receive` drains the session in one call to Java. Settled messages are acknowledged in Java by the
+thread that holds the session at that time. A failure that the provider repairs by itself still
+ends the connection: messages acknowledged near it may be delivered again, marked as redelivered.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from time import monotonic
 from typing import Protocol
 
 from gateway.endpoints.base import Batch, Settle, Subscription
-from gateway.endpoints.inbox import Inbox, again
-from gateway.endpoints.jms import jvm, names
-from gateway.endpoints.jms.jvm import JavaError, Library
-from gateway.endpoints.jms.patterns import Screen
-from gateway.endpoints.jms.provider import (
-    EACH,
-    Link,
-    acknowledgement,
-    as_failure,
+from gateway.endpoints.jms import jvm
+from gateway.endpoints.jms.addresses import DESTINATION_KINDS
+from gateway.endpoints.jms.connection import (
+    ACK_EACH,
+    JmsConnection,
+    acknowledgement_modes,
     connect,
     describe,
+    gateway_error,
     open_library,
 )
-from gateway.endpoints.jms.reader import BatchReader, Drained
-from gateway.endpoints.jms.subscriptions import Wanted, make_consumer, read_subscriptions
+from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
+from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
+from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
+from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
+from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
@@ -38,12 +39,12 @@ from gateway.model.outcome import Settlement
 
 log = logging.getLogger(__name__)
 
-TICK = 0.05  # seconds between looks at the connection while the window is full
-COUNTED = (
-    "unwanted",  # delivered by a server whose wildcards are wider, and not passed on
+CHECK_INTERVAL = 0.05  # seconds between checks of the connection while the window is full
+COUNTER_NAMES = (
+    "unwanted",  # delivered by a server whose wildcards select more, and dropped
     "dropped_replies",  # temporary reply addresses
     "unreadable",  # bodies the library could not read
-    "imported",  # came from Rendezvous or SmartSockets by way of the server
+    "imported",  # from Rendezvous or SmartSockets through the server
     "seen_before",  # received before the last break, and marked as redelivered
 )
 
@@ -58,92 +59,102 @@ class JavaReceiver(Protocol):
     def acknowledged(self) -> int: ...
 
 
-class Session:
-    """One connection's traffic; mutable. A settlement after its end does nothing.
+class ReceivingSession:
+    """The unsettled messages of one connection; settling them later has no effect.
 
-    With `together` an acknowledgement is for all that was received, so none can be made while
-    something is under way. Until then the library and the server keep everything: past a window
-    of it nothing more is received before all of it is settled.
+    With `together` an acknowledgement covers everything received, so that none is possible while a
+    message is unsettled, and the library and the server keep all messages until then. After a
+    window of them, nothing more is received before all are settled.
+    Mutable: `_reported` is guarded by self._lock, all else is owned by the receiving thread.
     """
 
     def __init__(
-        self, link: Link, receiver: JavaReceiver, settings: JmsSettings, *, together: bool
+        self,
+        connection: JmsConnection,
+        receiver: JavaReceiver,
+        settings: JmsSettings,
+        *,
+        together: bool,
     ) -> None:
-        self.link, self.receiver = link, receiver
-        self.inbox = Inbox(settings.window_bytes, self._confirm)
+        self.connection, self.receiver = connection, receiver
+        self.queue = message_queue(settings.receive_window_bytes, self._confirm)
         self.progress = threading.Event()  # set whenever something was settled
-        self._window, self._bytes = settings.window, settings.window_bytes
+        self._window, self._bytes = settings.receive_window, settings.receive_window_bytes
         self._together = together
-        self._taken = self._taken_bytes = 0  # together: since nothing was under way
-        self._due = 0
-        self._told = 0
-        self._out = 0
+        self._drained = self._drained_bytes = 0  # together: since the last full acknowledgement
+        self._confirmed = 0
+        self._reported = 0  # confirmed messages that Java knows of
+        self._received = 0
         self._lock = threading.Lock()
 
     def must_wait(self) -> bool:
-        """Whether settlements have to come before more is received; for the receiving thread."""
-        if self.inbox.full or self._out - self._due >= self._window:
+        """Return whether messages must be settled before more are received."""
+        if self.queue.full or self._received - self._confirmed >= self._window:
             return True
-        if self._taken < self._window and self._taken_bytes < self._bytes:
+        if self._drained < self._window and self._drained_bytes < self._bytes:
             return False
-        if self._told < self._out:
+        if self._reported < self._received:
             return True
-        self._taken = self._taken_bytes = 0  # the next drain begins with the acknowledgement
+        self._drained = self._drained_bytes = 0  # the next drain begins with the acknowledgement
         return False
 
-    def took(self, messages: int, size: int) -> None:
-        """Count a drain, with what nobody wants."""
+    def count_drained(self, messages: int, size: int) -> None:
+        """Count a drain, unwanted messages included."""
         if self._together:
-            self._taken += messages
-            self._taken_bytes += size
+            self._drained += messages
+            self._drained_bytes += size
 
     def put(self, messages: Sequence[Message]) -> None:
-        self._out += len(messages)
-        self.inbox.put(messages)
+        self._received += len(messages)
+        self.queue.put(messages)
 
     def wrap(self, batch: Batch) -> Batch:
+        """Return the batch with a `settle` that also acknowledges in Java."""
         return Batch(batch.messages, partial(self._settle, batch.settle))
 
     def _confirm(self, count: int) -> None:
-        self._due += count
+        self._confirmed += count
 
     def _settle(self, settle: Settle, settlements: Sequence[Settlement]) -> None:
         settle(settlements)
-        due = self._due
-        if due > self._told:
+        confirmed = self._confirmed
+        if confirmed > self._reported:
             try:
-                self.receiver.settled(due)
+                self.receiver.settled(confirmed)
             except JavaError as error:
-                log.warning("not acknowledged: %s", describe(error))  # the next drain says it too
+                log.warning("not acknowledged: %s", describe(error))  # the next drain raises it too
             with self._lock:
-                self._told = max(self._told, due)
+                self._reported = max(self._reported, confirmed)
         self.progress.set()
 
 
 class JmsSource:
-    """Receives what its subscriptions select; mutable: it is open or closed."""
+    """Receives the messages that its subscriptions select.
+
+    Mutable: owned by the receiving thread; any thread may call `close`.
+    """
 
     def __init__(
         self, settings: JmsSettings, subscriptions: Sequence[Subscription], instance: str
     ) -> None:
         self._settings = settings
-        self._default = names.KINDS[settings.destination]
-        self._wanted: tuple[Wanted, ...] = read_subscriptions(settings, subscriptions)
+        default_kind = DESTINATION_KINDS[settings.destination]
+        self._consumers: tuple[ConsumerSpec, ...] = read_subscriptions(settings, subscriptions)
         self._client_id = settings.client_id
         if self._client_id and instance:
             self._client_id += f"-{instance}"
-        self._library: Library | None = None
-        self._session: Session | None = None
+        self._library: JmsLibrary | None = None
+        self._session: ReceivingSession | None = None
         self._closed = False
-        self._recent: deque[list[str | None]] = deque()  # ids, by drain
-        self._kept = 0
-        self._before: frozenset[str] = frozenset()  # ids from before the last break
-        self.counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
-        pairs = [(each.kind, each.name) for each in self._wanted]
-        screen = Screen(pairs, dotted=settings.dialect in ("ems", "rv"))
+        self._recent_ids: deque[list[str | None]] = deque()  # by drain
+        self._recent_count = 0
+        self._ids_before_break: frozenset[str] = frozenset()
+        self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
+        destinations = [(each.kind, each.name) for each in self._consumers]
+        ems_names = settings.dialect in ("ems", "rv")
         self._reader = BatchReader(
-            screen,
-            self._default,
+            SubscriptionFilter(destinations, ems_names=ems_names),
+            default_kind,
             keep_temporary=settings.temporary_reply == "map",
             broker=settings.broker_key,
         )
@@ -151,36 +162,38 @@ class JmsSource:
     def open(self) -> None:
         self.close()
         self._closed = False
-        self._remember()
+        self._ids_before_break = frozenset(
+            each for ids in self._recent_ids for each in ids if each is not None
+        )
         if self._library is None:
             self._library = open_library(self._settings)
-        link = connect(self._settings, self._library, self._client_id)
+        connection = connect(self._settings, self._library, self._client_id)
         try:
-            session = self._library.run(partial(self._subscribe, link))
+            session = self._library.run(partial(self._subscribe, connection))
         except JavaError as error:
-            link.close(self._settings.close_timeout)
-            raise as_failure(self._settings.name, error) from error
+            connection.close(self._settings.close_timeout)
+            raise gateway_error(self._settings.name, error) from error
         except BaseException:
-            link.close(self._settings.close_timeout)
+            connection.close(self._settings.close_timeout)
             raise
         self._session = session
 
-    def _subscribe(self, link: Link) -> Session:
-        settings, library = self._settings, link.library
-        mode, session_mode = acknowledgement(settings, link)
+    def _subscribe(self, connection: JmsConnection) -> ReceivingSession:
+        settings, library = self._settings, connection.library
+        mode, session_mode = acknowledgement_modes(settings, connection)
         transacted = session_mode == 0
-        session = link.connection.createSession(transacted, session_mode)
-        consumers = [make_consumer(settings, session, each) for each in self._wanted]
-        trusting = settings.objects == "deserialize"
+        session = connection.connection.createSession(transacted, session_mode)
+        consumers = [make_consumer(settings, session, each) for each in self._consumers]
+        deserialize = settings.objects == "deserialize"
         receiver: JavaReceiver = library.helper("Receiver")(
             session,
             jvm.java_list(consumers),
             mode,
-            link.watch,
-            trusting,
+            connection.monitor,
+            deserialize,
         )
-        link.connection.start()
-        return Session(link, receiver, settings, together=mode != EACH)
+        connection.connection.start()
+        return ReceivingSession(connection, receiver, settings, together=mode != ACK_EACH)
 
     def receive(self, timeout: float) -> Batch | None:
         deadline = monotonic() + timeout
@@ -190,11 +203,11 @@ class JmsSource:
                 raise NotConnectedError(f"{self._settings.name}: not open")
             left = max(0.0, deadline - monotonic())
             session.progress.clear()
-            waits = session.must_wait()
-            batch = session.inbox.take(self._settings.batch, 0)
-            if batch is None and waits:
-                session.progress.wait(min(left, TICK))
-                self._check(session)
+            must_wait = session.must_wait()
+            batch = session.queue.take_batch(self._settings.batch, 0)
+            if batch is None and must_wait:
+                session.progress.wait(min(left, CHECK_INTERVAL))
+                self._check_connection(session)
             elif batch is None:
                 batch = self._drain(session, left)
             if batch is not None:
@@ -202,56 +215,56 @@ class JmsSource:
             if monotonic() >= deadline:
                 return None
 
-    def _drain(self, session: Session, timeout: float) -> Batch | None:
+    def _drain(self, session: ReceivingSession, timeout: float) -> Batch | None:
         settings = self._settings
         try:
-            size = settings.window_bytes // 4
+            size = settings.receive_window_bytes // 4
             data = session.receiver.drain(settings.batch, size, int(timeout * 1000))
             if data is None:
                 if self._closed:
                     raise NotConnectedError(f"{settings.name}: is closed; open it first")
                 return None
             drained = self._reader.read(bytes(data))
-            session.took(drained.count, len(data))
+            session.count_drained(drained.count, len(data))
             if drained.unwanted:
-                session.receiver.discard(jvm.ints(drained.unwanted), drained.count)
+                session.receiver.discard(jvm.int_array(drained.unwanted), drained.count)
         except JavaError as error:
-            self._end(session)
+            self._disconnect(session)
             raise NotConnectedError(f"{settings.name}: {describe(error)}") from error
         self._count(drained)
-        messages = self._mark(drained.messages)
+        messages = self._mark_seen(drained.messages)
         if not messages:
             return None
-        self._keep(messages)
+        self._remember_ids(messages)
         session.put(messages)
-        return session.inbox.take(settings.batch, 0)
+        return session.queue.take_batch(settings.batch, 0)
 
     def close(self) -> None:
         self._closed = True
         session = self._session
         if session is not None:
-            self._end(session)
+            self._disconnect(session)
 
-    def _check(self, session: Session) -> None:
-        failure = session.link.watch.failure()
+    def _check_connection(self, session: ReceivingSession) -> None:
+        failure = session.connection.monitor.failure()
         if failure is not None:
-            self._end(session)
+            self._disconnect(session)
             raise NotConnectedError(f"{self._settings.name}: {failure}")
 
-    def _end(self, session: Session) -> None:
-        """Acknowledge what can be, then let go of the connection."""
+    def _disconnect(self, session: ReceivingSession) -> None:
+        """Acknowledge the settled messages if possible, then close the connection."""
         if self._session is session:
             self._session = None
         closed = NotConnectedError(f"{self._settings.name}: is closed; open it first")
         try:
-            if session.link.watch.failure() is None:
+            if session.connection.monitor.failure() is None:
                 session.receiver.finish(int(self._settings.close_timeout * 1000))
         except JavaError as error:
             log.debug("closing: %s", describe(error))
-        session.inbox.fail(closed, lambda _message: False)
-        session.link.close(self._settings.close_timeout)
+        session.queue.fail(closed)
+        session.connection.close(self._settings.close_timeout)
 
-    def _count(self, drained: Drained) -> None:
+    def _count(self, drained: DrainedBatch) -> None:
         counts = self.counts
         counts["unwanted"] += len(drained.unwanted)
         counts["dropped_replies"] += drained.dropped_replies
@@ -264,22 +277,20 @@ class JmsSource:
                 drained.unreadable,
             )
 
-    def _keep(self, messages: Sequence[Message]) -> None:
-        """Note what may come again after a break, though it was acknowledged."""
-        self._recent.append([message.headers.source_id for message in messages])
-        self._kept += len(messages)
-        # of `client` the last acknowledgement, which a break may swallow, and what came after it
-        rounds = 2 * (self._settings.window + self._settings.batch)
-        while self._kept - len(self._recent[0]) > rounds:
-            self._kept -= len(self._recent.popleft())
+    def _remember_ids(self, messages: Sequence[Message]) -> None:
+        """Keep the ids that a server may deliver again after a break, though acknowledged."""
+        self._recent_ids.append([message.headers.source_id for message in messages])
+        self._recent_count += len(messages)
+        # With `client` a break can lose the last acknowledgement, and later messages come after it.
+        kept = 2 * (self._settings.receive_window + self._settings.batch)
+        while self._recent_count - len(self._recent_ids[0]) > kept:
+            self._recent_count -= len(self._recent_ids.popleft())
 
-    def _remember(self) -> None:
-        self._before = frozenset(each for ids in self._recent for each in ids if each is not None)
-
-    def _mark(self, messages: list[Message]) -> list[Message]:
-        before = self._before
-        if not before:
+    def _mark_seen(self, messages: list[Message]) -> list[Message]:
+        """Mark the messages received before the last break as redelivered."""
+        earlier = self._ids_before_break
+        if not earlier:
             return messages
-        seen = [m.headers.source_id in before for m in messages]
+        seen = [m.headers.source_id in earlier for m in messages]
         self.counts["seen_before"] += sum(seen)
-        return [again(m) if old else m for m, old in zip(messages, seen, strict=True)]
+        return [mark_redelivered(m) if old else m for m, old in zip(messages, seen, strict=True)]

@@ -1,4 +1,4 @@
-"""MQTT 3.1.1 and 5.0 on paho-mqtt; it moves topics and bytes and translates nothing."""
+"""The MQTT endpoint, versions 3.1.1 and 5.0: functions by which the registry makes it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["open_sink", "open_source"]
 def open_source(
     settings: MqttSettings, subscriptions: Sequence[Subscription], *, instance: str = ""
 ) -> MqttSource:
-    """A closed source; its client id is the settings' one and `-instance`, if there is any."""
+    """Return a closed source; its client id is that of the settings, with `-instance` if given."""
     return MqttSource(settings, subscriptions, _client_id(settings, instance))
 
 
 def open_sink(settings: MqttSettings, *, instance: str = "") -> MqttSink:
-    """A closed sink; its client id ends in `-out`, for a broker knows one connection by one id."""
+    """Return a closed sink; its client id ends in `-out`, as a client id is for one connection."""
     return MqttSink(settings, f"{_client_id(settings, instance)}-out")
 
 

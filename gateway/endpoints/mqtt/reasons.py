@@ -1,4 +1,4 @@
-"""What a broker's answer means for us: for good, for now, or for one message only.
+"""The meaning of a broker's reason codes: permanent, temporary, or about one message only.
 
 MQTT 3.1.1, 3.2.2.3 and MQTT 5.0, 2.4.
 """
@@ -11,19 +11,19 @@ from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
 BAD_LOGIN = "bad user name or password; check the credentials"
 NOT_ALLOWED = "not authorised; check the credentials and the broker's access rules"
 
-CONNACK_3 = {
-    1: (True, "it does not speak MQTT 3.1.1; try version 5"),
-    2: (True, "it does not take this client id; choose another"),
+CONNACK_3 = {  # reason -> whether it is permanent, text
+    1: (True, "it does not support MQTT 3.1.1; try version 5"),
+    2: (True, "it rejects this client id; choose another"),
     3: (False, "it is not available"),
     4: (True, BAD_LOGIN),
     5: (True, NOT_ALLOWED),
 }
 CONNACK_5 = {
-    0x01: (True, "it does not speak MQTT 5.0; try version 3.1.1"),
-    0x81: (True, "it calls our CONNECT malformed"),
-    0x82: (True, "it calls our CONNECT a protocol error"),
-    0x84: (True, "it does not speak MQTT 5.0; try version 3.1.1"),
-    0x85: (True, "it does not take this client id; choose another"),
+    0x01: (True, "it does not support MQTT 5.0; try version 3.1.1"),
+    0x81: (True, "it reports our CONNECT as malformed"),
+    0x82: (True, "it reports our CONNECT as a protocol error"),
+    0x84: (True, "it does not support MQTT 5.0; try version 3.1.1"),
+    0x85: (True, "it rejects this client id; choose another"),
     0x86: (True, BAD_LOGIN),
     0x87: (True, NOT_ALLOWED),
     0x8A: (True, "it has banned this client"),
@@ -32,36 +32,78 @@ CONNACK_5 = {
     0x9D: (True, "it has moved; ask for its new address"),
 }
 TAKEN_OVER = 0x8E
-FOR_GOOD = frozenset({0x87, 0x8A, TAKEN_OVER, 0x9D})  # a DISCONNECT of 5.0 after which we stay away
-NO_MESSAGE = {
+PERMANENT_DISCONNECTS = frozenset({0x87, 0x8A, TAKEN_OVER, 0x9D})
+# Reason of a PUBACK or PUBREC -> rule and text of the rejection. MQTT 5.0, 3.4.2.1 and 3.5.2.1, do
+# not list 0x95, 0x9A and 0x9B, but brokers send them; they are about one message.
+REJECTIONS = {
     0x87: ("not-authorised", "the broker does not let us publish there"),
-    0x90: ("topic-invalid", "the broker does not take this topic name"),
-    0x99: ("payload-format", "the broker finds that the payload is not what it declares"),
+    0x90: ("topic-invalid", "the broker rejects this topic name"),
+    0x95: ("packet-size", "the packet is too large for the broker"),
+    0x99: ("payload-format", "the broker reports that the payload is not UTF-8 as declared"),
+    0x9A: ("retain", "the broker keeps no retained messages"),
+    0x9B: ("qos", "the broker does not accept this QoS"),
 }
-FAILURE = 0x80
+FAILURE = 0x80  # reasons from here on are failures
+_NAMES = {  # of a SUBACK and a DISCONNECT (MQTT 5.0, 2.4)
+    0x00: "Normal disconnection",
+    0x80: "Unspecified error",
+    0x81: "Malformed packet",
+    0x82: "Protocol error",
+    0x83: "Implementation specific error",
+    0x87: "Not authorized",
+    0x89: "Server busy",
+    0x8B: "Server shutting down",
+    0x8D: "Keep alive timeout",
+    TAKEN_OVER: "Session taken over",
+    0x8F: "Topic filter invalid",
+    0x90: "Topic name invalid",
+    0x91: "Packet identifier in use",
+    0x93: "Receive maximum exceeded",
+    0x94: "Topic alias invalid",
+    0x95: "Packet too large",
+    0x96: "Message rate too high",
+    0x97: "Quota exceeded",
+    0x98: "Administrative action",
+    0x99: "Payload format invalid",
+    0x9A: "Retain not supported",
+    0x9B: "QoS not supported",
+    0x9C: "Use another server",
+    0x9D: "Server moved",
+    0x9E: "Shared subscription not supported",
+    0x9F: "Connection rate exceeded",
+    0xA0: "Maximum connect time",
+    0xA1: "Subscription identifiers not supported",
+    0xA2: "Wildcard subscription not supported",
+}
 
 
-def connack_error(where: str, version: str, code: int) -> GatewayError | None:
-    """The refusal in a CONNACK; None when it is none."""
-    if code == 0:
-        return None
+def reason_text(code: int, reason_string: str = "") -> str:
+    """Return the name of a reason code, with the broker's own reason string if it sent one."""
+    name = _NAMES.get(code, f"reason 0x{code:02x}")
+    return f"{name}: {reason_string!r}" if reason_string else name
+
+
+def connack_error(label: str, version: str, code: int, reason_string: str = "") -> GatewayError:
+    """Return the error of a CONNACK that refuses the connection."""
     table = CONNACK_5 if version == "5" else CONNACK_3
-    for_good, reason = table.get(code, (False, f"reason 0x{code:02x}"))
-    text = f"{where}: the broker refuses the connection: {reason}"
-    return EndpointError(text) if for_good else NotConnectedError(text)
+    permanent, reason = table.get(code, (False, f"reason 0x{code:02x}"))
+    text = f"{label}: the broker refuses the connection: {reason}"
+    if reason_string:
+        text += f" ({reason_string!r})"
+    return EndpointError(text) if permanent else NotConnectedError(text)
 
 
-def disconnect_error(where: str, client_id: str, reason: str, code: int) -> GatewayError:
-    """Why the broker ended the session (5.0)."""
-    text = f"{where}: the broker ended the session of client {client_id!r}: {reason}"
+def disconnect_error(label: str, client_id: str, reason: str, code: int) -> GatewayError:
+    """Return the error of a DISCONNECT from the broker (5.0)."""
+    text = f"{label}: the broker ended the session of client {client_id!r}: {reason}"
     if code == TAKEN_OVER:
         text += "; give each client an id of its own (`client_id`)"
-    return EndpointError(text) if code in FOR_GOOD else NotConnectedError(text)
+    return EndpointError(text) if code in PERMANENT_DISCONNECTS else NotConnectedError(text)
 
 
 def publish_settlement(code: int) -> Settlement:
-    """What the reason in a PUBACK, PUBREC or PUBCOMP says of the message."""
+    """Return the settlement of a message after the reason of a PUBACK, PUBREC or PUBCOMP."""
     if code < FAILURE:
         return ACCEPTED
-    fault = NO_MESSAGE.get(code)
-    return rejected(*fault) if fault else RETRY
+    rejection = REJECTIONS.get(code)
+    return rejected(*rejection) if rejection else RETRY

@@ -1,144 +1,221 @@
-"""The session with a broker, spoken by paho: log-in, subscriptions, good-bye and what they say.
-
-It opens nothing and waits for nothing: packets go out by a pipe and come in by `take`.
-"""
+"""The session with a broker: log-in, subscriptions and log-out, as packets in and out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
 
-from paho.mqtt.client import ConnectFlags
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
-from paho.mqtt.reasoncodes import ReasonCode
-from paho.mqtt.subscribeoptions import SubscribeOptions
-
-from gateway.endpoints.mqtt.paho_client import Pipe, SessionClient, new_properties
-from gateway.endpoints.mqtt.reasons import connack_error, disconnect_error
-from gateway.endpoints.mqtt.sockets import port
-from gateway.endpoints.settings.base import U32
+from gateway.endpoints.mqtt.filters import is_legal_filter
+from gateway.endpoints.mqtt.reasons import (
+    FAILURE,
+    connack_error,
+    disconnect_error,
+    reason_text,
+)
+from gateway.endpoints.mqtt.session_packets import (
+    CONNACK,
+    DISCONNECT,
+    DISCONNECT_PACKET,
+    MAXIMUM_PACKET_SIZE,
+    MAXIMUM_QOS,
+    REASON_STRING,
+    RECEIVE_MAXIMUM,
+    RETAIN_AVAILABLE,
+    SERVER_KEEP_ALIVE,
+    SUBACK,
+    TOO_LARGE_PACKET,
+    UNSUBACK,
+    Connect,
+    Properties,
+    decode_connack,
+    decode_disconnect,
+    decode_suback,
+    decode_unsuback,
+    encode_connect,
+    encode_subscribe,
+    encode_unsubscribe,
+)
+from gateway.endpoints.settings.base import U16, U32
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import EndpointError, GatewayError, NotConnectedError
+from gateway.errors import (
+    EndpointError,
+    GatewayError,
+    NotConnectedError,
+    TranslationError,
+    WireError,
+)
 
-CONNACK = 2
-AT_ONCE = 8  # patterns in one SUBSCRIBE: hosted brokers take no more
+MAX_FILTERS = 8  # in one SUBSCRIBE or UNSUBSCRIBE: hosted brokers accept no more
 
-Wanted = tuple[str, SubscribeOptions | int]
+RequestedSubscription: TypeAlias = tuple[str, int]  # topic filter, subscription options
 
 
-class Session:
-    """Mutable: a conversation has a state."""
+@dataclass(frozen=True, slots=True)
+class BrokerLimits:
+    """The limits that a broker announces in its CONNACK (MQTT 5.0, 3.2.2.3)."""
 
-    def __init__(
-        self, settings: MqttSettings, client_id: str, *, clean: bool, pipe: Pipe, where: str
-    ) -> None:
-        self._settings, self._clean, self._where = settings, clean, where
+    qos: int = 2
+    receive_maximum: int = U16
+    max_packet: int = U32
+    retain: bool = True
+
+
+class MqttSession:
+    """The state of one session.
+
+    Mutable: owned by the leader of its connection.
+    """
+
+    def __init__(self, settings: MqttSettings, client_id: str, *, clean: bool, label: str) -> None:
+        self._settings, self._clean, self._label = settings, clean, label
         self._client_id = client_id
-        self._client = SessionClient(client_id, settings.version, clean=clean, pipe=pipe)
-        if settings.username is not None:
-            self._client.username_pw_set(settings.username, settings.password)
-        self._client.on_connect = self._on_connect
-        self._client.on_subscribe = self._on_subscribe
-        self._client.on_disconnect = self._on_disconnect
-        self._unanswered: dict[int, list[str]] = {}  # SUBSCRIBE's packet id -> its patterns
+        self._five = settings.version == "5"
+        self._last_id = 0
+        self._unanswered: dict[int, list[str]] = {}  # packet id of a SUBSCRIBE -> its filters
+        self._unsubscribing: dict[int, Sequence[str]] = {}  # the same of an UNSUBSCRIBE
         self._refused: list[str] = []
-        self._over: GatewayError | None = None
         self.connected = False
-        self.present = False  # the broker has kept our session
+        self.present = False  # the broker has kept the session
         self.granted = 2  # the lowest QoS of all subscriptions
-        self.broker = new_properties(PacketTypes.CONNACK)  # what the broker said of its limits
-
-    @property
-    def keepalive(self) -> int:
-        """Seconds; the broker may have chosen its own (MQTT 5.0, 3.2.2.3.14)."""
-        return self._client.keepalive
+        self.warnings: list[str] = []  # for the log; the connection takes them
+        self.unsubscribed: set[str] = set()  # filters that the broker has removed
+        self.keepalive = settings.keepalive  # seconds; the broker may choose another
+        self.limits = BrokerLimits()
 
     @property
     def subscribed(self) -> bool:
         return not self._unanswered
 
-    def log_in(self) -> None:
+    def log_in(self) -> bytes:
+        """Return a CONNECT.
+
+        Raises:
+            EndpointError: a setting has no legal form in MQTT.
+        """
         settings = self._settings
-        where = (settings.host, port(settings), settings.keepalive)
-        if settings.version == "5":
-            properties = new_properties(PacketTypes.CONNECT)
-            properties.ReceiveMaximum = settings.receive_maximum
-            if not self._clean:
-                properties.SessionExpiryInterval = min(settings.session_expiry, U32)
-            self._client.connect(*where, clean_start=self._clean, properties=properties)
-        else:
-            self._client.connect(*where)
-        self._client.drain()
+        connect = Connect(
+            client_id=self._client_id,
+            clean=self._clean,
+            keepalive=settings.keepalive,
+            username=settings.username,
+            password=settings.password,
+            session_expiry=None if self._clean else min(settings.session_expiry, U32),
+            receive_maximum=settings.receive_window,
+            max_packet=settings.max_packet_in,
+        )
+        try:
+            return encode_connect(connect, five=self._five)
+        except TranslationError as error:
+            raise EndpointError(f"{self._label}: {error.reason}") from error
 
-    def subscribe(self, wanted: Sequence[Wanted]) -> None:
-        """Ask for all of `wanted`; raises EndpointError for a filter that is not legal."""
-        for start in range(0, len(wanted), AT_ONCE):
-            part = list(wanted[start : start + AT_ONCE])
-            patterns = [pattern for pattern, _ in part]
-            try:
-                _, packet_id = self._client.subscribe(part)  # type: ignore[arg-type]  # one of two
-            except ValueError as error:
-                shown = ", ".join(map(repr, patterns))
-                raise EndpointError(f"{self._where}: not a legal filter in {shown}") from error
-            if packet_id is not None:
-                self._unanswered[packet_id] = patterns
-            self._client.drain()
+    def subscribe(self, wanted: Sequence[RequestedSubscription]) -> list[bytes]:
+        """Return SUBSCRIBE packets for all of `wanted`.
 
-    def check_subscriptions(self) -> None:
-        """Raise EndpointError when the broker has refused some of them."""
+        Raises:
+            EndpointError: a filter is not legal.
+        """
+        packets: list[bytes] = []
+        for start in range(0, len(wanted), MAX_FILTERS):
+            part = wanted[start : start + MAX_FILTERS]
+            filters = [topic_filter for topic_filter, _ in part]
+            if not all(map(is_legal_filter, filters)):
+                shown = ", ".join(map(repr, filters))
+                raise EndpointError(f"{self._label}: not a legal filter in {shown}")
+            self._last_id += 1
+            self._unanswered[self._last_id] = filters
+            packets.append(encode_subscribe(self._last_id, part, five=self._five))
+        return packets
+
+    def unsubscribe(self, filters: Sequence[str]) -> list[bytes]:
+        """Return UNSUBSCRIBE packets for all of `filters`."""
+        packets: list[bytes] = []
+        for start in range(0, len(filters), MAX_FILTERS):
+            part = filters[start : start + MAX_FILTERS]
+            self._last_id += 1
+            self._unsubscribing[self._last_id] = part
+            packets.append(encode_unsubscribe(self._last_id, part, five=self._five))
+        return packets
+
+    def log_out(self) -> bytes:
+        """Return a DISCONNECT."""
+        return DISCONNECT_PACKET
+
+    def refuse_packet(self) -> bytes:
+        """Return the last bytes to a broker that has sent a packet over the limit."""
+        return TOO_LARGE_PACKET if self._five else b""
+
+    def receive(self, packet: bytes) -> GatewayError | None:
+        """Handle one whole packet; return why the session is over, or None."""
+        kind = packet[0] >> 4
+        try:
+            if kind == CONNACK and not self.connected:
+                return self._receive_connack(packet)
+            if kind == SUBACK and self.connected:
+                return self._receive_suback(packet)
+            if kind == UNSUBACK and self.connected:
+                self._receive_unsuback(packet)
+                return None
+            if kind == DISCONNECT and self.connected and self._five:
+                reason, properties = decode_disconnect(packet)
+                text = reason_text(reason, _reason_string(properties))
+                return disconnect_error(self._label, self._client_id, text, reason)
+        except WireError as error:
+            return NotConnectedError(f"{self._label}: the broker broke the protocol: {error}")
+        return NotConnectedError(
+            f"{self._label}: the broker broke the protocol: unexpected packet of type {kind}"
+        )
+
+    def _receive_connack(self, packet: bytes) -> GatewayError | None:
+        connack = decode_connack(packet, five=self._five)
+        properties = connack.properties
+        if connack.reason:
+            text = _reason_string(properties)
+            return connack_error(self._label, self._settings.version, connack.reason, text)
+        self.connected, self.present = True, connack.session_present
+        self.keepalive = _number(properties, SERVER_KEEP_ALIVE, self.keepalive)
+        self.limits = BrokerLimits(
+            qos=_number(properties, MAXIMUM_QOS, 2),
+            receive_maximum=_number(properties, RECEIVE_MAXIMUM, U16),
+            max_packet=_number(properties, MAXIMUM_PACKET_SIZE, U32),
+            retain=_number(properties, RETAIN_AVAILABLE, 1) == 1,
+        )
+        return None
+
+    def _receive_suback(self, packet: bytes) -> GatewayError | None:
+        """Return an error with the last SUBACK if the broker has refused a filter."""
+        packet_id, reasons = decode_suback(packet, five=self._five)
+        for topic_filter, reason in zip(self._unanswered.pop(packet_id, []), reasons, strict=False):
+            if reason >= FAILURE:
+                self._refused.append(f"{topic_filter!r} ({reason_text(reason)})")
+            else:
+                self.granted = min(self.granted, reason)
+        if self._unanswered:
+            return None
         if self._refused:
             shown = ", ".join(self._refused)
-            raise EndpointError(f"{self._where}: the broker refuses the subscription to {shown}")
+            return EndpointError(f"{self._label}: the broker refuses the subscription to {shown}")
+        if self.granted < self._settings.qos:
+            qos = self._settings.qos
+            self.warnings.append(f"the broker grants QoS {self.granted}, {qos} was requested")
+        return None
 
-    def log_out(self) -> None:
-        self._client.on_disconnect = None
-        self._client.disconnect()
-        self._client.drain()
+    def _receive_unsuback(self, packet: bytes) -> None:
+        packet_id, reasons = decode_unsuback(packet, five=self._five)
+        filters = self._unsubscribing.pop(packet_id, ())
+        for topic_filter, reason in zip(filters, reasons or bytes(len(filters)), strict=False):
+            if reason < FAILURE:
+                self.unsubscribed.add(topic_filter)
+                continue
+            self.warnings.append(
+                "the broker does not remove the subscription to"
+                f" {topic_filter!r}: {reason_text(reason)}"
+            )
 
-    def take(self, packet: bytes) -> GatewayError | None:
-        """Read one whole packet; the answer says why the session is over, when it is."""
-        if packet[0] >> 4 == CONNACK and not self.connected and len(packet) > 3:  # noqa: PLR2004
-            refusal = connack_error(self._where, self._settings.version, packet[3])
-            if refusal is not None:
-                return refusal
-        if self._client.take(packet) or self._over is not None:
-            return self._over
-        return NotConnectedError(f"{self._where}: the broker broke the protocol")
 
-    def _on_connect(
-        self,
-        _client: object,
-        _userdata: object,
-        flags: ConnectFlags,
-        _reason: ReasonCode,
-        properties: Properties | None,
-    ) -> None:
-        self.connected = True
-        self.present = flags.session_present
-        if properties is not None:
-            self.broker = properties
+def _number(properties: Properties, kind: int, default: int) -> int:
+    return cast(int, properties.get(kind, default))
 
-    def _on_subscribe(
-        self,
-        _client: object,
-        _userdata: object,
-        packet_id: int,
-        reasons: list[ReasonCode],
-        _properties: Properties | None,
-    ) -> None:
-        patterns = self._unanswered.pop(packet_id, [])
-        for pattern, reason in zip(patterns, reasons, strict=False):
-            if reason.is_failure:
-                self._refused.append(f"{pattern!r} ({reason})")
-            else:
-                self.granted = min(self.granted, reason.value)
 
-    def _on_disconnect(
-        self,
-        _client: object,
-        _userdata: object,
-        _flags: object,
-        reason: ReasonCode,
-        _properties: object,
-    ) -> None:
-        self._over = disconnect_error(self._where, self._client_id, str(reason), reason.value)
+def _reason_string(properties: Properties) -> str:
+    return cast(str, properties.get(REASON_STRING, ""))

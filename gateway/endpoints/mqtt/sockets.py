@@ -1,4 +1,4 @@
-"""A non-blocking connection, plain or TLS, that reads large blocks and joins writes."""
+"""A non-blocking socket, plain or TLS, that reads large blocks and joins writes."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from contextlib import suppress
 from itertools import islice
 
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.tls import client_context
 from gateway.errors import EndpointError, NotConnectedError
 
-BLOCK = 2_097_152  # bytes read at once: a batch of large messages, too, is worth its overhead
-LITTLE = 65_536  # bytes asked for while no more came: a buffer of `BLOCK` is mapped and unmapped
-RECORD = 16_384  # bytes that TLS gives at most at once (RFC 8446, 5.1)
-_QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux; it holds for a while
-AT_ONCE = 64  # pieces written with one call
+BLOCK = 2_097_152  # bytes read at once, so that a batch of large messages fits
+SMALL_BLOCK = 65_536  # bytes read while less arrives: a buffer of `BLOCK` is mapped and unmapped
+TLS_RECORD = 16_384  # bytes of a TLS record at most (RFC 8446, 5.1)
+_QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux only; the kernel resets it
+MAX_PIECES = 64  # written with one call
 
 
 def connect(settings: MqttSettings) -> socket.socket:
-    """A connected socket, TLS done, that does not block.
+    """Return a connected non-blocking socket, after the TLS handshake.
 
     Raises:
-        NotConnectedError: nobody answers there now.
-        EndpointError: the certificates do not fit.
+        NotConnectedError: no broker answers there now.
+        EndpointError: the certificates are wrong.
     """
-    where = f"{settings.name}: {settings.host}:{port(settings)}"
-    context = _context(settings)
+    label = f"{settings.name}: {settings.host}:{port_of(settings)}"
+    context = client_context(settings.name, settings.tls) if settings.tls else None
     try:
         sock = socket.create_connection(
-            (settings.host, port(settings)), timeout=settings.connect_timeout
+            (settings.host, port_of(settings)), timeout=settings.connect_timeout
         )
     except OSError as error:
-        raise NotConnectedError(f"{where}: cannot connect: {error}") from error
+        raise NotConnectedError(f"{label}: cannot connect: {error}") from error
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if context is not None and settings.tls is not None:
@@ -43,42 +44,22 @@ def connect(settings: MqttSettings) -> socket.socket:
         sock.setblocking(False)
     except (ssl.SSLEOFError, TimeoutError, ConnectionError) as error:
         sock.close()
-        raise NotConnectedError(f"{where}: the TLS handshake broke off: {error}") from error
+        raise NotConnectedError(f"{label}: the TLS handshake broke off: {error}") from error
     except (ssl.SSLError, ValueError) as error:
         sock.close()
-        raise EndpointError(f"{where}: TLS: {error}; check the certificates") from error
+        raise EndpointError(f"{label}: TLS: {error}; check the certificates") from error
     return sock
 
 
-def port(settings: MqttSettings) -> int:
-    """The port, or the usual one."""
+def port_of(settings: MqttSettings) -> int:
+    """Return the port, or the default one of MQTT."""
     return settings.port or (8883 if settings.tls else 1883)
 
 
-def _context(settings: MqttSettings) -> ssl.SSLContext | None:
-    tls = settings.tls
-    if tls is None:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=tls.ca_file)
-        if tls.cert_file is not None:
-            context.load_cert_chain(tls.cert_file, tls.key_file, tls.key_password or "")
-    except (OSError, ssl.SSLError) as error:
-        files = [file for file in (tls.ca_file, tls.cert_file, tls.key_file) if file]
-        raise EndpointError(
-            f"{settings.name}: cannot use {', '.join(files)}: {error}; check the files"
-        ) from error
-    if not tls.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+class NonBlockingSocket:
+    """A connected socket with the bytes that it has not taken yet.
 
-
-class Stream:
-    """Bytes both ways over a connected socket; mutable: it holds what could not be written yet.
-
-    Any thread may write; one thread reads. TLS takes one call at a time, so a lock stands
-    around both.
+    Thread-safe: any thread may write, one thread reads; self._lock guards writes, and TLS reads.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -90,14 +71,14 @@ class Stream:
         self._ended = False
         self.written = 0  # bytes the socket has taken
         self.more = False  # the last read stopped before the socket was empty
-        self._wanted = LITTLE  # bytes
+        self._wanted = SMALL_BLOCK  # bytes
 
     @property
     def fileno(self) -> int:
         return self._sock.fileno()
 
     def read(self) -> bytes | None:
-        """A block of what is there; None when there is nothing, b"" at the end.
+        """Return a block of bytes; None when there are none, b"" at the end of the stream.
 
         Raises:
             OSError: the connection broke.
@@ -111,29 +92,29 @@ class Stream:
                 self.more = False
                 return None
             self.more = len(data) == self._wanted
-            self._wanted = BLOCK if len(data) >= LITTLE else LITTLE
+            self._wanted = BLOCK if len(data) >= SMALL_BLOCK else SMALL_BLOCK
             return data
         return self._read_records()
 
     def acknowledge(self) -> None:
-        """Have the kernel acknowledge what was read now, and not with our next bytes.
+        """Have the kernel send the TCP acknowledgement now, and not with our next bytes.
 
-        A broker that does not set TCP_NODELAY (mosquitto by default) holds the next message back
-        until then, and our next bytes are the answer to a message, which waits for the disk.
+        A broker without TCP_NODELAY (mosquitto by default) delays its next message until then, and
+        our next bytes are the acknowledgement of a message, which waits for the disk.
         """
         if _QUICK_ACK is not None:
-            with suppress(OSError):  # a lost connection shows elsewhere
+            with suppress(OSError):  # a lost connection is found by the next read
                 self._sock.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
 
     def _read_records(self) -> bytes | None:
-        """TLS gives one record at a time, and `poll` does not see those that are decrypted."""
+        """Read TLS records until none is left: `poll` does not report decrypted bytes."""
         parts: list[bytes] = []
         size = 0
         self.more = True
         while size < BLOCK:
             try:
                 with self._lock:
-                    data = self._sock.recv(RECORD)
+                    data = self._sock.recv(TLS_RECORD)
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 self.more = False
                 break
@@ -147,7 +128,7 @@ class Stream:
         return b"".join(parts)
 
     def write(self, pieces: Sequence[bytes]) -> bool:
-        """Write now what the socket takes and keep the rest; True when nothing is left over.
+        """Write what the socket takes now and keep the rest; return whether nothing is left.
 
         Raises:
             OSError: the connection broke.
@@ -162,19 +143,19 @@ class Stream:
             return False
 
     def flush(self) -> bool:
-        """Write what was kept; True when nothing is left. Raises as `write` does."""
+        """Write the kept bytes; return whether nothing is left. Raises as `write` does."""
         with self._lock:
             return self._flush()
 
     def _flush(self, more: int = 0) -> bool:
-        """Write what waits, `more` bytes of which are new."""
+        """Write the kept pieces; `more` of their bytes are not in `backlog` yet."""
         out, left = self._out, self.backlog + more
         while out:
             try:
                 sent = self._send()
             except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
                 break
-            except OSError:  # it is over, and nothing waits; the peer's last words can be read
+            except OSError:  # nothing is left to write; the peer's last bytes can still be read
                 out.clear()
                 self.backlog = 0
                 raise
@@ -188,10 +169,10 @@ class Stream:
         return not out
 
     def _send(self) -> int:
-        """Hand over the first pieces, many at once where TLS takes one; the bytes taken."""
+        """Send the first pieces (TLS: the first one); return the bytes taken."""
         if self._tls:
             return self._sock.send(self._out[0])
-        return self._sock.sendmsg([*islice(self._out, AT_ONCE)])
+        return self._sock.sendmsg([*islice(self._out, MAX_PIECES)])
 
     def close(self) -> None:
         with self._lock:

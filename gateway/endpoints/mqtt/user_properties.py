@@ -1,8 +1,8 @@
 """User properties of MQTT 5.0: pairs of text to typed properties and back.
 
-Text crosses as it is; another type crosses in the form a reader expects (`5`, `true`) and is
-named in one more pair, `gateway-types`, a JSON object, by which the far gateway restores it. What
-MQTT has no field for crosses under `gateway-...` too.
+Text is sent unchanged. A value of another type is sent in its usual text form (`5`, `true`), and
+the pair `gateway-types`, a JSON object, names its type, by which the receiving gateway restores it.
+Headers for which MQTT has no field are sent as pairs `gateway-...` too.
 """
 
 from __future__ import annotations
@@ -11,34 +11,31 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 
-from gateway.errors import TranslationError
+from gateway.endpoints.mqtt.fields import unsendable_error
 from gateway.model.message import NO_PROPERTIES, Headers, Value
 
 PREFIX = "gateway-"
 TYPES, ORIGIN, PRIORITY = f"{PREFIX}types", f"{PREFIX}origin", f"{PREFIX}priority"
 TIME, SOURCE_ID = f"{PREFIX}time", f"{PREFIX}id"
-DIGITS = 19  # of a number of our own, 63 bits
-
-
-def unsendable(rule: str, reason: str) -> TranslationError:
-    """A message that has no legal form in MQTT; `rule` is the short name."""
-    return TranslationError("mqtt", "", rule, reason)
+MAX_DIGITS = 19  # of a number in a pair of ours, 63 bits
 
 
 def split_pairs(pairs: list[tuple[str, str]]) -> tuple[dict[str, str], Mapping[str, Value]]:
-    """Our own pairs, and the sender's properties with their types restored."""
+    """Return our own pairs, and the sender's properties with their types restored."""
     if not pairs:
         return {}, NO_PROPERTIES
-    own = {name: value for name, value in pairs if name in _OURS}
+    own = {name: value for name, value in pairs if name in _OWN_NAMES}
     found: dict[str, Value] = {}
     for name, value in pairs:
-        if name in _OURS:
+        if name in _OWN_NAMES:
             continue
         before = found.get(name)
         if before is None:
             found[name] = value
-        else:  # a name may stand more than once and its order counts (MQTT 5.0, 3.3.2.3.7)
-            found[name] = [*before, value] if isinstance(before, list) else [before, value]
+        elif isinstance(before, list):  # a repeated name; its order counts (MQTT 5.0, 3.3.2.3.7)
+            before.append(value)
+        else:
+            found[name] = [before, value]
     for name, kind in _types(own.get(TYPES)).items():
         text = found.get(name)
         if isinstance(text, str) and isinstance(kind, str) and kind in _RESTORE:
@@ -57,12 +54,12 @@ def _types(text: str | None) -> Mapping[str, object]:
 def _restore(kind: str, text: str) -> Value:
     try:
         return _RESTORE[kind](text)
-    except ValueError:  # another program's pair that looks like ours: keep its text
+    except ValueError:  # not written by a gateway: keep the text
         return text
 
 
 def _parse_json(text: str) -> Value:
-    """Any JSON but what cannot be passed on: too deep, or with a lone surrogate in it."""
+    """Parse JSON; ValueError also for nesting too deep and for lone surrogates."""
     try:
         value: Value = json.loads(text)
     except RecursionError as error:
@@ -79,26 +76,32 @@ _RESTORE: Mapping[str, Callable[[str], Value]] = {
     "bytes": lambda text: b64decode(text, validate=True),
     "json": _parse_json,
 }
-_OURS = frozenset({TYPES, ORIGIN, PRIORITY, TIME, SOURCE_ID})
+_OWN_NAMES = frozenset({TYPES, ORIGIN, PRIORITY, TIME, SOURCE_ID})
 
 
-def whole(text: str | None) -> int | None:
-    fits = text and len(text) <= DIGITS and text.isascii() and text.isdigit()
+def parse_whole_number(text: str | None) -> int | None:
+    """Return the number in `text`; None if it is not a whole number of at most 63 bits."""
+    fits = text and len(text) <= MAX_DIGITS and text.isascii() and text.isdigit()
     return int(text) if text and fits else None
 
 
 def join_pairs(headers: Headers) -> list[tuple[str, str]]:
+    """Return the pairs for the properties of `headers` and for headers without a field in MQTT.
+
+    Raises:
+        TranslationError: a property has no legal form.
+    """
     pairs: list[tuple[str, str]] = []
     types: dict[str, str] = {}
     for name, value in headers.properties.items():
-        if name in _OURS:
-            raise unsendable("property-name", f"the property name {name!r} is the gateway's")
+        if name in _OWN_NAMES:
+            raise unsendable_error("property-name", f"the property name {name!r} is the gateway's")
         if isinstance(value, str):
             pairs.append((name, value))
-        elif (texts := _texts(value)) is not None:
+        elif (texts := _text_list(value)) is not None:
             pairs.extend((name, text) for text in texts)
         else:
-            types[name], shown = _typed(name, value)
+            types[name], shown = _encode_typed(name, value)
             pairs.append((name, shown))
     if types:
         pairs.append((TYPES, json.dumps(types, ensure_ascii=False, separators=(",", ":"))))
@@ -112,15 +115,15 @@ def join_pairs(headers: Headers) -> list[tuple[str, str]]:
     return pairs
 
 
-def _texts(value: Value) -> list[str] | None:
-    """The texts of a list of two or more, which are the same name several times."""
+def _text_list(value: Value) -> list[str] | None:
+    """Return the texts of a list of two or more texts, sent as one name repeated; else None."""
     if not isinstance(value, list) or len(value) < 2:  # noqa: PLR2004
         return None
     texts = [item for item in value if isinstance(item, str)]
     return texts if len(texts) == len(value) else None
 
 
-def _typed(name: str, value: Value) -> tuple[str, str]:
+def _encode_typed(name: str, value: Value) -> tuple[str, str]:
     match value:
         case None:
             return "null", ""
@@ -140,4 +143,4 @@ def _json(name: str, value: Value) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise unsendable("property-value", f"the property {name!r}: {error}") from error
+        raise unsendable_error("property-value", f"the property {name!r}: {error}") from error

@@ -1,1 +1,1 @@
-"""Frozen settings of every kind of endpoint; data only, no driver is imported."""
+"""Settings of each kind of endpoint."""

@@ -1,18 +1,12 @@
-"""Declared fields of endpoint settings, and the interface that every settings class has.
-
-Every field carries its documentation and its bounds in `field.metadata`, so that the
-configuration loader, the JSON Schema and the documentation come from the same lines:
-`doc`, `minimum`, `maximum`, `choices`, `secret`.
-"""
+"""Settings common to several kinds of endpoint, and the interface of every settings class."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Protocol
 
 from gateway.model.message import DeliveryMode
-
-T = TypeVar("T")
+from gateway.setting import setting
 
 U16 = 65_535
 U32 = 4_294_967_295
@@ -25,48 +19,30 @@ ALL_FIELDS = frozenset(
 )  # fmt: skip
 
 
-def setting(  # noqa: PLR0913  # the facts of one field
-    default: T,
-    doc: str,
-    *,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: tuple[object, ...] = (),
-    secret: bool = False,
-) -> T:
-    """A dataclass field with its facts; a secret stays out of `repr`."""
-    facts: dict[str, object] = {"doc": doc}
-    if minimum is not None:
-        facts["minimum"] = minimum
-    if maximum is not None:
-        facts["maximum"] = maximum
-    if choices:
-        facts["choices"] = choices
-    if secret:
-        facts["secret"] = True
-    return field(default=default, repr=not secret, metadata=facts)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """How a connection is encrypted and who proves what to whom."""
+    """Encryption of a connection, and the certificates of both sides."""
 
     ca_file: str | None = setting(
-        None, "file of trusted authorities (PEM); the system's own when absent"
+        "file of trusted CA certificates (PEM); the system's trust store when absent", default=None
     )
-    cert_file: str | None = setting(None, "our certificate (PEM), for mutual TLS")
-    key_file: str | None = setting(None, "the key of our certificate; in `cert_file` when absent")
-    key_password: str | None = setting(None, "what unlocks the key", secret=True)
+    cert_file: str | None = setting("client certificate (PEM), for mutual TLS", default=None)
+    key_file: str | None = setting(
+        "private key of the client certificate (PEM); read from `cert_file` when absent",
+        default=None,
+    )
+    key_password: str | None = setting("password of the private key", default=None, secret=True)
     verify: bool = setting(
-        default=True, doc="check the broker's certificate and its name; off only for trials"
+        "verify the broker's certificate and host name; turn it off for trials only", default=True
     )
     server_hostname: str | None = setting(
-        None, "the name to expect in the broker's certificate; `host` when absent"
+        "host name expected in the broker's certificate; the host of the address when absent",
+        default=None,
     )
 
 
 class EndpointSettings(Protocol):
-    """What the settings of every kind tell the runtime."""
+    """Properties of the settings of every kind, for the runtime."""
 
     @property
     def name(self) -> str: ...
@@ -75,7 +51,12 @@ class EndpointSettings(Protocol):
     def dialect(self) -> str: ...
 
     @property
-    def broker_key(self) -> str: ...
+    def broker_key(self) -> str:
+        """Address of the broker; equal for two endpoints of the same broker."""
+        ...
+
+    @property
+    def addresses(self) -> tuple[str, ...]: ...
 
     @property
     def backoff_min(self) -> float: ...
@@ -84,13 +65,17 @@ class EndpointSettings(Protocol):
     def backoff_max(self) -> float: ...
 
     @property
-    def carries(self) -> frozenset[str]: ...
+    def carries(self) -> frozenset[str]:
+        """Fields of `Headers` that survive a round trip through the system."""
+        ...
 
     @property
-    def mode(self) -> DeliveryMode: ...
+    def mode(self) -> DeliveryMode:
+        """Strongest delivery mode of the endpoint."""
+        ...
 
 
 def dialects_of(settings: EndpointSettings) -> tuple[str, ...]:
-    """Every system whose rules the endpoint's names keep to; the first one spells them."""
+    """All dialects whose rules bind the endpoint's names; the first one spells them."""
     found: tuple[str, ...] = getattr(settings, "dialects", (settings.dialect,))
     return found

@@ -1,21 +1,22 @@
-"""Settings of a JMS endpoint, EMS first of all; data only, it imports no driver."""
+"""Settings of a JMS endpoint: TIBCO EMS or another system with a JMS client library."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, setting
+from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings
 from gateway.model.message import DeliveryMode
+from gateway.setting import setting
 
 EMS_FACTORY = "com.tibco.tibjms.TibjmsConnectionFactory"
 EMS_MESSAGE = 536_870_912  # bytes: 512 MB (EMS User's Guide, "Maximum Message Size")
 EMS_CORRELATION = 4_096  # bytes: 4 KB (EMS User's Guide, table 4, JMSCorrelationID)
 SYSTEMS = ("ems", "rv", "ibm", "smf")
-JOINED = ("rv", "smartsockets")  # what EMS imports from and exports to: User's Guide, 15 and 16
+JOINED = ("rv", "smartsockets")  # EMS imports from and exports to them (User's Guide, 15 and 16)
 
-# Setters of a connection factory that say where its server is (IBM MQ's MQConnectionFactory,
+# Setters of a connection factory for the address of its server (IBM MQ's MQConnectionFactory,
 # ActiveMQ's), in lower case.
-LOCATING = frozenset(
+ADDRESS_SETTERS = frozenset(
     {"brokerurl", "ccdturl", "connectionnamelist", "hostname", "port", "queuemanager"}
 )
 
@@ -25,145 +26,192 @@ DELIVERY = ("persistent", "non_persistent", "reliable")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JmsSettings:
-    """TIBCO EMS, or any other system that comes with a JMS client library."""
+    """TIBCO EMS, or another system with a JMS client library."""
 
-    name: str = setting("jms", "what the endpoint is called in the configuration")
-    dialects: tuple[str, ...] = field(
+    name: str = setting("name of the endpoint in the configuration", default="jms")
+    dialects: tuple[str, ...] = setting(
+        "system whose naming rules the names follow; behind `ems` also the systems that the server"
+        " imports from and exports to: [ems, rv], [ems, smartsockets]",
         default=("ems",),
-        metadata={
-            "key": "dialect",
-            "doc": "the naming rules the system follows; behind `ems` also those of systems that"
-            " the server imports from and exports to: [ems, rv], [ems, smartsockets]",
-            "choices": (*SYSTEMS, "smartsockets"),
-        },
+        key="dialect",
+        choices=(*SYSTEMS, "smartsockets"),
     )
     classpath: tuple[str, ...] = setting(
-        (), "the client library: jars, or patterns such as /opt/tibco/ems/*/lib/*.jar"
+        "client library: jar files, or patterns such as /opt/tibco/ems/*/lib/*.jar", default=()
     )
     api: str = setting(
-        "auto",
-        "the package the library speaks; `auto` finds out",
+        "Java package of the library; `auto` detects it",
+        default="auto",
         choices=("auto", "javax", "jakarta"),
     )
     urls: tuple[str, ...] = setting(
-        ("tcp://localhost:7222",),
-        "the servers. EMS takes all as one fault-tolerant set, others are tried in turn",
+        "addresses of the servers; EMS takes all of them as one fault-tolerant set, other systems"
+        " are tried in turn",
+        default=("tcp://localhost:7222",),
     )
-    factory: str = setting(EMS_FACTORY, "the class of the connection factory, when JNDI has none")
+    factory: str = setting(
+        "class of the connection factory; not used with `jndi_factory`", default=EMS_FACTORY
+    )
     properties: tuple[str, ...] = setting(
-        (), "`name=value`, set on the factory by its setters, or given to JNDI, or to EMS with TLS"
+        "`name=value` pairs: for setters of the factory, for the environment of JNDI, or for TLS of"
+        " EMS",
+        default=(),
     )
-    jndi_factory: str = setting("", "the initial context factory; then `lookup` names the rest")
-    jndi_url: str = setting("", "where JNDI looks; the first of `urls` when empty")
-    lookup: str = setting("", "the connection factory's name in JNDI")
-    client_id: str = setting("", "the connection's identity; a durable subscription needs one")
-    username: str | None = setting(None, "the user name")
-    password: str | None = setting(None, "the password", secret=True)
-    tls: TlsSettings | None = setting(  # noqa: RUF009  # it is frozen
-        None, "encryption of EMS; the URLs then begin with ssl://"
+    jndi_factory: str = setting(
+        "class of the initial context factory, to look the connection factory up in JNDI",
+        default="",
     )
+    jndi_url: str = setting("provider URL of JNDI; when empty, the first of `urls`", default="")
+    lookup: str = setting("name of the connection factory in JNDI", default="")
+    client_id: str = setting(
+        "client id of the connection; required for a durable subscription", default=""
+    )
+    username: str | None = setting("user name", default=None)
+    password: str | None = setting("password", default=None, secret=True)
+    tls: TlsSettings | None = setting("TLS of EMS; its URLs begin with ssl://", default=None)
     destination: str = setting(
-        "topic",
-        "the kind of an address without a prefix; `topic:` and `queue:` name it otherwise",
+        "kind of an address without the prefix `topic:` or `queue:`",
+        default="topic",
         choices=("topic", "queue"),
     )
     durable: str = setting(
-        "",
-        "the name of the durable subscription; `{pattern}` in it tells several apart",
+        "name of the durable subscription; {pattern} stands for the pattern of the route",
+        default="",
     )
     shared: str = setting(
-        "", "the name of a subscription that several consumers share (JMS 2.0); may say {pattern}"
+        "name of the shared subscription (JMS 2.0); {pattern} stands for the pattern of the route",
+        default="",
     )
-    selector: str = setting("", "what the server delivers, as an SQL condition on properties")
+    selector: str = setting("JMS selector that the server evaluates", default="")
     acknowledge: str = setting(
-        "client",
-        "how receipt is confirmed: `client` or `transacted` all at once, when nothing is under way"
-        " and at least once a `window`; `explicit` one by one (EMS, ActiveMQ), `explicit_lazy` as"
-        " EMS sees fit",
+        "`client` and `transacted` acknowledge all messages together, when none is unsettled and"
+        " at the latest after a `receive_window`; `explicit` acknowledges each message (EMS,"
+        " ActiveMQ); `explicit_lazy` lets EMS delay that",
+        default="client",
         choices=ACKNOWLEDGE,
     )
     delivery: str = setting(
-        "persistent",
-        "the most that is asked of the server; a message for at most once is sent non-persistent."
-        " `reliable` is EMS's: no answer even to what it refuses",
+        "highest JMS delivery mode of sent messages; messages for at most once are sent"
+        " non-persistent. `reliable` (EMS) gives no answer, not even to refused messages",
+        default="persistent",
         choices=DELIVERY,
     )
     batch: int = setting(
-        1_000, "messages received or sent in one call at most", minimum=1, maximum=100_000
+        "most messages received or sent in one call to Java",
+        default=1_000,
+        minimum=1,
+        maximum=100_000,
     )
-    window: int = setting(
-        4_000, "messages under way: received and not settled, sent and not answered", minimum=1
+    receive_window: int = setting(
+        "received and unsettled messages at which a source stops receiving",
+        default=4_000,
+        minimum=1,
+        renamed_from="window",
     )
-    window_bytes: int = setting(
-        16_777_216, "bytes under way, as `window`; the JVM needs twice that", minimum=65_536
+    send_window: int = setting(
+        "messages that a sink has queued or sent without an answer",
+        default=4_000,
+        minimum=1,
+        renamed_from="window",
+    )
+    receive_window_bytes: int = setting(
+        "bytes of received and unsettled messages at which a source stops receiving; the JVM needs"
+        " twice as much",
+        default=16_777_216,
+        minimum=65_536,
+        renamed_from="window_bytes",
+    )
+    send_window_bytes: int = setting(
+        "bytes that a sink has queued or sent without an answer; the JVM needs twice as much",
+        default=16_777_216,
+        minimum=65_536,
+        renamed_from="window_bytes",
     )
     prefetch: int = setting(
-        0, "messages the server sends ahead; 0 leaves it to the server (EMS), ActiveMQ gets `batch`"
+        "messages that ActiveMQ sends ahead to a consumer; 0: `batch`. No effect on other systems,"
+        " where the server or the library decides",
+        default=0,
     )
     max_message: int = setting(
-        EMS_MESSAGE, "bytes of the longest payload; past it a message is rejected", minimum=1024
+        "bytes of the longest payload; messages with a longer one are rejected",
+        default=EMS_MESSAGE,
+        minimum=1024,
     )
     max_correlation: int = setting(
-        EMS_CORRELATION, "bytes of the longest correlation id", minimum=16, maximum=32_000
+        "bytes of the longest correlation id",
+        default=EMS_CORRELATION,
+        minimum=16,
+        maximum=32_000,
     )
     temporary_reply: str = setting(
-        "map",
-        "what becomes of a reply address that lives as long as its requester: `map` carries it and"
-        " finds it again while this process runs, `drop` counts it",
+        "reply addresses that are temporary destinations: `map` forwards them and resolves replies"
+        " while this process runs; `drop` removes and counts them",
+        default="map",
         choices=("map", "drop"),
     )
     objects: str = setting(
-        "opaque",
-        "an object message's bytes as they came, or `deserialize`, which runs its sender's code",
+        "payload of object messages: `opaque` forwards the bytes; `deserialize` runs code of the"
+        " sender",
+        default="opaque",
         choices=("opaque", "deserialize"),
     )
-    compress: bool = setting(default=False, doc="ask EMS to compress what is sent")
+    compress: bool = setting("request compression of sent messages (EMS)", default=False)
     preserve_undelivered: bool = setting(
-        default=False, doc="have EMS keep in $sys.undelivered what it must give up"
+        "request that EMS keeps undeliverable messages in $sys.undelivered", default=False
     )
-    trace: bool = setting(default=False, doc="have EMS trace what is sent, payload excluded")
+    trace: bool = setting(
+        "request that EMS traces sent messages, without their payload", default=False
+    )
     jvm_options: tuple[str, ...] = setting(
-        (),
-        "how Java starts, behind our own options; the first JMS endpoint decides for the whole"
-        " process",
+        "options of the Java virtual machine, behind the gateway's own; the first JMS endpoint of"
+        " the process decides",
+        default=(),
     )
     connect_timeout: float = setting(
-        10.0, "seconds for one attempt to connect, where the library can be told", minimum=0.1
+        "seconds for one connection attempt, where the library has such a setting",
+        default=10.0,
+        minimum=0.1,
     )
     answer_timeout: float = setting(
-        60.0,
-        "seconds after which a send without an answer declares the connection stuck; ActiveMQ"
-        " makes senders wait like that when it is full",
+        "seconds after which a send without an answer makes the connection count as stuck;"
+        " ActiveMQ delays answers while it is full",
+        default=60.0,
         minimum=0.1,
     )
     close_timeout: float = setting(
-        3.0, "seconds a closing connection is waited for", minimum=0.1, maximum=60
+        "seconds for closing a connection", default=3.0, minimum=0.1, maximum=60
     )
-    backoff_min: float = setting(0.5, "seconds before the first new attempt", minimum=0.01)
-    backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
+    backoff_min: float = setting(
+        "seconds before the first attempt to reconnect; each further wait is twice as long",
+        default=0.5,
+        minimum=0.01,
+    )
+    backoff_max: float = setting(
+        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
+    )
 
     def __post_init__(self) -> None:
-        """Refuse lists of dialects that no server joins.
+        """Check the list of dialects.
 
         Raises:
-            ValueError: the text says which lists there are.
+            ValueError: no server joins these systems; the text names the lists allowed.
         """
         alone = len(self.dialects) == 1 and self.dialects[0] in SYSTEMS
         different = len(set(self.dialects)) == len(self.dialects)
         if not (alone or (self.dialects[:1] == ("ems",) and different and self._are_joined)):
             raise ValueError(
-                f"`dialect` is {list(self.dialects)}, and is one of {', '.join(SYSTEMS)}, or a list"
-                f" of ems and what it exports to: {', '.join(JOINED)}"
+                f"`dialect` is {list(self.dialects)}; write one of {', '.join(SYSTEMS)}, or a list"
+                f" of ems and systems it exports to: {', '.join(JOINED)}"
             )
 
     @property
     def dialect(self) -> str:
-        """The dialect that spells the names."""
+        """Dialect that spells the names."""
         return self.dialects[0]
 
     @property
     def joined(self) -> tuple[str, ...]:
-        """The systems that the server imports from and exports to, by their dialects."""
+        """Dialects of the systems that the server imports from and exports to."""
         return self.dialects[1:]
 
     @property
@@ -172,28 +220,35 @@ class JmsSettings:
 
     @property
     def is_ems(self) -> bool:
-        """Whether the rules of EMS hold, though the server may be laxer."""
+        """Return whether the rules of EMS hold, even where the server is laxer."""
         return self.dialect == "ems"
 
     @property
     def broker_key(self) -> str:
-        """What two endpoints of one broker have in common."""
+        """Address of the broker; equal for two endpoints of the same broker."""
         if self.jndi_factory:
             return f"{self.jndi_url or ','.join(self.urls)}#{self.lookup}"
-        named = [each.partition("=") for each in self.properties]
-        places = [f"{name.lower()}={value}" for name, _, value in named if name.lower() in LOCATING]
-        if places:
-            return ",".join(sorted(places))
+        pairs = [each.partition("=") for each in self.properties]
+        address = [
+            f"{name.lower()}={value}" for name, _, value in pairs if name.lower() in ADDRESS_SETTERS
+        ]
+        if address:
+            return ",".join(sorted(address))
         return ",".join(sorted({url for each in self.urls for url in each.split(",")}))
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of the brokers; their schemes tell whether the connection is encrypted."""
+        return (*self.urls, self.jndi_url)
+
+    @property
     def carries(self) -> frozenset[str]:
-        """The fields of `Headers` that survive the way over this system and back."""
+        """Fields of `Headers` that survive a round trip through the system."""
         return ALL_FIELDS - {"retained", "redelivered"}
 
     @property
     def mode(self) -> DeliveryMode:
-        """The best this endpoint promises."""
+        """Strongest delivery mode of the endpoint."""
         if self.delivery == "persistent":
             return DeliveryMode.AT_LEAST_ONCE
         return DeliveryMode.AT_MOST_ONCE

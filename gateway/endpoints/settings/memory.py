@@ -1,43 +1,58 @@
-"""Settings of the in-process broker; data only, no driver is imported."""
+"""Settings of an endpoint at an in-process broker."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, setting
+from gateway.endpoints.settings.base import ALL_FIELDS
 from gateway.model.message import DeliveryMode
+from gateway.setting import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySettings:
-    """A broker inside this process, with the naming rules of any system."""
+    """In-process broker for trials and tests; its messages are lost when the process ends."""
 
-    name: str = setting("memory", "what the endpoint is called in the configuration")
-    dialect: str = setting("mqtt", "the system whose naming rules the broker follows")
-    broker: str = setting("default", "which of the process's brokers; made at first use")
+    name: str = setting("name of the endpoint in the configuration", default="memory")
+    dialect: str = setting("system whose naming rules the broker follows", default="mqtt")
+    broker: str = setting(
+        "name of the broker; endpoints of one process with the same name share it",
+        default="default",
+    )
     capacity: int = setting(
-        67_108_864, "bytes each subscriber's queue holds; a full one slows senders", minimum=1
+        "bytes in the queue of each subscriber; a full queue slows its senders",
+        default=67_108_864,
+        minimum=1,
     )
-    durable: bool = setting(
-        default=True, doc="the queue outlives a closed source and goes on collecting"
-    )
+    durable: bool = setting("keep the queue of a closed source, and go on filling it", default=True)
     headers: bool = setting(
-        default=True, doc="carry all headers; off: only what MQTT 3.1.1 has room for"
+        "carry all headers; false: only the headers of MQTT 3.1.1", default=True
     )
-    backoff_min: float = setting(0.5, "seconds before the first new attempt", minimum=0.01)
-    backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
+    backoff_min: float = setting(
+        "seconds before the first attempt to reconnect; each further wait is twice as long",
+        default=0.5,
+        minimum=0.01,
+    )
+    backoff_max: float = setting(
+        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
+    )
 
     @property
     def broker_key(self) -> str:
-        """What two endpoints of one broker have in common."""
+        """Address of the broker; equal for two endpoints of the same broker."""
         return f"memory:{self.broker}"
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of the brokers; their schemes tell whether the connection is encrypted."""
+        return ()
+
+    @property
     def carries(self) -> frozenset[str]:
-        """The fields of `Headers` that survive: nothing is encoded, so all can."""
+        """Fields of `Headers` that survive a round trip: nothing is encoded, so all can."""
         return ALL_FIELDS if self.headers else frozenset({"mode", "retained"})
 
     @property
     def mode(self) -> DeliveryMode:
-        """The best this endpoint promises."""
+        """Strongest delivery mode of the endpoint."""
         return DeliveryMode.EXACTLY_ONCE

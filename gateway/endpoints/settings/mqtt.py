@@ -1,93 +1,119 @@
-"""Settings of an MQTT endpoint; data only, no driver is imported."""
+"""Settings of an MQTT endpoint."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, U16, U32, TlsSettings, setting
+from gateway.endpoints.settings.base import ALL_FIELDS, U16, U32, TlsSettings
 from gateway.model.message import DeliveryMode
+from gateway.setting import setting
 
 MQTT_PACKET = 268_435_460  # bytes: 268,435,455 after a fixed header of 5 (MQTT 5.0, 2.1.4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MqttSettings:
-    """An MQTT broker, 3.1.1 or 5.0."""
+    """MQTT broker, protocol 3.1.1 or 5.0."""
 
-    name: str = setting("mqtt", "what the endpoint is called in the configuration")
-    dialect: str = setting("mqtt", "the naming rules; an override tightens their limits")
-    host: str = setting("localhost", "the broker's name or address")
+    name: str = setting("name of the endpoint in the configuration", default="mqtt")
+    dialect: str = setting("system whose naming rules the names follow", default="mqtt")
+    host: str = setting("host name or IP address of the broker", default="localhost")
     port: int = setting(
-        0, "the broker's port; 0 is 1883, or 8883 with `tls`", minimum=0, maximum=U16
+        "TCP port of the broker; 0: 1883, or 8883 with `tls`", default=0, minimum=0, maximum=U16
     )
-    version: str = setting("5", "the protocol's version", choices=("3.1.1", "5"))
+    version: str = setting("protocol version", default="5", choices=("3.1.1", "5"))
     client_id: str = setting(
-        "", "how the broker knows this client; `gateway-` and the endpoint's name when empty"
+        "client id at the broker; when empty, `gateway-` and the name of the endpoint", default=""
     )
     session_expiry: int = setting(
-        86_400,
-        "seconds the broker keeps the source's session after a break; 0 is a clean session."
-        " In 3.1.1 every other value keeps it for as long as the broker likes",
+        "seconds for which the broker keeps the source's session after a disconnect; 0: a clean"
+        " session. In 3.1.1 any other value keeps the session for as long as the broker chooses",
+        default=86_400,
         minimum=0,
         maximum=U32,
     )
-    keepalive: int = setting(
-        30, "seconds of silence after which the peer is asked for a sign", minimum=1, maximum=U16
-    )
+    keepalive: int = setting("keep alive interval, in seconds", default=30, minimum=1, maximum=U16)
     qos: int = setting(
-        1, "the highest QoS of subscriptions and of what is published", choices=(0, 1, 2)
+        "highest QoS of subscriptions and of published messages", default=1, choices=(0, 1, 2)
     )
-    username: str | None = setting(None, "the user name")
-    password: str | None = setting(None, "the password", secret=True)
-    tls: TlsSettings | None = setting(None, "encryption; absent is plain TCP")  # noqa: RUF009
-    receive_maximum: int = setting(
-        5_000,
-        "messages of QoS 1 and 2 the broker may have under way to the source (5.0 only)",
+    username: str | None = setting("user name", default=None)
+    password: str | None = setting("password", default=None, secret=True)
+    tls: TlsSettings | None = setting("TLS; plain TCP when absent", default=None)
+    receive_window: int = setting(
+        "unacknowledged messages of QoS 1 and 2 that the broker may send to a source (Receive"
+        " Maximum of MQTT 5.0; no effect in 3.1.1)",
+        default=5_000,
         minimum=1,
         maximum=U16,
+        renamed_from="receive_maximum",
     )
-    inflight: int = setting(
-        5_000,
-        "messages of QoS 1 and 2 the sink may have under way; a broker of 5.0 can lower it",
+    send_window: int = setting(
+        "unacknowledged messages of QoS 1 and 2 that a sink sends; a broker of 5.0 can lower it",
+        default=5_000,
         minimum=1,
         maximum=U16,
+        renamed_from="inflight",
     )
-    queue_bytes: int = setting(
-        16_777_216,
-        "bytes a source holds that nobody has received; above it reads no more",
+    receive_window_bytes: int = setting(
+        "bytes of received and unsettled messages at which a source stops reading",
+        default=16_777_216,
         minimum=65_536,
+        renamed_from="queue_bytes",
     )
     max_packet: int = setting(
-        MQTT_PACKET,
-        "bytes of the longest packet the broker takes; a message past it is rejected",
+        "bytes of the longest packet that the broker accepts; longer messages are rejected; a"
+        " broker of 5.0 can lower it",
+        default=MQTT_PACKET,
         minimum=64,
         maximum=MQTT_PACKET,
     )
+    max_packet_in: int = setting(
+        "bytes of the longest packet that the endpoint receives (Maximum Packet Size of MQTT 5.0);"
+        " a broker of 5.0 drops longer messages, and in 3.1.1 they end the connection",
+        default=16_777_216,
+        minimum=4_194_304,
+        maximum=MQTT_PACKET,
+    )
     no_local: bool = setting(
-        default=False, doc="do not receive what the same connection has published (5.0 only)"
+        "do not receive messages that the same connection has published (5.0 only)", default=False
     )
     connect_timeout: float = setting(
-        10.0, "seconds for the connection, the log-in and the subscriptions", minimum=0.1
+        "seconds for connecting, logging in and subscribing", default=10.0, minimum=0.1
     )
     answer_timeout: float = setting(
-        30.0, "seconds after which an unanswered publish declares the connection stuck", minimum=0.1
+        "seconds without progress after which the connection of a sink with unacknowledged"
+        " messages is closed as stuck",
+        default=30.0,
+        minimum=0.1,
     )
-    backoff_min: float = setting(0.5, "seconds before the first new attempt", minimum=0.01)
-    backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
+    backoff_min: float = setting(
+        "seconds before the first attempt to reconnect; each further wait is twice as long",
+        default=0.5,
+        minimum=0.01,
+    )
+    backoff_max: float = setting(
+        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
+    )
 
     @property
     def broker_key(self) -> str:
-        """What two endpoints of one broker have in common."""
+        """Address of the broker; equal for two endpoints of the same broker."""
         return f"mqtt://{self.host}:{self.port or (8883 if self.tls else 1883)}"
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of the brokers; their schemes tell whether the connection is encrypted."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (f"{'mqtts' if self.tls else 'mqtt'}://{host}",)
+
+    @property
     def carries(self) -> frozenset[str]:
-        """The fields of `Headers` that survive the way over this system and back."""
+        """Fields of `Headers` that survive a round trip through the system."""
         if self.version == "5":
             return ALL_FIELDS - {"redelivered"}
         return frozenset({"mode", "retained"})
 
     @property
     def mode(self) -> DeliveryMode:
-        """The best this endpoint promises."""
+        """Strongest delivery mode of the endpoint."""
         return DeliveryMode(self.qos)

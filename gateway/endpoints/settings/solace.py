@@ -1,118 +1,143 @@
-"""Settings of a Solace endpoint; data only, it imports no driver."""
+"""Settings of a Solace endpoint."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, setting
+from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings
 from gateway.model.message import DeliveryMode
+from gateway.setting import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolaceSettings:
-    """A Solace broker, spoken to with SMF by the vendor's client."""
+    """Solace broker, reached by SMF with the vendor's client library."""
 
-    name: str = setting("solace", "what the endpoint is called in the configuration")
-    dialect: str = setting("smf", "the naming rules; an override tightens their limits")
+    name: str = setting("name of the endpoint in the configuration", default="solace")
+    dialect: str = setting("system whose naming rules the names follow", default="smf")
     url: str = setting(
-        "tcp://localhost:55555",
-        "where the broker listens: tcp://host:port, or tcps://host:port with TLS; several are"
-        " separated by commas and tried in turn",
+        "address of the broker: tcp://host:port, or tcps://host:port with TLS; several addresses"
+        " are separated by commas and tried in turn",
+        default="tcp://localhost:55555",
     )
-    vpn: str = setting("default", "the message VPN")
-    username: str = setting("gateway", "the user name")
-    password: str | None = setting(None, "the password", secret=True)
+    vpn: str = setting("name of the message VPN", default="default")
+    username: str = setting("user name", default="gateway")
+    password: str | None = setting("password", default=None, secret=True)
     token_file: str | None = setting(
-        None, "file with an OAuth access token, read at every connection; needs tcps://"
+        "file with an OAuth access token, read at every connection attempt; needs tcps://",
+        default=None,
     )
     client_name: str = setting(
-        "",
-        "how the broker knows this client, followed by what makes it unique; the name when empty",
+        "client name at the broker, to which a unique suffix is added; when empty, the name of the"
+        " endpoint",
+        default="",
     )
-    tls: TlsSettings | None = setting(  # noqa: RUF009  # it is frozen
-        None, "how tcps:// is encrypted; absent means verified against the system's authorities"
+    tls: TlsSettings | None = setting(
+        "TLS of a tcps:// address; when absent, verified against the system's trust store",
+        default=None,
     )
     trust_store: str | None = setting(
-        None, "folder of trusted authorities (PEM), instead of `ca_file` in `tls`"
+        "folder of trusted CA certificates (PEM), instead of `ca_file` in `tls`", default=None
     )
     guaranteed: bool = setting(
+        "guaranteed messaging: a source reads a queue, a sink waits for the broker's receipts;"
+        " false: direct messaging, whose messages the broker drops when a client is slow or"
+        " disconnected",
         default=True,
-        doc="a source reads a queue and a sink waits for the broker's receipts; off is direct"
-        " messaging, which a broker drops when a client is slow or away",
     )
     queue: str = setting(
-        "",
-        "the durable queue of a source, with {instance} for the route; gateway/NAME/INSTANCE"
-        " when empty",
+        "durable queue of a source, {instance} stands for the route; when empty,"
+        " gateway/ENDPOINT/ROUTE",
+        default="",
     )
-    create_queue: bool = setting(default=True, doc="make the queue when it does not exist")
+    create_queue: bool = setting("create the queue when it does not exist", default=True)
     exclusive_queue: bool = setting(
+        "create exclusive queues, with one active reader, which keeps the order; false: the"
+        " gateways that read the queue share its messages",
         default=True,
-        doc="a queue we make has one active reader, which keeps the order; off shares the messages"
-        " among the gateways that read it",
     )
     subscribe_queue: bool = setting(
-        default=True, doc="add the route's patterns to the queue; it keeps those it has"
+        "add the patterns of the route to the queue; subscriptions that it has already stay",
+        default=True,
     )
     retry_at_broker: bool = setting(
+        "return a message that must be retried to the broker, which counts attempts; false: retry"
+        " it in the gateway, which keeps the order",
         default=False,
-        doc="hand a message that is to be tried again back to the broker, which counts attempts;"
-        " off keeps it here and keeps the order",
     )
     share: str = setting(
-        "", "the group of a shared subscription, for direct messages among several gateways"
+        "group of a shared subscription, which divides direct messages among several gateways",
+        default="",
     )
     partition_level: int = setting(
-        0,
-        "the level of the topic, from 1, that is sent as partition key; 0 sends none but the"
-        " property JMSXGroupID",
+        "level of the topic, counted from 1, that is sent as partition key; 0: the property"
+        " JMSXGroupID is the only partition key",
+        default=0,
         minimum=0,
         maximum=128,
     )
-    queue_bytes: int = setting(
-        16_777_216,
-        "bytes a source holds that are not settled; above it the queue's flow is paused, and"
-        " direct messages are dropped and counted",
+    receive_window_bytes: int = setting(
+        "bytes of received and unsettled messages at which a source pauses the flow of its queue,"
+        " or drops and counts direct messages",
+        default=16_777_216,
         minimum=65_536,
+        renamed_from="queue_bytes",
     )
     direct_buffer: int = setting(
-        50_000, "direct messages the library holds in front of that", minimum=1
+        "direct messages that the library buffers before the receive window",
+        default=50_000,
+        minimum=1,
     )
     max_message: int = setting(
-        10_000_000, "bytes of the longest payload; past it a message is rejected", minimum=1_024
+        "bytes of the longest payload; messages with a longer one are rejected",
+        default=10_000_000,
+        minimum=1_024,
     )
     keepalive: float = setting(
-        3.0,
-        "seconds between signs of life; the third unanswered one ends the connection",
+        "seconds between keepalive messages; the third unanswered one ends the connection",
+        default=3.0,
         minimum=0.05,
     )
     reconnect_attempts: int = setting(
-        0,
-        "times the library tries to get a lost connection back by itself, which saves repeated"
-        " messages; 0 leaves it to the gateway",
+        "attempts of the library to restore a lost connection, which avoids redeliveries; 0: the"
+        " gateway reconnects",
+        default=0,
         minimum=0,
     )
     reconnect_wait: float = setting(
-        3.0, "seconds between those attempts", minimum=0.0, maximum=60.0
+        "seconds between the library's attempts", default=3.0, minimum=0.0, maximum=60.0
     )
-    connect_timeout: float = setting(10.0, "seconds for the connection", minimum=0.1)
+    connect_timeout: float = setting("seconds for connecting", default=10.0, minimum=0.1)
     answer_timeout: float = setting(
-        30.0, "seconds after which an unanswered publish declares the broker stuck", minimum=0.1
+        "seconds after which an unacknowledged publish makes the connection count as stuck",
+        default=30.0,
+        minimum=0.1,
     )
-    backoff_min: float = setting(0.5, "seconds before the first new attempt", minimum=0.01)
-    backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
+    backoff_min: float = setting(
+        "seconds before the first attempt to reconnect; each further wait is twice as long",
+        default=0.5,
+        minimum=0.01,
+    )
+    backoff_max: float = setting(
+        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
+    )
 
     @property
     def broker_key(self) -> str:
-        """What two endpoints of one broker have in common."""
+        """Address of the broker; equal for two endpoints of the same broker."""
         return f"{self.url}/{self.vpn}"
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of the brokers; their schemes tell whether the connection is encrypted."""
+        return (self.url,)
+
+    @property
     def carries(self) -> frozenset[str]:
-        """The fields of `Headers` that survive the way over this system and back."""
+        """Fields of `Headers` that survive a round trip through the system."""
         return ALL_FIELDS - {"redelivered"}
 
     @property
     def mode(self) -> DeliveryMode:
-        """The best this endpoint promises."""
+        """Strongest delivery mode of the endpoint."""
         return DeliveryMode.AT_LEAST_ONCE if self.guaranteed else DeliveryMode.AT_MOST_ONCE

@@ -1,87 +1,111 @@
-"""Settings of a YAMI4 endpoint; data only, it imports no driver."""
+"""Settings of a YAMI4 endpoint."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, setting
+from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings
 from gateway.model.message import DeliveryMode
+from gateway.setting import setting
 
 POLICIES = ("reject_message", "drop_update", "unsubscribe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yami4Settings:
-    """A YAMI4 message broker."""
+    """YAMI4 message broker."""
 
-    name: str = setting("yami4", "what the endpoint is called in the configuration")
-    dialect: str = setting("yami4", "the naming rules; an override tightens their limits")
+    name: str = setting("name of the endpoint in the configuration", default="yami4")
+    dialect: str = setting("system whose naming rules the names follow", default="yami4")
     url: str = setting(
-        "tcp://localhost:12345",
-        "where the broker listens: tcp://host:port, tcps://host:port or unix:///path",
+        "address of the broker: tcp://host:port, tcps://host:port or unix:///path",
+        default="tcp://localhost:12345",
     )
-    tls: TlsSettings | None = setting(  # noqa: RUF009  # it is frozen
-        None, "how tcps:// is encrypted; absent means verified against the system's authorities"
+    tls: TlsSettings | None = setting(
+        "TLS of a tcps:// address; when absent, verified against the system's trust store",
+        default=None,
     )
     overflow_policy: str = setting(
-        "reject_message",
-        "what the broker is configured to do when a subscriber's queue is full; with any but"
-        " `reject_message` a confirmation does not mean that the message was passed on",
+        "overflow policy in the broker's own configuration; with any but `reject_message` a"
+        " confirmed message may not have reached its subscribers",
+        default="reject_message",
         choices=POLICIES,
     )
-    window: int = setting(
-        128,
-        "messages under way to the broker; the reference broker gains nothing above",
+    send_window: int = setting(
+        "messages that a sink sends ahead of the broker's answers; the reference broker is not"
+        " faster above 128",
+        default=128,
         minimum=1,
         maximum=65_536,
+        renamed_from="window",
     )
     rate: float = setting(
-        0.0,
-        "messages a second at most, 0 for no limit; the reference broker deadlocks when flooded"
-        " with three subscribers or more",
+        "most messages a second that a sink sends, 0: no limit; the reference broker deadlocks"
+        " when flooded with three subscribers or more",
+        default=0.0,
         minimum=0,
     )
     max_message: int = setting(
-        16_777_216, "bytes of the longest message, both ways; past it one is rejected", minimum=4096
+        "bytes of the longest message, received or sent; longer messages are rejected",
+        default=16_777_216,
+        minimum=4096,
     )
-    unsettled_bytes: int = setting(
-        67_108_864,
-        "bytes a source handed out that are not settled; above it reads no more",
+    receive_window_bytes: int = setting(
+        "bytes of received and unsettled messages at which a source stops reading",
+        default=67_108_864,
         minimum=65_536,
+        renamed_from="unsettled_bytes",
     )
     probe: bool = setting(
+        "verify each subscription by publishing to a tag of its own; the reference broker answers"
+        " OK even when its table of subscriptions is full",
         default=True,
-        doc="publish to a tag of our own to see that the subscription exists; the reference broker"
-        " answers OK when its table is full",
     )
     heartbeat: float = setting(
-        15.0, "seconds between questions to a silent broker, which TCP cannot ask", minimum=0.05
+        "seconds of silence after which the broker is asked for an answer; TCP keepalive does not"
+        " reveal a stuck broker",
+        default=15.0,
+        minimum=0.05,
     )
-    connect_timeout: float = setting(10.0, "seconds for the connection", minimum=0.1)
+    connect_timeout: float = setting("seconds for connecting", default=10.0, minimum=0.1)
     answer_timeout: float = setting(
-        10.0, "seconds after which an unanswered request declares the broker stuck", minimum=0.05
+        "seconds after which an unanswered request makes the connection count as stuck",
+        default=10.0,
+        minimum=0.05,
     )
     drain_timeout: float = setting(
-        1.0,
-        "seconds a closing sink reads outstanding answers; unread ones lose messages",
+        "seconds for which a closing sink reads outstanding answers; closing with unread answers"
+        " loses messages",
+        default=1.0,
         minimum=0,
     )
-    backoff_min: float = setting(0.5, "seconds before the first new attempt", minimum=0.01)
-    backoff_max: float = setting(30.0, "seconds between attempts at most", minimum=0.01)
+    backoff_min: float = setting(
+        "seconds before the first attempt to reconnect; each further wait is twice as long",
+        default=0.5,
+        minimum=0.01,
+    )
+    backoff_max: float = setting(
+        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
+    )
 
     @property
     def broker_key(self) -> str:
-        """What two endpoints of one broker have in common."""
+        """Address of the broker; equal for two endpoints of the same broker."""
         return self.url
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of the brokers; their schemes tell whether the connection is encrypted."""
+        return (self.url,)
+
+    @property
     def carries(self) -> frozenset[str]:
-        """The fields of `Headers` that survive the way over this system and back."""
+        """Fields of `Headers` that survive a round trip through the system."""
         return ALL_FIELDS
 
     @property
     def mode(self) -> DeliveryMode:
-        """The best this endpoint promises; overflow decides what a confirmation is worth."""
+        """Strongest delivery mode of the endpoint; the overflow policy limits it."""
         if self.overflow_policy == "reject_message":
             return DeliveryMode.AT_LEAST_ONCE
         return DeliveryMode.AT_MOST_ONCE

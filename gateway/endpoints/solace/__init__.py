@@ -1,4 +1,4 @@
-"""The Solace endpoint: its source, its sink, and what the registry calls to make them."""
+"""The Solace endpoint: its source and its sink."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["SolaceSink", "SolaceSource", "open_sink", "open_source"]
 def open_source(
     settings: SolaceSettings, subscriptions: Sequence[Subscription], *, instance: str = ""
 ) -> SolaceSource:
-    """A closed source; its queue is known by the endpoint's name and `instance`."""
+    """Return a closed source; its queue is named after the endpoint and `instance`."""
     return SolaceSource(settings, subscriptions, instance)
 
 
 def open_sink(settings: SolaceSettings, *, instance: str = "") -> SolaceSink:
-    """A closed sink; `instance` changes nothing."""
+    """Return a closed sink; `instance` has no effect."""
     del instance
     return SolaceSink(settings)

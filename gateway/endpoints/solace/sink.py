@@ -1,7 +1,7 @@
-"""A Solace sink: guaranteed messages settled by the broker's receipts, direct ones when they left.
+"""A Solace sink: receipts settle guaranteed messages; direct messages are settled once sent.
 
-It publishes without the library's buffer: with one, a topic the library misjudges ends the thread
-that sends for everybody, and direct messages wait behind an outage and vanish.
+It publishes without the library's buffer. With the buffer, a topic that the library misjudges
+would end the sending thread, and direct messages would be lost after an interruption.
 """
 
 from __future__ import annotations
@@ -12,31 +12,36 @@ from typing import Final
 
 from gateway.endpoints.base import Settle
 from gateway.endpoints.settings.solace import SolaceSettings
-from gateway.endpoints.solace.names import refuse_topic
-from gateway.endpoints.solace.native import Destination, Native, topic_of
-from gateway.endpoints.solace.pending import Delivery
-from gateway.endpoints.solace.session import Session
+from gateway.endpoints.solace.native_library import NativeDestination, NativeLibrary, native_topic
+from gateway.endpoints.solace.publisher_session import PublisherSession
+from gateway.endpoints.solace.receipts import SentBatch
+from gateway.endpoints.solace.topic_rules import refuse_topic
 from gateway.errors import EndpointError, NotConnectedError, TranslationError
 from gateway.model.message import DeliveryMode, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
 
-_TOPICS_KEPT: Final = 65_536
+_MAX_REMEMBERED_TOPICS: Final = 65_536
 
 
 class SolaceSink:
-    """Mutable: it is open or closed; one thread sends at a time."""
+    """Sends messages.
+
+    Thread-safe: guarded by self._send_lock.
+    """
 
     def __init__(self, settings: SolaceSettings) -> None:
         self._settings = settings
         self._guaranteed = settings.guaranteed
-        self._native = Native()
-        self._topics: dict[str, Destination | Settlement] = {}  # the latter refuses it
-        self._sending = Lock()
-        self._session: Session | None = None
+        self._native = NativeLibrary()
+        self._topics: dict[
+            str, NativeDestination | Settlement
+        ] = {}  # a settlement: the refusal of the topic
+        self._send_lock = Lock()
+        self._session: PublisherSession | None = None
 
     def open(self) -> None:
         self.close()
-        self._session = Session(self._settings, self._native)
+        self._session = PublisherSession(self._settings, self._native)
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         session = self._session
@@ -45,14 +50,14 @@ class SolaceSink:
         if not messages:
             settled(())
             return
-        delivery = Delivery(len(messages), settled)
-        with self._sending:
+        batch = SentBatch(len(messages), settled)
+        with self._send_lock:
             try:
-                self._publish_all(session, delivery, messages)
+                self._publish_all(session, batch, messages)
             except NotConnectedError:
-                if delivery.abandon():
+                if batch.abandon():
                     raise
-                delivery.settle_rest(RETRY)
+                batch.settle_rest(RETRY)
 
     def close(self) -> None:
         session, self._session = self._session, None
@@ -60,50 +65,50 @@ class SolaceSink:
             session.close()
 
     def _publish_all(
-        self, session: Session, delivery: Delivery, messages: Sequence[Message]
+        self, session: PublisherSession, batch: SentBatch, messages: Sequence[Message]
     ) -> None:
-        """Hand over every message; those that no receipt will settle are settled here."""
-        done: list[int] = []
-        hand_over = self._hand_over
+        """Publish every message, and settle those that get no receipt."""
+        sent: list[int] = []
+        publish = self._publish
         complete = False
         try:
-            for place, message in enumerate(messages):
-                settlement = hand_over(session, delivery, place, message)
+            for position, message in enumerate(messages):
+                settlement = publish(session, batch, position, message)
                 if settlement is ACCEPTED:
-                    done.append(place)
+                    sent.append(position)
                 elif settlement is not None:
-                    complete = delivery.settle((place,), settlement)
+                    complete = batch.settle((position,), settlement)
         finally:
-            if (done and delivery.settle(done, ACCEPTED)) or complete:
-                delivery.answer()
+            if (sent and batch.settle(sent, ACCEPTED)) or complete:
+                batch.answer()
 
-    def _hand_over(
-        self, session: Session, delivery: Delivery, place: int, message: Message
+    def _publish(
+        self, session: PublisherSession, batch: SentBatch, position: int, message: Message
     ) -> Settlement | None:
-        """Publish one message; None when its receipt will settle it."""
-        topic = self._topics.get(message.address) or self._learn(message.address)
+        """Publish one message; return its settlement, or None if a receipt follows."""
+        topic = self._topics.get(message.address) or self._read_topic(message.address)
         if isinstance(topic, Settlement):
             return topic
         if len(message.payload) > self._settings.max_message:
-            return self._too_long(message)
+            return self._too_large(message)
         try:
             prepared = session.writer.write(message)
             if self._guaranteed and message.headers.mode is not DeliveryMode.AT_MOST_ONCE:
-                return session.publish_guaranteed(prepared, topic, delivery, place)
+                return session.publish_guaranteed(prepared, topic, batch, position)
             return session.publish_direct(prepared, topic)
         except TranslationError as error:
             return rejected(error.rule, str(error))
         except NotConnectedError:
             raise
-        except EndpointError as error:  # the library refuses a part of it; it would do so again
+        except EndpointError as error:  # the library refuses a field, and would again
             return rejected("library", str(error))
 
-    def _learn(self, address: str) -> Destination | Settlement:
-        if len(self._topics) >= _TOPICS_KEPT:
+    def _read_topic(self, address: str) -> NativeDestination | Settlement:
+        if len(self._topics) >= _MAX_REMEMBERED_TOPICS:
             self._topics.clear()
-        topic = self._topics[address] = refuse_topic(address) or topic_of(address)
+        topic = self._topics[address] = refuse_topic(address) or native_topic(address)
         return topic
 
-    def _too_long(self, message: Message) -> Settlement:
+    def _too_large(self, message: Message) -> Settlement:
         size, limit = len(message.payload), self._settings.max_message
         return rejected("message-bytes", f"solace: payload is {size} bytes, limit {limit}")

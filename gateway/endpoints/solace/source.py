@@ -1,7 +1,7 @@
-"""A Solace source: a queue read with settlements, or direct subscriptions; no loss is silent.
+"""A Solace source: a queue with settlements, or direct subscriptions; losses are counted.
 
-The library hands over one message at a time in a thread of its own and swallows what a handler
-raises; ours only copies the bytes and ends the connection when even that fails.
+The library calls a handler for each message in its own thread and swallows exceptions. The handler
+only copies the bytes, and ends the connection if that fails. Decoding comes later, in `receive`.
 """
 
 from __future__ import annotations
@@ -25,51 +25,58 @@ from solace.messaging.utils.life_cycle_control import TerminationNotificationLis
 
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.redelivery_queue import MAX_BATCH, Taken, mark_redelivered
 from gateway.endpoints.settings.solace import SolaceSettings
-from gateway.endpoints.solace.inbound import Reader, mark_redelivered, undecoded
-from gateway.endpoints.solace.inbox import Arrival, Inbox
-from gateway.endpoints.solace.link import Link, let_go
-from gateway.endpoints.solace.names import find_pattern_fault, find_queue_fault
-from gateway.endpoints.solace.native import Answer, Native
-from gateway.endpoints.solace.refusals import connect_error
+from gateway.endpoints.solace.arrivals import Arrival, ArrivalQueue, arrival_queue
+from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
+from gateway.endpoints.solace.error_codes import connect_error
+from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
+from gateway.endpoints.solace.native_library import NativeLibrary, SettlementOutcome
+from gateway.endpoints.solace.received_objects import install
+from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
 from gateway.errors import EndpointError, NotConnectedError
-from gateway.model.outcome import Outcome, Settlement
-from gateway.wire.smf.content import lost_before
+from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+from gateway.wire.smf.received_message import has_discard_flag
 
 log = logging.getLogger(__name__)
 
-BATCH: Final = 1_000  # messages a receive returns at most
-_ANSWERS: Final = {
-    Outcome.ACCEPTED: Answer.ACCEPTED,
-    Outcome.RETRY: Answer.FAILED,
-    Outcome.REJECTED: Answer.REJECTED,
+_SETTLEMENTS: Final = {
+    Outcome.ACCEPTED: SettlementOutcome.ACCEPTED,
+    Outcome.RETRY: SettlementOutcome.FAILED,
+    Outcome.REJECTED: SettlementOutcome.REJECTED,
 }
 
 
 class SolaceSource:
-    """Mutable: it is open or closed, and counts what went wrong since it was made.
+    """Receives from a queue or from direct subscriptions.
 
-    `lost` counts places where direct messages were dropped, `undecoded` malformed messages.
+    `lost` counts the gaps at which direct messages were dropped, `undecoded` malformed messages.
+    Thread-safe: guarded by self._settle_lock and by the queue; one thread receives.
     """
 
     def __init__(
         self, settings: SolaceSettings, subscriptions: Sequence[Subscription], instance: str
     ) -> None:
-        """Raises: EndpointError: a pattern or the queue's name would do damage in the library."""
+        """Check the names.
+
+        Raises:
+            EndpointError: the library would misread a pattern or the name of the queue.
+        """
         self._settings = settings
         self._patterns = [each.pattern for each in subscriptions]
         for pattern in self._patterns:
-            rule, reason = find_pattern_fault(pattern)
+            rule, reason = find_pattern_error(pattern)
             if rule:
                 raise EndpointError(f"{settings.name}: subscription {pattern[:300]!r}: {reason}")
         self._queue = _queue_name(settings, instance) if settings.guaranteed else ""
-        self._native = Native()
-        self._reader = Reader()
-        self._link: Link | None = None
+        self._native = NativeLibrary()
+        install()
+        self._reader = SolaceMessageReader()
+        self._connection: SolaceConnection | None = None
         self._receiver: Any = None
-        self._settling = Lock()
-        self._inbox = Inbox(settings.queue_bytes)
-        self._inbox.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
+        self._settle_lock = Lock()
+        self._arrivals = arrival_queue(settings.receive_window_bytes)
+        self._arrivals.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
         self.lost = self.undecoded = 0
 
     @property
@@ -78,62 +85,68 @@ class SolaceSource:
 
     def open(self) -> None:
         self.close()
-        inbox = Inbox(self._settings.queue_bytes)
-        link = Link(self._settings, "source", inbox.fail)
-        self._link, self._inbox = link, inbox
+        queue = arrival_queue(self._settings.receive_window_bytes)
+        connection = SolaceConnection(self._settings, "source", queue.fail)
+        self._connection, self._arrivals = connection, queue
         try:
-            self._start(link, inbox)
+            self._start(connection, queue)
         except BaseException:
             self.close()
             raise
 
     def receive(self, timeout: float) -> Batch | None:
-        inbox = self._inbox
-        arrivals = inbox.take(BATCH, timeout)
-        if not arrivals:
+        queue = self._arrivals
+        taken = queue.take(MAX_BATCH, timeout)
+        if taken is None:
             return None
-        read = self._reader.read
+        arrivals, read = taken.items, self._reader.read
         messages = [read(each.frame, each.at) for each in arrivals]
-        for place, arrival in enumerate(arrivals):
-            if arrival.again:
-                messages[place] = mark_redelivered(messages[place])
-            elif not messages[place].address:
+        for position, arrival in enumerate(arrivals):
+            if arrival.redelivered:
+                messages[position] = mark_redelivered(messages[position])
+            elif not messages[position].address:
                 self.undecoded += 1
-                fault = undecoded(messages[place])
-                log.warning("%s: a message cannot be read: %s", self._settings.name, fault)
-        settle = _Once(partial(self._settle, inbox, self._receiver, arrivals))
+                error = decoding_error(messages[position])
+                log.warning("%s: a message cannot be read: %s", self._settings.name, error)
+        settle = _Once(partial(self._settle, queue, self._receiver, taken))
         return Batch(messages, settle, [_identity(arrival) for arrival in arrivals])
 
     def close(self) -> None:
-        link, receiver = self._link, self._receiver
-        self._link = self._receiver = None
-        self._inbox.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
+        connection, receiver = self._connection, self._receiver
+        self._connection = self._receiver = None
+        self._arrivals.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
         if receiver is not None:
             try:
-                with self._settling:
+                with self._settle_lock:
                     receiver.terminate(grace_period=0)
-            except PubSubPlusClientError as error:  # it counts what it has not delivered
+            except (
+                PubSubPlusClientError
+            ) as error:  # undelivered messages: the broker redelivers them
                 log.debug("%s: %s", self._settings.name, error)
-        if link is not None:
-            link.close()
+        if connection is not None:
+            connection.close()
         if receiver is not None:
-            let_go(receiver)
+            detach_finalizers(receiver)
 
-    def _start(self, link: Link, inbox: Inbox) -> None:
-        make, taken = self._make_direct, self._take_direct
+    def _start(self, connection: SolaceConnection, queue: ArrivalQueue) -> None:
+        make, put = self._make_direct, self._put_direct
         if self._queue:
-            make, taken = self._make_guaranteed, self._take_guaranteed
+            make, put = self._make_guaranteed, self._put_guaranteed
         try:
-            receiver = self._receiver = make(link)
+            receiver = self._receiver = make(connection)
             receiver.start()
-            receiver.receive_async(_Handler(partial(taken, inbox), link, self._settings.name))
-            receiver.set_termination_notification_listener(_Ended(link, self._settings.name))
+            receiver.receive_async(
+                _ArrivalHandler(partial(put, queue), connection, self._settings.name)
+            )
+            receiver.set_termination_notification_listener(
+                _TerminationListener(connection, self._settings.name)
+            )
         except (PubSubPlusClientError, ValueError) as error:
             raise connect_error(self._settings, error) from error
 
-    def _make_guaranteed(self, link: Link) -> Any:  # noqa: ANN401  # the driver's receiver
+    def _make_guaranteed(self, connection: SolaceConnection) -> Any:  # noqa: ANN401  # the driver's receiver
         settings = self._settings
-        builder = link.service.create_persistent_message_receiver_builder()
+        builder = connection.service.create_persistent_message_receiver_builder()
         builder = builder.with_required_message_outcome_support(Required.FAILED, Required.REJECTED)
         if settings.create_queue:
             builder = builder.with_missing_resources_creation_strategy(Creation.CREATE_ON_START)
@@ -143,61 +156,69 @@ class SolaceSource:
             return builder.build(Queue.durable_exclusive_queue(self._queue))
         return builder.build(Queue.durable_non_exclusive_queue(self._queue))
 
-    def _make_direct(self, link: Link) -> Any:  # noqa: ANN401
-        builder = link.service.create_direct_message_receiver_builder()
+    def _make_direct(self, connection: SolaceConnection) -> Any:  # noqa: ANN401
+        builder = connection.service.create_direct_message_receiver_builder()
         builder = builder.with_subscriptions(_topics(self._patterns))
         builder = builder.on_back_pressure_drop_latest(self._settings.direct_buffer)
         if self._settings.share:
             return builder.build(ShareName.of(self._settings.share))
         return builder.build()
 
-    def _take_guaranteed(self, inbox: Inbox, message: Any) -> None:  # noqa: ANN401
+    def _put_guaranteed(self, queue: ArrivalQueue, message: Any) -> None:  # noqa: ANN401
         native = self._native
         arrival = Arrival(native.read(message), native.read_id(message), now())
         native.release(message)
-        inbox.put(arrival)
+        if not arrival.message_id:  # the broker delivers it again; it cannot be settled here
+            raise EndpointError("the library has no id of a received message")
+        queue.put_when_room([arrival])
 
-    def _take_direct(self, inbox: Inbox, message: Any) -> None:  # noqa: ANN401
+    def _put_direct(self, queue: ArrivalQueue, message: Any) -> None:  # noqa: ANN401
         frame = self._native.read(message)
         dropped = message.get_message_discard_notification().has_internal_discard_indication()
         self._native.release(message)
-        if dropped or lost_before(frame):
+        if dropped or has_discard_flag(frame):
             self.lost += 1
             where = "here; raise direct_buffer" if dropped else "by the broker"
             log.warning("%s: direct messages were dropped %s", self._settings.name, where)
-        inbox.put(Arrival(frame, 0, now()))
+        queue.put_when_room([Arrival(frame, 0, now())])
 
     def _settle(
         self,
-        inbox: Inbox,
+        queue: ArrivalQueue,
         receiver: Any,  # noqa: ANN401
-        arrivals: Sequence[Arrival],
+        taken: Taken[Arrival],
         settlements: Sequence[Settlement],
     ) -> None:
-        """Tell the broker; what is to be tried again stays here unless it is told, too."""
-        again: list[Arrival] = []
-        done: list[Arrival] = []
-        told: list[tuple[int, Answer]] = []
-        for arrival, settlement in zip(arrivals, settlements, strict=True):
-            if settlement.outcome is Outcome.RETRY and not (
-                self._settings.retry_at_broker and arrival.message_id
-            ):
-                again.append(arrival)
-                continue
-            done.append(arrival)
-            if arrival.message_id:
-                told.append((arrival.message_id, _ANSWERS[settlement.outcome]))
-        if self._tell(inbox, receiver, told):
-            inbox.release(done)
-            inbox.give_back(again)
+        """Answer the broker, then settle in the queue, which keeps the retried messages.
 
-    def _tell(self, inbox: Inbox, receiver: Any, told: Sequence[tuple[int, Answer]]) -> bool:  # noqa: ANN401
-        """False when the connection went meanwhile: the broker delivers again what it must."""
+        With `retry_at_broker` a retried message is finished here: the broker delivers it again.
+        """
+        answers: list[tuple[int, SettlementOutcome]] = []
+        settled = list(settlements)
+        for position, (arrival, settlement) in enumerate(
+            zip(taken.items, settlements, strict=True)
+        ):
+            if settlement.outcome is Outcome.RETRY:
+                if not (self._settings.retry_at_broker and arrival.message_id):
+                    continue
+                settled[position] = ACCEPTED
+            if arrival.message_id:
+                answers.append((arrival.message_id, _SETTLEMENTS[settlement.outcome]))
+        if self._send_answers(queue, receiver, answers):
+            taken.settle(settled)
+
+    def _send_answers(
+        self,
+        queue: ArrivalQueue,
+        receiver: Any,  # noqa: ANN401
+        answers: Sequence[tuple[int, SettlementOutcome]],
+    ) -> bool:
+        """Return False after a broken connection: the broker redelivers unsettled messages."""
         settle = self._native.settle
-        with self._settling:  # `close` takes the flow away, or waits
-            if inbox.failure is not None:
+        with self._settle_lock:  # `close` waits before it removes the flow
+            if queue.failure is not None:
                 return False
-            for message_id, answer in told:
+            for message_id, answer in answers:
                 if not settle(receiver.flow_p, message_id, answer):
                     log.debug("%s: settling: %s", self._settings.name, self._native.last_error())
                     return False
@@ -205,7 +226,10 @@ class SolaceSource:
 
 
 class _Once:
-    """Calls a function the first time only. Mutable."""
+    """Calls a function the first time only.
+
+    Mutable: owned by the thread that settles.
+    """
 
     def __init__(self, settle: Any) -> None:  # noqa: ANN401  # a partial
         self._settle = settle
@@ -216,27 +240,28 @@ class _Once:
             settle(settlements)
 
 
-class _Handler(MessageHandler):  # type: ignore[misc]  # the driver has no types
-    def __init__(self, take: Any, link: Link, name: str) -> None:  # noqa: ANN401
-        self._take, self._link, self._name = take, link, name
+class _ArrivalHandler(MessageHandler):  # type: ignore[misc]  # the driver has no types
+    def __init__(self, put: Any, connection: SolaceConnection, name: str) -> None:  # noqa: ANN401
+        self._put, self._connection, self._name = put, connection, name
 
     def on_message(self, message: Any) -> None:  # noqa: ANN401
         try:
-            self._take(message)
-        except Exception as error:  # the library would swallow it
-            log.exception("%s: a message could not be taken over", self._name)
-            self._link.end(NotConnectedError(f"{self._name}: cannot take a message: {error}"))
+            self._put(message)
+        except Exception as error:  # the library swallows exceptions
+            failure = NotConnectedError(f"{self._name}: cannot queue a received message: {error}")
+            if self._connection.end(failure):
+                log.exception("%s: a received message could not be queued", self._name)
 
 
-class _Ended(TerminationNotificationListener):  # type: ignore[misc]  # the driver has no types
-    """The broker has taken the queue away from us, while the connection stays."""
+class _TerminationListener(TerminationNotificationListener):  # type: ignore[misc]  # the driver has no types
+    """Ends the connection when the broker unbinds the flow from its queue."""
 
-    def __init__(self, link: Link, name: str) -> None:
-        self._link, self._name = link, name
+    def __init__(self, connection: SolaceConnection, name: str) -> None:
+        self._connection, self._name = connection, name
 
     def on_termination(self, termination_notification_event: Any) -> None:  # noqa: ANN401
         cause = termination_notification_event.cause
-        self._link.end(NotConnectedError(f"{self._name}: the broker ended the flow: {cause}"))
+        self._connection.end(NotConnectedError(f"{self._name}: the broker ended the flow: {cause}"))
 
 
 def _topics(patterns: Sequence[str]) -> list[Any]:
@@ -245,15 +270,15 @@ def _topics(patterns: Sequence[str]) -> list[Any]:
 
 def _queue_name(settings: SolaceSettings, instance: str) -> str:
     name = settings.queue.replace("{instance}", instance) or f"gateway/{settings.name}/{instance}"
-    rule, reason = find_queue_fault(name)
+    rule, reason = find_queue_error(name)
     if rule:
         raise EndpointError(f"{settings.name}: queue {name[:300]!r}: {reason}")
     return name
 
 
 def _identity(arrival: Arrival) -> str:
-    """The broker's number of a guaranteed message; direct ones have none and never come again.
+    """Return the broker's number of a guaranteed message; direct messages are never redelivered.
 
-    The application message id is not taken: senders may give one to many messages.
+    The application message id is no identity: senders may use one for many messages.
     """
     return f"smf {arrival.message_id}" if arrival.message_id else ""

@@ -1,4 +1,4 @@
-"""The YAMI4 endpoint: its source, its sink, and what the registry calls to make them."""
+"""The YAMI4 endpoint: its source, its sink, and the functions by which the registry makes them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Yami4Sink", "Yami4Source", "open_sink", "open_source"]
 def open_source(
     settings: Yami4Settings, subscriptions: Sequence[Subscription], *, instance: str = ""
 ) -> Yami4Source:
-    """A closed source; `instance` changes nothing, as a broker keeps nothing for a client."""
+    """Return a closed source; `instance` has no effect, as the broker keeps no client state."""
     del instance
     return Yami4Source(settings, subscriptions)
 
 
 def open_sink(settings: Yami4Settings, *, instance: str = "") -> Yami4Sink:
-    """A closed sink; `instance` changes nothing."""
+    """Return a closed sink; `instance` has no effect."""
     del instance
     return Yami4Sink(settings)

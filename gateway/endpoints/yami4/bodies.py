@@ -1,7 +1,7 @@
-"""Messages to YAMI4 bodies and back: which parameter carries what. `docs/yami4.md` has the table.
+"""Messages to YAMI4 bodies and back; `docs/yami4.md` has the table of the parameters.
 
-The payload comes first and the rest of a message in one object after it, so that the common
-body, bytes under headers seen before, is read without looking at a parameter.
+The payload comes first and the headers follow in one object. The common body (bytes under headers
+that were read before) is therefore read without decoding its parameters.
 """
 
 from __future__ import annotations
@@ -11,43 +11,43 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from gateway.errors import WireError
-from gateway.model.message import NO_PROPERTIES, PLAIN, DeliveryMode, Headers, Payload, Value
+from gateway.model.message import NO_HEADERS, NO_PROPERTIES, DeliveryMode, Headers, Payload, Value
 from gateway.wire.yami4.parameters import (
     PADDING,
     WORD,
-    Code,
     Long,
+    TypeCode,
     decode_parameters,
     encode_parameters,
     entry_head,
 )
 
-PAYLOAD: Final = "payload"  # the parameter of a payload that is bytes or text
-RESERVED: Final = "_gateway"  # the parameter of everything else
+PAYLOAD: Final = "payload"  # parameter: a payload of bytes or text
+RESERVED: Final = "_gateway"  # parameter: the headers
 VERSION: Final = 1
-UNDECODED: Final = "yami4.undecoded"  # property: the payload is a body that is no parameters
+UNDECODED: Final = "yami4.undecoded"  # property: the payload is a body that cannot be decoded
 
 _ONE, _TWO = WORD.pack(1), WORD.pack(2)
-_BINARY = entry_head(PAYLOAD, Code.BINARY)
-_STRING = entry_head(PAYLOAD, Code.STRING)
-_OBJECT = entry_head(PAYLOAD, Code.OBJECT)
+_BINARY = entry_head(PAYLOAD, TypeCode.BINARY)
+_STRING = entry_head(PAYLOAD, TypeCode.STRING)
+_OBJECT = entry_head(PAYLOAD, TypeCode.OBJECT)
 _HEAD_SIZE = 4 + len(_BINARY)
 _ONE_BINARY, _TWO_BINARY = _ONE + _BINARY, _TWO + _BINARY
-_FAST = {  # how a body begins: the number of its parameters, and whether the payload is text
+_COMMON_STARTS = {  # start of a body -> number of parameters, whether the payload is text
     _ONE_BINARY: (1, False),
     _TWO_BINARY: (2, False),
     _ONE + _STRING: (1, True),
     _TWO + _STRING: (2, True),
 }
-_RAW = Headers(properties=MappingProxyType({UNDECODED: True}))
-_MOST_KEPT = 1_024
-_LONGEST_KEPT = 2_048  # bytes of a tail worth remembering
+_UNDECODED_HEADERS = Headers(properties=MappingProxyType({UNDECODED: True}))
+_MAX_CACHED = 1_024
+_MAX_CACHED_TAIL = 2_048  # bytes
 
 
-def find_fault(address: str) -> str:
-    """Name the rule that keeps a tag list or a pattern list from being said, or nothing."""
+def find_address_fault(address: str) -> str:
+    """Return the rule that a tag list or a pattern list violates, or an empty string."""
     if "\0" in address:
-        return "nul"  # the broker would cut it there
+        return "nul"  # the broker would end the list there
     if not address.isascii():
         try:
             address.encode()
@@ -64,7 +64,7 @@ def _is_mode(value: Value) -> bool:
     return _is_number(value) and value in tuple(DeliveryMode)
 
 
-def _is_origin(value: Value) -> bool:
+def _is_text_list(value: Value) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
@@ -76,7 +76,7 @@ def _is_flag(value: Value) -> bool:
     return isinstance(value, bool)
 
 
-_CHECKS: Final[Mapping[str, Callable[[Value], bool]]] = {
+_FIELD_CHECKS: Final[Mapping[str, Callable[[Value], bool]]] = {
     "mode": _is_mode,
     "retained": _is_flag,
     "redelivered": _is_flag,
@@ -87,16 +87,21 @@ _CHECKS: Final[Mapping[str, Callable[[Value], bool]]] = {
     "correlation_id": lambda value: isinstance(value, str | bytes),
     "reply_to": _is_text,
     "source_id": _is_text,
-    "origin": _is_origin,
+    "origin": _is_text_list,
     "properties": lambda value: isinstance(value, Mapping),
 }
 
 
 class BodyWriter:
-    """Writes bodies; remembers what it wrote for headers that many messages share."""
+    """Writes bodies, and caches the encoded headers that many messages share.
+
+    Mutable: used by one thread at a time.
+    """
 
     def __init__(self) -> None:
-        self._tails: dict[int, tuple[Headers, bytes]] = {}  # by identity, which the value keeps
+        self._tails: dict[
+            int, tuple[Headers, bytes]
+        ] = {}  # by id(); the value keeps the headers, so that id() is not reused
 
     def write(self, payload: Payload, headers: Headers) -> bytes:
         """Return the body of a message.
@@ -113,26 +118,26 @@ class BodyWriter:
             return (_TWO if tail else _ONE) + encode_parameters({PAYLOAD: payload})[4:] + tail
         content = encode_parameters(payload)
         if _must_be_wrapped(payload, tail):
-            return _TWO + _OBJECT + content + (tail or _encode_tail(PLAIN))
+            return _TWO + _OBJECT + content + (tail or _encode_tail(NO_HEADERS))
         if not tail:
             return content
         return WORD.pack(len(payload) + 1) + content[4:] + tail
 
     def _tail(self, headers: Headers) -> bytes:
-        if headers is PLAIN:
+        if headers is NO_HEADERS:
             return b""
         known = self._tails.get(id(headers))
         if known is not None:
             return known[1]
-        tail = b"" if headers == PLAIN else _encode_tail(headers)
-        if len(self._tails) >= _MOST_KEPT:
+        tail = b"" if headers == NO_HEADERS else _encode_tail(headers)
+        if len(self._tails) >= _MAX_CACHED:
             self._tails.clear()
         self._tails[id(headers)] = headers, tail
         return tail
 
 
 def _must_be_wrapped(payload: Mapping[str, Value], tail: bytes) -> bool:
-    """Say whether the map, left as it is, would be read as something else."""
+    """Return whether the map, written without a wrapper, would be read as something else."""
     if RESERVED in payload:
         return True
     value = payload.get(PAYLOAD)
@@ -142,37 +147,40 @@ def _must_be_wrapped(payload: Mapping[str, Value], tail: bytes) -> bool:
 
 def _encode_tail(headers: Headers) -> bytes:
     values: dict[str, Value] = {"version": VERSION}
-    for name in _CHECKS:
+    for name in _FIELD_CHECKS:
         value = getattr(headers, name)
-        if value != getattr(PLAIN, name):
+        if value != getattr(NO_HEADERS, name):
             values[name] = value
-    for name in ("expiry", "time"):  # one type, however small the number
+    for name in ("expiry", "time"):  # always `long long`, also for a small number
         if name in values:
             values[name] = Long(cast(int, values[name]))
     return encode_parameters({RESERVED: values})[4:]
 
 
 class BodyReader:
-    """Reads bodies; remembers the headers that many messages share."""
+    """Reads bodies, and caches the decoded headers that many messages share.
+
+    Mutable: used by one thread at a time.
+    """
 
     def __init__(self) -> None:
         self._tails: dict[bytes, Headers] = {}
 
     def read(self, body: bytes) -> tuple[Payload, Headers]:
-        """Return what a body holds; one that is no parameters is a payload as it stands."""
-        fast = _FAST.get(body[:_HEAD_SIZE])
-        if fast is not None and len(body) >= _HEAD_SIZE + 4:
-            count, is_text = fast
+        """Return payload and headers; a body that cannot be decoded is the payload itself."""
+        common = _COMMON_STARTS.get(body[:_HEAD_SIZE])
+        if common is not None and len(body) >= _HEAD_SIZE + 4:
+            count, is_text = common
             start = _HEAD_SIZE + 4
             end = start + WORD.unpack_from(body, _HEAD_SIZE)[0]
             padded = end + (-end & 3)  # the head is whole words
             if start <= end and padded <= len(body):
-                headers = PLAIN if count == 1 else self._headers(body[padded:])
+                headers = NO_HEADERS if count == 1 else self._headers(body[padded:])
                 if headers is not None:
                     try:
                         return body[start:end].decode() if is_text else body[start:end], headers
                     except UnicodeDecodeError:
-                        return body, _RAW
+                        return body, _UNDECODED_HEADERS
         return _read_all(body)
 
     def _headers(self, tail: bytes) -> Headers | None:
@@ -183,8 +191,8 @@ class BodyReader:
             headers = _read_headers(decode_parameters(_ONE + tail).get(RESERVED))
         except WireError:
             return None
-        if headers is not None and len(tail) <= _LONGEST_KEPT:
-            if len(self._tails) >= _MOST_KEPT:
+        if headers is not None and len(tail) <= _MAX_CACHED_TAIL:
+            if len(self._tails) >= _MAX_CACHED:
                 self._tails.clear()
             self._tails[tail] = headers
         return headers
@@ -194,23 +202,23 @@ def _read_all(body: bytes) -> tuple[Payload, Headers]:
     try:
         fields = decode_parameters(body)
     except WireError:
-        return body, _RAW
+        return body, _UNDECODED_HEADERS
     headers = _read_headers(fields.get(RESERVED))
     if headers is not None:
         del fields[RESERVED]
     value = fields.get(PAYLOAD)
     kinds = (bytes, str) if headers is None else (bytes, str, Mapping)
     if len(fields) == 1 and isinstance(value, kinds):
-        return value, headers or PLAIN
-    return fields, headers or PLAIN
+        return value, headers or NO_HEADERS
+    return fields, headers or NO_HEADERS
 
 
 def _read_headers(found: Value) -> Headers | None:
-    """Return the headers when `found` is what a gateway writes; names it adds later are skipped."""
+    """Return the headers if a gateway wrote `found`; fields of later versions are skipped."""
     if not isinstance(found, Mapping) or found.get("version") != VERSION:
         return None
-    fields = {name: found[name] for name in _CHECKS if name in found}
-    if not all(_CHECKS[name](value) for name, value in fields.items()):
+    fields = {name: found[name] for name in _FIELD_CHECKS if name in found}
+    if not all(_FIELD_CHECKS[name](value) for name, value in fields.items()):
         return None
     values = cast(dict[str, object], fields)
     values["mode"] = DeliveryMode(cast(int, values.get("mode", 0)))
@@ -219,4 +227,4 @@ def _read_headers(found: Value) -> Headers | None:
     for name in ("priority", "expiry", "time"):
         if name in values:
             values[name] = int(cast(int, values[name]))
-    return Headers(**values)  # type: ignore[arg-type]  # checked above, field by field
+    return Headers(**values)  # type: ignore[arg-type]  # each field is checked above

@@ -1,8 +1,8 @@
-"""A YAMI4 sink: `publish` and `publish_confirm` with a window; it never waits for one answer.
+"""A YAMI4 sink: `publish` and `publish_confirm` with a window of messages in flight.
 
-A message that asks for at least once is confirmed by the broker. For the others nobody answers;
-they count as taken once the system has their last byte, and a question for statistics every few
-of them keeps the broker from being flooded.
+The broker confirms a message that asks for at least once. It does not answer for the others: they
+count as accepted when the operating system has their last byte. A question for statistics every
+few messages keeps the broker from being flooded.
 """
 
 from __future__ import annotations
@@ -11,34 +11,37 @@ from collections.abc import Sequence
 
 from gateway.endpoints.base import Settle
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.yami4.link import connect
-from gateway.endpoints.yami4.outgoing import Delivery
-from gateway.endpoints.yami4.outlet import Outlet
+from gateway.endpoints.yami4.connection import connect
+from gateway.endpoints.yami4.publish_encoder import PublishBatch
+from gateway.endpoints.yami4.publish_state import PublishState
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 
 
 class Yami4Sink:
-    """Mutable: it is open or closed."""
+    """Publishes to one broker.
+
+    Mutable: open or closed; any thread may call any method.
+    """
 
     def __init__(self, settings: Yami4Settings) -> None:
         self._settings = settings
-        self._outlet: Outlet | None = None
+        self._state: PublishState | None = None
 
     def open(self) -> None:
         self.close()
-        self._outlet = Outlet(self._settings, connect(self._settings))
+        self._state = PublishState(self._settings, connect(self._settings))
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
-        outlet = self._outlet
-        if outlet is None:
+        state = self._state
+        if state is None:
             raise NotConnectedError(f"{self._settings.name}: not connected")
-        outlet.check()
+        state.check()
         if messages:
-            outlet.send(messages, Delivery(len(messages), settled))
+            state.send(messages, PublishBatch(len(messages), settled))
         else:
             settled(())
 
     def close(self) -> None:
-        if self._outlet is not None:  # it stays, closed: another thread may open anew meanwhile
-            self._outlet.close()
+        if self._state is not None:  # it stays, closed: another thread may open meanwhile
+            self._state.close()

@@ -1,7 +1,7 @@
-"""A YAMI4 source: one connection with one subscription, so that a message arrives once.
+"""A YAMI4 source: one connection with one subscription, so that each message arrives once.
 
-YAMI4 acknowledges nothing, so what is not settled is kept in memory, and comes again from there.
-When nobody receives, nothing is read, and the broker's overflow policy takes over.
+YAMI4 has no acknowledgements, so unsettled messages stay in memory and are redelivered from there.
+While the queue is full nothing is read, and the broker's overflow policy applies.
 """
 
 from __future__ import annotations
@@ -13,62 +13,69 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.redelivery_queue import MAX_BATCH, message_queue
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.yami4.bodies import BodyReader, find_fault
-from gateway.endpoints.yami4.link import Link, connect
-from gateway.endpoints.yami4.unsettled import Unsettled
-from gateway.errors import EndpointError, NotConnectedError, shown
+from gateway.endpoints.yami4.bodies import BodyReader, find_address_fault
+from gateway.endpoints.yami4.connection import Yami4Connection, connect
+from gateway.errors import EndpointError, NotConnectedError, quoted
 from gateway.model.message import Message, Properties
 from gateway.wire.yami4.frames import Packet, encode_message
-from gateway.wire.yami4.messages import ID_SIZE, Heading, Kind, encode_request, read_header
+from gateway.wire.yami4.messages import (
+    ID_SIZE,
+    MessageHeading,
+    MessageKind,
+    encode_request,
+    read_header,
+)
 from gateway.wire.yami4.parameters import EMPTY, encode_parameters
 
 log = logging.getLogger(__name__)
 
-PROBE = "_gateway.probe."  # tags that gateways publish to themselves begin with it
-RAW_TAGS = "yami4.tags"  # property: a tag list that is no UTF-8, as it arrived
+PROBE = "_gateway.probe."  # prefix of the tags that gateways publish to themselves
+RAW_TAGS = "yami4.tags"  # property: a tag list that is not UTF-8, as it arrived
 _UPDATE = b"update "
 _TABLE_FULL = "Subscription table full."
-_AGAIN = 0.2  # seconds between attempts to see our own subscription
-_GLANCE = 0.05  # seconds between looks for messages to be tried again
-_MOST_KEPT = 8_192
-_LONGEST_KEPT = 1_024  # bytes of a header worth remembering
+_PROBE_INTERVAL = 0.2  # seconds between attempts to see our own subscription work
+_RETRY_CHECK_INTERVAL = 0.05  # seconds between checks for retried messages
+_MAX_CACHED = 8_192
+_MAX_CACHED_HEADER = 1_024  # bytes
 
 
 class Yami4Source:
-    """Receives what a list of patterns selects; each `open` starts over."""
+    """Receives what a list of patterns selects.
+
+    Mutable: owned by the receiving thread; any thread may settle and close.
+    """
 
     def __init__(self, settings: Yami4Settings, subscriptions: Sequence[Subscription]) -> None:
         patterns = ",".join(subscription.pattern for subscription in subscriptions)
-        if not subscriptions or find_fault(patterns):
-            raise EndpointError(f"{settings.name}: no list of patterns: {shown(patterns)}")
+        if not subscriptions or find_address_fault(patterns):
+            raise EndpointError(f"{settings.name}: no list of patterns: {quoted(patterns)}")
         self._settings = settings
         self._patterns = patterns.encode()
         self._bodies = BodyReader()
-        self._unsettled = Unsettled(settings.unsettled_bytes)
-        self._link: Link | None = None
-        self._early: list[Message] = []  # what arrived before anybody could receive
-        self._size = 0  # bytes of the bodies in it, or in the batch being made
-        self._start("")
+        self._queue = message_queue(settings.receive_window_bytes)
+        self._connection: Yami4Connection | None = None
+        self._reset("")
 
-    def _start(self, mark: str) -> None:
-        """Forget what belongs to one connection; `mark` names the next one."""
+    def _reset(self, mark: str) -> None:
+        """Drop the state of the last connection; `mark` makes the names of the next one unique."""
         self._destination = f"gateway-{mark}".encode()
         self._probe = f"{PROBE}{mark}".encode()
-        self._addresses: dict[bytes, tuple[str, Properties]] = {}  # by head of the header
+        self._addresses: dict[bytes, tuple[str, Properties]] = {}  # by header without its id
         self._next_id = 1
-        self._answers: dict[int, Heading] = {}
+        self._answers: dict[int, MessageHeading] = {}  # by message id
         self._asked: int | None = None  # id of the heartbeat without an answer
-        self._probe_seen = False
-        self._due = time.monotonic() + self._settings.heartbeat
+        self._probe_seen = self._update_seen = False
+        self._heartbeat_due = time.monotonic() + self._settings.heartbeat
 
     def open(self) -> None:
         self.close()
-        self._unsettled.start_over()
-        self._start(secrets.token_hex(4))
-        self._link = link = connect(self._settings)
+        self._queue.recover()
+        self._reset(secrets.token_hex(4))
+        self._connection = connection = connect(self._settings)
         try:
-            self._subscribe(link)
+            self._subscribe(connection)
         except BaseException:
             self.close()
             raise
@@ -76,143 +83,148 @@ class Yami4Source:
     def receive(self, timeout: float) -> Batch | None:
         deadline = time.monotonic() + timeout
         while True:
-            link = self._link
-            if link is None:
+            connection = self._connection
+            if connection is None:
                 raise NotConnectedError(f"{self._settings.name}: not open")
-            if (batch := self._unsettled.hand_out_again()) is not None:
+            if (batch := self._queue.take_batch(MAX_BATCH, 0)) is not None:
                 return batch
-            messages, self._early = self._early or self._receive(link, deadline), []
-            if messages:
-                size, self._size = self._size, 0
-                return self._unsettled.hand_out(messages, size)
+            self._receive(connection, deadline)
             if time.monotonic() >= deadline:
-                return None
+                return self._queue.take_batch(MAX_BATCH, 0)
 
-    def _receive(self, link: Link, deadline: float) -> list[Message]:
-        """Read once, for a while; ask after the broker when there was nothing."""
+    def _receive(self, connection: Yami4Connection, deadline: float) -> None:
+        """Read once into the queue when it has room; check the broker when nothing arrived."""
         now = time.monotonic()
-        until = min(deadline, max(self._due, now))
-        if not self._unsettled.is_idle:
-            until = min(until, now + _GLANCE)
-            if not self._unsettled.wait_for_room(max(until - now, 0)):
-                return []
+        until = min(deadline, max(self._heartbeat_due, now))
+        if self._queue.held:
+            until = min(until, now + _RETRY_CHECK_INTERVAL)
+            if not self._queue.wait_for_room(max(until - now, 0), or_retried=True):
+                return
             now = time.monotonic()
         try:
-            packets = link.read(until - now)
+            packets = connection.read(until - now)
             if packets is not None:
-                return self._sort(packets)
-            self._beat(link)
+                self._decode(packets)
+            else:
+                self._check_broker(connection)
         except NotConnectedError:
             self.close()
             raise
-        return []
 
     def close(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
-    def _subscribe(self, link: Link) -> None:
-        """Subscribe and see it work, or say why not."""
+    def _subscribe(self, connection: Yami4Connection) -> None:
+        """Subscribe and check that the subscription works.
+
+        Raises:
+            EndpointError: the broker refuses the subscription.
+            NotConnectedError: the subscription does not work now.
+        """
         deadline = time.monotonic() + self._settings.answer_timeout
         while True:
-            answer = self._await(link, self._request_subscription(link), deadline)
-            if answer.kind is Kind.EXCEPTION:
+            answer = self._await(connection, self._request_subscription(connection), deadline)
+            if answer.kind is MessageKind.EXCEPTION:
                 reason = answer.reason.decode("utf-8", "replace")
                 kind = NotConnectedError if reason == _TABLE_FULL else EndpointError
                 raise kind(f"{self._settings.name}: subscription refused: {reason}")
             if not self._settings.probe:
                 return
-            self._await(link, self._ask(link), deadline)
-            if self._probe_seen or self._early:
+            self._await(connection, self._ask(connection), deadline)
+            if self._probe_seen or self._update_seen:
                 return
-            again = time.monotonic() + _AGAIN
-            if again >= deadline:
+            next_attempt = time.monotonic() + _PROBE_INTERVAL
+            if next_attempt >= deadline:
                 raise NotConnectedError(
-                    f"{self._settings.name}: the broker took the subscription and does not serve"
-                    " it; its table may be full, or it is warming up"
+                    f"{self._settings.name}: the broker accepted the subscription and does not"
+                    " serve it; its table may be full, or it is warming up"
                 )
-            while (left := again - time.monotonic()) > 0:
-                self._early += self._sort(link.read(left) or ())
+            while (left := next_attempt - time.monotonic()) > 0:
+                self._decode(connection.read(left) or ())
 
-    def _await(self, link: Link, message_id: int, deadline: float) -> Heading:
+    def _await(
+        self, connection: Yami4Connection, message_id: int, deadline: float
+    ) -> MessageHeading:
         while message_id not in self._answers:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise NotConnectedError(f"{self._settings.name}: the broker does not answer")
-            self._early += self._sort(link.read(left) or ())
+            self._decode(connection.read(left) or ())
         self._asked = None
         return self._answers.pop(message_id)
 
-    def _beat(self, link: Link) -> None:
-        """Ask a broker that has been silent, and judge it by the last answer.
+    def _check_broker(self, connection: Yami4Connection) -> None:
+        """Send a heartbeat to a silent broker, and raise when the last one has no answer.
 
-        Called only after a read that found nothing, so that no answer waits to be read.
+        It is called only after a read that found nothing, so that no answer waits to be read.
         """
         now = time.monotonic()
         if self._asked is not None and self._asked in self._answers:
             self._asked = None
-            self._due = now + self._settings.heartbeat
+            self._heartbeat_due = now + self._settings.heartbeat
             if self._settings.probe and not self._probe_seen:
                 log.warning("%s: lost an update; subscribing again", self._settings.name)
-                self._request_subscription(link)
+                self._request_subscription(connection)
             self._answers.clear()
-        elif now < self._due:
+        elif now < self._heartbeat_due:
             return
         elif self._asked is not None:
             raise NotConnectedError(f"{self._settings.name}: the broker does not answer")
         else:
-            self._asked = self._ask(link)
-            self._due = now + self._settings.answer_timeout
+            self._asked = self._ask(connection)
+            self._heartbeat_due = now + self._settings.answer_timeout
 
-    def _ask(self, link: Link) -> int:
-        """Publish to ourselves, then ask for statistics: the update comes before the answer."""
+    def _ask(self, connection: Yami4Connection) -> int:
+        """Publish the probe, then ask for statistics; the update comes before the answer."""
         self._probe_seen = False
         if self._settings.probe:
-            self._request(link, self._probe, b"publish", EMPTY)
-        return self._request(link, b"stats", b"get", EMPTY)
+            self._request(connection, self._probe, b"publish", EMPTY)
+        return self._request(connection, b"stats", b"get", EMPTY)
 
-    def _request_subscription(self, link: Link) -> int:
+    def _request_subscription(self, connection: Yami4Connection) -> int:
         patterns = self._patterns
         if self._settings.probe:
             patterns += b"," + self._probe
         body = encode_parameters({"destination_object": self._destination.decode()})
-        return self._request(link, patterns, b"subscribe", body)
+        return self._request(connection, patterns, b"subscribe", body)
 
-    def _request(self, link: Link, object_name: bytes, message_name: bytes, body: bytes) -> int:
+    def _request(
+        self, connection: Yami4Connection, object_name: bytes, message_name: bytes, body: bytes
+    ) -> int:
         message_id = self._next_id
         self._next_id += 1
         header = encode_request(object_name, message_name, message_id)
         data = encode_message(message_id, header, body)
-        if link.write(data, self._settings.answer_timeout) < len(data):
+        if connection.write(data, self._settings.answer_timeout) < len(data):
             raise NotConnectedError(f"{self._settings.name}: connection lost")
         return message_id
 
-    def _sort(self, packets: Sequence[Packet]) -> list[Message]:
-        """Return the updates among `packets`, and note the answers."""
+    def _decode(self, packets: Sequence[Packet]) -> None:
+        """Put the updates among `packets` into the queue, and note the answers."""
         known, read = self._addresses, self._bodies.read
         messages: list[Message] = []
-        size = 0
         for header, body in packets:
-            found = known.get(header[:-ID_SIZE]) or self._learn(header)
+            found = known.get(header[:-ID_SIZE]) or self._read_address(header)
             if found is None:
                 continue
-            address, marks = found
+            address, properties = found
             payload, headers = read(body)
-            if marks:
-                headers = replace(headers, properties={**headers.properties, **marks})
+            if properties:
+                headers = replace(headers, properties={**headers.properties, **properties})
             messages.append(Message(address, payload, headers))
-            size += len(body)
-        self._size += size
-        return messages
+        if messages:
+            self._update_seen = True
+            self._queue.put(messages)
 
-    def _learn(self, header: bytes) -> tuple[str, Properties] | None:
-        """Return the address of an update; anything else is noted and gives None."""
+    def _read_address(self, header: bytes) -> tuple[str, Properties] | None:
+        """Return the address of an update and its properties; note any other packet."""
         found = read_header(header)
         if found is None:
             return None
         heading, message_id = found
-        if heading.kind is not Kind.MESSAGE:
+        if heading.kind is not MessageKind.MESSAGE:
             if 0 < message_id < self._next_id:
                 self._answers[message_id] = heading
             return None
@@ -224,8 +236,8 @@ class Yami4Source:
             return None
         address = _read_tags(tags)
         canonical = encode_request(heading.object_name, heading.message_name, message_id)
-        if header == canonical and len(header) <= _LONGEST_KEPT:
-            if len(self._addresses) >= _MOST_KEPT:
+        if header == canonical and len(header) <= _MAX_CACHED_HEADER:
+            if len(self._addresses) >= _MAX_CACHED:
                 self._addresses.clear()
             self._addresses[header[:-ID_SIZE]] = address
         return address

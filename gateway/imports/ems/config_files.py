@@ -1,7 +1,4 @@
-"""bridges.conf, topics.conf and transports.conf as values (EMS User's Guide, chapter 8).
-
-It reads every line, and judges no name: that is for the endpoint's dialect.
-"""
+"""Parsers of bridges.conf, topics.conf and transports.conf (EMS User's Guide, chapter 8)."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from gateway.imports.lines import Left, Line, Place, Reading
+from gateway.imports.source_lines import ContentLine, OmittedLine, ParsedFile, SourceLine
 
 TOPIC, QUEUE = "topic", "queue"
 TRANSPORT_TYPES = ("tibrv", "tibrvcm", "tibss")
@@ -26,37 +23,37 @@ _TOPIC = re.compile(r"""(?:\[(?P<jndi>[^\]]*)\]\s*)?(?P<name>"[^"]*"|[^\s,\["]+)
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """One line of a bridge: where copies go."""
+class BridgeTarget:
+    """One line of a bridge: the target of its copies."""
 
-    place: Place
+    location: SourceLine
     kind: str
     name: str
     selector: str = ""
-    above: tuple[str, ...] = ()
+    comments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A heading of bridges.conf with the lines under it."""
+    """A heading of bridges.conf and the lines below it."""
 
-    place: Place
+    location: SourceLine
     kind: str
     name: str
-    sent: tuple[Sent, ...] = ()
-    above: tuple[str, ...] = ()
+    targets: tuple[BridgeTarget, ...] = ()
+    comments: tuple[str, ...] = ()
 
     @property
-    def places(self) -> tuple[Place, ...]:
-        """Its lines, the heading first."""
-        return (self.place, *(each.place for each in self.sent))
+    def locations(self) -> tuple[SourceLine, ...]:
+        """Locations of its lines, the heading first."""
+        return (self.location, *(each.location for each in self.targets))
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A line of topics.conf; `properties` are those besides import and export."""
+    """A line of topics.conf; `properties` are the names of the other properties."""
 
-    place: Place
+    location: SourceLine
     name: str
     imports: tuple[str, ...] = ()
     exports: tuple[str, ...] = ()
@@ -66,115 +63,125 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """A heading of transports.conf; `options` without their values, which may be secrets."""
+    """A heading of transports.conf; `options` have no values, which may be secrets."""
 
-    place: Place
+    location: SourceLine
     name: str
     type: str = ""
     topic_mode: str = "TIBEMS_NON_PERSISTENT"  # table 43: when absent
-    options: tuple[tuple[Place, str], ...] = ()
+    options: tuple[tuple[SourceLine, str], ...] = ()
 
 
-def parse_bridges(reading: Reading) -> tuple[tuple[Bridge, ...], list[Left]]:
+def parse_bridges(parsed: ParsedFile) -> tuple[tuple[Bridge, ...], list[OmittedLine]]:
     bridges: list[Bridge] = []
-    left: list[Left] = []
+    omitted: list[OmittedLine] = []
     open_heading = False
-    for line in reading.lines:
+    for line in parsed.lines:
         if line.text.startswith("["):
-            bridge = _bridge(line, left)
+            bridge = _bridge(line, omitted)
             open_heading = bridge is not None
             bridges += [bridge] if bridge is not None else []
         elif not open_heading:
-            left.append(Left(line.place, "this line", "it stands under no heading that is read"))
-        elif (sent := _TARGET.fullmatch(line.text)) is None:
+            omitted.append(
+                OmittedLine(line.location, "this line", "no readable heading is above it")
+            )
+        elif (found := _TARGET.fullmatch(line.text)) is None:
             reason = 'it does not read topic=NAME or queue=NAME, with or without selector="..."'
-            left.append(Left(line.place, "this line", reason))
+            omitted.append(OmittedLine(line.location, "this line", reason))
         else:
-            name, selector = _unquoted(sent["name"]), (sent["selector"] or "").strip()
-            each = Sent(line.place, sent["kind"].lower(), name, selector, line.above)
-            bridges[-1] = replace(bridges[-1], sent=(*bridges[-1].sent, each))
-    return tuple(bridges), left
+            name, selector = _unquoted(found["name"]), (found["selector"] or "").strip()
+            target = BridgeTarget(
+                line.location, found["kind"].lower(), name, selector, line.comments
+            )
+            bridges[-1] = replace(bridges[-1], targets=(*bridges[-1].targets, target))
+    return tuple(bridges), omitted
 
 
-def parse_topics(reading: Reading) -> tuple[tuple[Topic, ...], list[Left]]:
+def parse_topics(parsed: ParsedFile) -> tuple[tuple[Topic, ...], list[OmittedLine]]:
     topics: list[Topic] = []
-    left: list[Left] = []
-    for line in reading.lines:
+    omitted: list[OmittedLine] = []
+    for line in parsed.lines:
         found = _TOPIC.fullmatch(line.text)
         if found is None or line.text.count('"') % 2:
             reason = "it does not read NAME PROPERTY, PROPERTY=VALUE"
-            left.append(Left(line.place, "this line", reason))
+            omitted.append(OmittedLine(line.location, "this line", reason))
             continue
-        topics.append(_with_properties(line, found, left))
-    return tuple(topics), left
+        topics.append(_with_properties(line, found, omitted))
+    return tuple(topics), omitted
 
 
-def parse_transports(reading: Reading) -> tuple[tuple[Transport, ...], list[Left]]:
+def parse_transports(parsed: ParsedFile) -> tuple[tuple[Transport, ...], list[OmittedLine]]:
     transports: list[Transport] = []
-    left: list[Left] = []
+    omitted: list[OmittedLine] = []
     open_heading = False
-    for line in reading.lines:
+    for line in parsed.lines:
         if line.text.startswith("["):
-            name = (_heading(line, left) or "").strip()
+            name = (_heading(line, omitted) or "").strip()
             if open_heading := bool(name):
-                transports.append(Transport(line.place, name))
+                transports.append(Transport(line.location, name))
         elif not open_heading:
-            left.append(Left(line.place, "this line", "it stands under no heading that is read"))
+            omitted.append(
+                OmittedLine(line.location, "this line", "no readable heading is above it")
+            )
         elif (option := _OPTION.fullmatch(line.text)) is None or option[2] is None:
-            left.append(Left(line.place, "this line", "it does not read NAME = VALUE"))
+            omitted.append(OmittedLine(line.location, "this line", "it does not read NAME = VALUE"))
         else:
             key, value = option[1].lower(), _unquoted(option[2].strip())
-            transports[-1] = _with_option(transports[-1], line.place, key, value)
+            transports[-1] = _with_option(transports[-1], line.location, key, value)
     for transport in transports:
         if transport.type not in TRANSPORT_TYPES:
             reason = f"its type is none of {', '.join(TRANSPORT_TYPES)}"
-            left.append(Left(transport.place, f"transport {transport.name!r}", reason))
-    return tuple(transports), left
+            omitted.append(OmittedLine(transport.location, f"transport {transport.name!r}", reason))
+    return tuple(transports), omitted
 
 
-def kind_of(name: str, reading: Reading) -> str | None:
-    """`bridges`, `topics` or `transports`, by the file's name or else by what stands in it."""
+def kind_of(name: str, parsed: ParsedFile) -> str | None:
+    """Return `bridges`, `topics` or `transports`, by the name of the file or by its content."""
     for kind in ("bridges", "topics", "transports"):
         if kind[:-1] in name.lower():
             return kind
-    headings = [line.text for line in reading.lines if line.text.startswith("[")]
+    headings = [line.text for line in parsed.lines if line.text.startswith("[")]
     if any(_BRIDGED.fullmatch(text.strip("[] ")) for text in headings):
         return "bridges"
-    if any(re.match(r"type\s*=\s*tib", line.text, re.IGNORECASE) for line in reading.lines):
+    if any(re.match(r"type\s*=\s*tib", line.text, re.IGNORECASE) for line in parsed.lines):
         return "transports"
-    return "topics" if any(_looks_like_topic(line) for line in reading.lines) else None
+    return "topics" if any(_looks_like_topic(line) for line in parsed.lines) else None
 
 
-def _looks_like_topic(line: Line) -> bool:
+def _looks_like_topic(line: ContentLine) -> bool:
     return re.search(r"\s(import|export)\s*=", line.text) is not None
 
 
-def _bridge(line: Line, left: list[Left]) -> Bridge | None:
-    heading = _heading(line, left)
+def _bridge(line: ContentLine, omitted: list[OmittedLine]) -> Bridge | None:
+    heading = _heading(line, omitted)
     if heading is None:
         return None
     if (found := _BRIDGED.fullmatch(heading)) is None:
         reason = "a heading reads [topic:NAME] or [queue:NAME]"
-        left.append(Left(line.place, "this heading", reason))
+        omitted.append(OmittedLine(line.location, "this heading", reason))
         return None
-    return Bridge(line.place, found[1].lower(), _unquoted(found[2].strip()), above=line.above)
+    return Bridge(
+        line.location, found[1].lower(), _unquoted(found[2].strip()), comments=line.comments
+    )
 
 
-def _heading(line: Line, left: list[Left]) -> str | None:
+def _heading(line: ContentLine, omitted: list[OmittedLine]) -> str | None:
     found = _HEADING.fullmatch(line.text)
     if found is None or not found[1].strip():
-        left.append(Left(line.place, "this heading", "it is not one name in square brackets"))
+        omitted.append(
+            OmittedLine(line.location, "this heading", "it is not one name in square brackets")
+        )
         return None
     return found[1].strip()
 
 
-def _with_properties(line: Line, found: re.Match[str], left: list[Left]) -> Topic:
-    topic = Topic(line.place, _unquoted(found["name"]), jndi=_list(found["jndi"] or ""))
+def _with_properties(line: ContentLine, found: re.Match[str], omitted: list[OmittedLine]) -> Topic:
+    topic = Topic(line.location, _unquoted(found["name"]), jndi=_list(found["jndi"] or ""))
     for text in filter(None, map(str.strip, _parts(found["rest"]))):
         option = _OPTION.fullmatch(text)
         if option is None:
             reason = "it is no property of a topic"
-            left.append(Left(line.place, f"a part of topic {topic.name!r}", reason))
+            omitted.append(OmittedLine(line.location, f"a part of topic {topic.name!r}", reason))
             continue
         key, values = option[1], _list(_unquoted((option[2] or "").strip()))
         if key.lower() == "import":
@@ -186,16 +193,16 @@ def _with_properties(line: Line, found: re.Match[str], left: list[Left]) -> Topi
     return topic
 
 
-def _with_option(transport: Transport, place: Place, key: str, value: str) -> Transport:
+def _with_option(transport: Transport, location: SourceLine, key: str, value: str) -> Transport:
     if key == "type":
         return replace(transport, type=value.lower())
     if key == "topic_import_dm":
         return replace(transport, topic_mode=value.upper())
-    return replace(transport, options=(*transport.options, (place, key)))
+    return replace(transport, options=(*transport.options, (location, key)))
 
 
 def _parts(text: str) -> list[str]:
-    """`text` cut at its commas outside quotes."""
+    """Split `text` at commas outside quotes."""
     parts: list[str] = []
     for number, piece in enumerate(text.split('"')):
         if number % 2:
@@ -211,13 +218,13 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 def _unquoted(text: str) -> str:
-    quoted = len(text) > 1 and text[0] == text[-1] == '"'
-    return text[1:-1] if quoted else text
+    is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1] if is_quoted else text
 
 
-def secrets_in(readings: Iterable[Reading]) -> tuple[str, ...]:
-    """Values of options that are called a password, so that no comment repeats them."""
-    found = (_OPTION.fullmatch(line.text) for reading in readings for line in reading.lines)
+def secrets_in(parsed_files: Iterable[ParsedFile]) -> tuple[str, ...]:
+    """Return the values of password options, which no comment may repeat."""
+    found = (_OPTION.fullmatch(line.text) for parsed in parsed_files for line in parsed.lines)
     return tuple(
         _unquoted(option[2].strip())
         for option in found

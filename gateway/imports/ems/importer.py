@@ -1,4 +1,4 @@
-"""Bridges of an EMS server as a mapping; it says nothing about the server that no file said."""
+"""Import of the bridges of an EMS server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from gateway.dialects.systems.ems import EMS
 from gateway.errors import GatewayError
-from gateway.imports.document import Document, Endpoint, Setting
+from gateway.imports.document import Document, EndpointEntry, EndpointSetting
+from gateway.imports.ems.bridge_selection import select_bridges
 from gateway.imports.ems.config_files import (
     kind_of,
     parse_bridges,
@@ -14,77 +15,80 @@ from gateway.imports.ems.config_files import (
     parse_transports,
     secrets_in,
 )
-from gateway.imports.ems.routes import SERVER, rules_of
-from gateway.imports.ems.selection import carried_of
-from gateway.imports.ems.transports import make_ties
-from gateway.imports.lines import Reading, read_ems
-from gateway.imports.verify import refused
+from gateway.imports.ems.exchanged_topics import find_exchanged_topics
+from gateway.imports.ems.routes import ENDPOINT_NAME, route_entries
+from gateway.imports.source_lines import ParsedFile, read_ems
+from gateway.imports.verify import find_refusals
 
 NOTES = (
     (
-        "A bridge copies inside the server's transaction and needs nobody connected. A route takes"
-        " the copy as a client: the durable subscription keeps what arrives while the gateway is"
-        " away, and the message is delivered at least once."
+        "A bridge copies messages inside the server's transaction, without any client. A route"
+        " receives the copy as a client: the durable subscription keeps messages while the gateway"
+        " is disconnected, and each message is delivered at least once."
     ),
     (
-        "Bridges are not transitive: the server does not send on over a second bridge what came"
-        " over a first, and routes do. Two topics bridged to each other are one route in both"
-        " directions, which sends nothing back; other chains are in the list at the end."
+        "Bridges are not transitive: the server does not forward over a second bridge a message"
+        " that came over a first one, and routes do. Two topics bridged to each other become one"
+        " route in both directions, which returns nothing; other chains are in the list at the end."
     ),
-    "Take a bridge out of bridges.conf when its route runs, or its target gets two copies.",
+    "Remove a bridge from bridges.conf when its route runs, or its target receives two copies.",
 )
 
-ENDPOINT = Endpoint(
-    SERVER,
+ENDPOINT = EndpointEntry(
+    ENDPOINT_NAME,
     (
-        Setting("kind", "jms"),
-        Setting("dialect", SERVER),
-        Setting("urls", ("tcp://localhost:7222",), "The files do not say where the server is."),
-        Setting("client_id", f"gateway-{SERVER}"),
-        Setting(
+        EndpointSetting("kind", "jms"),
+        EndpointSetting("dialect", ENDPOINT_NAME),
+        EndpointSetting(
+            "urls",
+            ("tcp://localhost:7222",),
+            "The imported files do not contain the address of the server.",
+        ),
+        EndpointSetting("client_id", f"gateway-{ENDPOINT_NAME}"),
+        EndpointSetting(
             "durable",
             "gateway-{pattern}",
-            "Without it, what arrives while the gateway is away is lost.",
+            "Without it, messages are lost while the gateway is disconnected.",
         ),
     ),
     (
         (
-            "The EMS server. Give the jars of its client in `classpath`, and `username` with"
-            " `password` as ${env:...} when it asks for them."
+            "The EMS server. Add the jar files of its client as `classpath`, and `username` and"
+            " `password` (as ${env:...}) when the server requires them."
         ),
     ),
 )
 
 
 def import_ems(files: Sequence[tuple[str, bytes]]) -> Document:
-    """The mapping of one bridges.conf, with the topics.conf and transports.conf beside it.
+    """Import bridges.conf, topics.conf and transports.conf, each of them optional.
 
     Raises:
-        GatewayError: a file is none of the three, or two are the same.
+        GatewayError: a file is none of the three, or one of them is given twice.
     """
-    readings = _sorted(files)
-    bridges, left = parse_bridges(readings["bridges"])
-    topics, more = parse_topics(readings["topics"])
-    transports, others = parse_transports(readings["transports"])
-    ties, untied = make_ties(topics, transports)
-    left += [*more, *others, *untied]
-    left += [each for reading in readings.values() for each in reading.left]
-    carried = carried_of(bridges, left)
-    rules = rules_of(carried, ties, secrets_in(readings.values()))
-    left += refused(rules, {SERVER: SERVER}, EMS)
+    parsed_files = _sorted(files)
+    bridges, omitted = parse_bridges(parsed_files["bridges"])
+    topics, more = parse_topics(parsed_files["topics"])
+    transports, others = parse_transports(parsed_files["transports"])
+    exchange, untied = find_exchanged_topics(topics, transports)
+    omitted += [*more, *others, *untied]
+    omitted += [each for parsed in parsed_files.values() for each in parsed.omitted]
+    selected = select_bridges(bridges, omitted)
+    entries = route_entries(selected, exchange, secrets_in(parsed_files.values()))
+    omitted += find_refusals(entries, {ENDPOINT_NAME: ENDPOINT_NAME}, EMS)
     return Document(
         command="ems",
         files=tuple(name for name, _ in files),
-        endpoints=(ENDPOINT,) if rules else (),
-        rules=rules,
-        notes=NOTES if rules else (),
-        remarks=tuple(ties.remarks()),
-        left=tuple(sorted(left, key=lambda each: each.place)),
+        endpoints=(ENDPOINT,) if entries else (),
+        routes=entries,
+        notes=NOTES if entries else (),
+        remarks=tuple(exchange.remarks()),
+        omitted=tuple(sorted(omitted, key=lambda each: each.location)),
     )
 
 
-def _sorted(files: Sequence[tuple[str, bytes]]) -> dict[str, Reading]:
-    found: dict[str, Reading] = {}
+def _sorted(files: Sequence[tuple[str, bytes]]) -> dict[str, ParsedFile]:
+    found: dict[str, ParsedFile] = {}
     for name, data in files:
         kind = kind_of(name.replace("\\", "/").rpartition("/")[2], read_ems(name, data))
         if kind is None:
@@ -93,4 +97,4 @@ def _sorted(files: Sequence[tuple[str, bytes]]) -> dict[str, Reading]:
         if kind in found:
             raise GatewayError(f"{name}: there is another {kind}.conf before it; give one of each")
         found[kind] = read_ems(name, data, comma_joins=kind == "topics")
-    return {kind: found.get(kind, Reading(())) for kind in ("bridges", "topics", "transports")}
+    return {kind: found.get(kind, ParsedFile(())) for kind in ("bridges", "topics", "transports")}

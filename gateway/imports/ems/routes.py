@@ -1,63 +1,73 @@
-"""Bridges as routes from the server back to itself; what they carry is decided already."""
+"""Routes from the server back to itself, one for each selected group of bridge lines."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gateway.imports.document import Names, Rule, Send
-from gateway.imports.ems.config_files import TOPIC, Sent
-from gateway.imports.ems.selection import Carried, address, is_wild
-from gateway.imports.ems.transports import Ties
-from gateway.imports.yaml_text import prose
+from gateway.imports.document import NameGenerator, RouteEntry, TargetEntry
+from gateway.imports.ems.bridge_selection import SelectedBridge, endpoint_address, has_wildcards
+from gateway.imports.ems.config_files import TOPIC, BridgeTarget
+from gateway.imports.ems.exchanged_topics import TopicExchange
+from gateway.imports.yaml_text import quote_comments
 
-SERVER = "ems"  # the name of its endpoint
+ENDPOINT_NAME = "ems"
 
 
-def rules_of(carried: Sequence[Carried], ties: Ties, secrets: Sequence[str]) -> tuple[Rule, ...]:
-    names = Names()
-    pairs = {(each.bridge.name, sent.kind, sent.name) for each in carried for sent in each.sent}
+def route_entries(
+    selected: Sequence[SelectedBridge], exchange: TopicExchange, secrets: Sequence[str]
+) -> tuple[RouteEntry, ...]:
+    names = NameGenerator()
+    pairs = {
+        (each.bridge.name, target.kind, target.name) for each in selected for target in each.targets
+    }
     senders = Counter((kind, name) for _, kind, name in pairs)
     return tuple(
-        Rule(
+        RouteEntry(
             names.make(each.bridge.name),
-            each.sent[0].place,
-            SERVER,
-            address(TOPIC, each.bridge.name),
-            tuple(_send(sent, each, senders, ties, secrets) for sent in each.sent),
+            each.targets[0].location,
+            ENDPOINT_NAME,
+            endpoint_address(TOPIC, each.bridge.name),
+            tuple(
+                _target_entry(target, each, senders, exchange, secrets) for target in each.targets
+            ),
             each.exclude,
-            (*_notes(each, secrets), *ties.source_notes(each.bridge.name)),
+            (*_notes(each, secrets), *exchange.source_notes(each.bridge.name)),
             each.selector,
-            both=each.back is not None,
+            both=each.reverse is not None,
         )
-        for each in carried
+        for each in selected
     )
 
 
-def _send(
-    sent: Sent,
-    each: Carried,
+def _target_entry(
+    target: BridgeTarget,
+    each: SelectedBridge,
     senders: Counter[tuple[str, str]],
-    ties: Ties,
+    exchange: TopicExchange,
     secrets: Sequence[str],
-) -> Send:
-    notes = [*prose(sent.above, secrets), str(sent.place)]
-    lossy = is_wild(each.bridge.name) or senders[sent.kind, sent.name] > 1
+) -> TargetEntry:
+    notes = [*quote_comments(target.comments, secrets), str(target.location)]
+    lossy = has_wildcards(each.bridge.name) or senders[target.kind, target.name] > 1
     if lossy:
-        notes.append("Different names become this one, as they do over the bridge.")
-    if sent.kind == TOPIC:
-        notes += ties.target_notes(sent.name)
-    return Send(SERVER, address(sent.kind, sent.name), tuple(notes), lossy)
+        notes.append("Different names become this one, as over the bridge.")
+    if target.kind == TOPIC:
+        notes += exchange.target_notes(target.name)
+    return TargetEntry(
+        ENDPOINT_NAME, endpoint_address(target.kind, target.name), tuple(notes), lossy
+    )
 
 
-def _notes(each: Carried, secrets: Sequence[str]) -> Iterator[str]:
+def _notes(each: SelectedBridge, secrets: Sequence[str]) -> Iterator[str]:
     bridge = each.bridge
-    yield from prose(bridge.above, secrets)
-    yield f"{bridge.place}: [{bridge.kind}:{bridge.name}]"
-    if each.back is not None:
-        yield f"{each.back.place} is its way back: the server sends nothing over two bridges."
-    own = {address(sent.kind, sent.name) for sent in each.sent} & set(each.exclude)
+    yield from quote_comments(bridge.comments, secrets)
+    yield f"{bridge.location}: [{bridge.kind}:{bridge.name}]"
+    if each.reverse is not None:
+        yield f"{each.reverse.location} is its reverse; neither returns messages of the other."
+    own = {endpoint_address(target.kind, target.name) for target in each.targets} & set(
+        each.exclude
+    )
     if own:
-        yield "Its own target is left out of the source, so that the route does not loop."
+        yield "Its own target is excluded from the source, so that the route does not loop."
     if set(each.exclude) - own:
-        yield "What earlier bridges send to this target already is left out."
+        yield "Names that earlier bridges send to this target are excluded."

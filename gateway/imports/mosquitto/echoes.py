@@ -1,4 +1,4 @@
-"""What a bridge of mosquitto never sends back, and routes would: told, for no route can say it."""
+"""Messages that mosquitto never returns over its bridge, and imported routes would return."""
 
 from __future__ import annotations
 
@@ -6,48 +6,47 @@ from collections.abc import Iterator, Sequence
 
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.systems.mqtt import MQTT
-from gateway.imports.checks import covered, may_overlap
-from gateway.imports.lines import Left
-from gateway.imports.mosquitto.routes import Part
+from gateway.imports.mosquitto.routes import RouteDraft
 from gateway.imports.mosquitto.topic_lines import Direction
-from gateway.model.pattern_index import overlapping
+from gateway.imports.route_checks import is_covered, may_overlap
+from gateway.imports.source_lines import OmittedLine
+from gateway.model.pattern_index import candidate_pairs
 
-REVERSE = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}
+REVERSED = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}
 
 
-def echoes(parts: Sequence[Part]) -> Iterator[Left]:
-    """What crosses by one part and comes back by another, under a name that it did not have."""
-    pairs = dict.fromkeys(pair for way in REVERSE for pair in _coming_back(parts, way))
+def find_echoes(drafts: Sequence[RouteDraft]) -> Iterator[OmittedLine]:
+    """Report pairs of routes of which one returns messages of the other under a new name."""
+    pairs = dict.fromkeys(pair for direction in REVERSED for pair in _echo_pairs(drafts, direction))
     for one, two in sorted(pairs):
-        part, line = parts[one], parts[two].lines[0]
+        draft, line = drafts[one], drafts[two].lines[0]
         reason = (
-            f"what crosses by {part.lines[0].place} comes back by it under another name,"
-            " and mosquitto sends nothing back over the connection it came by; exclude it"
-            " where you do not want it"
+            f"it returns messages of {draft.lines[0].location} under another name, and mosquitto"
+            " returns nothing over the connection it came by; exclude them if they are unwanted"
         )
-        yield Left(line.place, f"the topic {line.pattern!r}", reason)
+        yield OmittedLine(line.location, f"the topic {line.pattern!r}", reason)
 
 
-def _coming_back(parts: Sequence[Part], way: Direction) -> Iterator[tuple[int, int]]:
-    """Of what goes `way`, the part that sends it and the one that takes it back."""
-    back = REVERSE[way]
-    made, taken = (
+def _echo_pairs(drafts: Sequence[RouteDraft], direction: Direction) -> Iterator[tuple[int, int]]:
+    """Yield the positions of a route in `direction` and of one that returns its messages."""
+    back = REVERSED[direction]
+    sent, received = (
         [
             (pattern, at)
-            for at, part in enumerate(parts)
-            if part.goes(going)
-            for pattern in parse_pattern(part.side(back), MQTT)
+            for at, draft in enumerate(drafts)
+            if draft.crosses(each)
+            for pattern in parse_pattern(draft.pattern_at(back), MQTT)
         ]
-        for going in (way, back)
+        for each in (direction, back)
     )
-    for one, two in overlapping(made, taken):
-        part, other = parts[one], parts[two]
-        renames = (part.local, part.remote) != (other.local, other.remote)
-        if renames and _takes_back(part, other, back):
+    for one, two in candidate_pairs(sent, received):
+        draft, other = drafts[one], drafts[two]
+        renames = (draft.local, draft.remote) != (other.local, other.remote)
+        if renames and _returns(draft, other, back):
             yield one, two
 
 
-def _takes_back(part: Part, other: Part, back: Direction) -> bool:
-    made = part.side(back)
+def _returns(draft: RouteDraft, other: RouteDraft, back: Direction) -> bool:
+    sent = draft.pattern_at(back)
     excluded = other.exclude if other.direction is back or back is Direction.OUT else ()
-    return may_overlap(made, other.side(back), MQTT) and not covered(made, excluded, MQTT)
+    return may_overlap(sent, other.pattern_at(back), MQTT) and not is_covered(sent, excluded, MQTT)

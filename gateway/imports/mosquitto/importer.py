@@ -1,4 +1,4 @@
-"""Bridges of mosquitto as endpoints and routes; passwords become references, never text."""
+"""Import of the bridges of mosquitto; passwords become references."""
 
 from __future__ import annotations
 
@@ -6,162 +6,168 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gateway.dialects.systems.mqtt import MQTT
-from gateway.imports.checks import route_fault
-from gateway.imports.document import Document, Endpoint, Names, Rule, Send
-from gateway.imports.lines import Left, read_mosquitto
-from gateway.imports.mosquitto.config_files import Broker, Connection, parse_mosquitto
-from gateway.imports.mosquitto.echoes import echoes
+from gateway.imports.document import Document, EndpointEntry, NameGenerator, RouteEntry, TargetEntry
+from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, parse_config
+from gateway.imports.mosquitto.echoes import find_echoes
 from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
-from gateway.imports.mosquitto.routes import Part, parts_of
+from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction
-from gateway.imports.verify import refused
-from gateway.imports.yaml_text import prose
+from gateway.imports.route_checks import find_route_fault
+from gateway.imports.source_lines import OmittedLine, read_mosquitto
+from gateway.imports.verify import find_refusals
+from gateway.imports.yaml_text import quote_comments
 
 NOTES = (
     (
-        "A bridge lives in the broker; the gateway is a client of both sides and needs the log-in"
-        " of the local broker too. Take the connection out of mosquitto.conf when its routes run,"
-        " or every message crosses twice."
+        "A bridge is part of the broker; the gateway is a client of both brokers and needs"
+        " credentials for the local broker too. Remove the connection from mosquitto.conf when its"
+        " routes run, or every message crosses twice."
     ),
     (
-        "Loops: a bridge tells the other side that it is one and gets nothing of its own back. The"
-        " gateway gets what it has published by its own subscription, and drops what its origin"
-        " path says has come this way: a user property, which needs MQTT 5 on both sides."
+        "Loops: a bridge identifies itself as a bridge, and the other broker does not return its"
+        " messages. The gateway receives its own messages through its subscription, and drops them"
+        " by their origin path: a user property, which needs MQTT 5 on both sides."
     ),
     (
-        "Retained messages cross as retained (`retained: forward`), those kept from before once"
-        " with a new subscription. Where the session is clean they come with every connection."
+        "Retained messages cross as retained (`retained: forward`). Messages retained before the"
+        " subscription cross once; with a clean session, at every connection."
     ),
 )
-MOST_TOPICS = 1_000  # of a connection; each is compared with every other
+MAX_TOPICS = 1_000  # of a connection; every pair is compared
 
 
 def import_mosquitto(file: str, data: bytes) -> Document:
-    """The mapping of all bridge connections of one mosquitto.conf."""
-    broker = parse_mosquitto(read_mosquitto(file, data))
-    left = list(broker.left)
-    endpoints: list[Endpoint] = []
-    rules: list[Rule] = []
-    endpoint_names, route_names = Names(), Names()
+    """Import all bridge connections of one mosquitto.conf."""
+    broker = parse_config(read_mosquitto(file, data))
+    omitted = list(broker.omitted)
+    endpoints: list[EndpointEntry] = []
+    entries: list[RouteEntry] = []
+    endpoint_names, route_names = NameGenerator(), NameGenerator()
     for connection in broker.connections:
-        what = f"connection {connection.name!r}"
+        item = f"connection {connection.name!r}"
         if "address" not in connection.options:
-            left.append(Left(connection.place, what, "it has no address"))
+            omitted.append(OmittedLine(connection.location, item, "it has no address"))
         elif not connection.topics:
-            left.append(Left(connection.place, what, "it has no topic that could be read"))
+            omitted.append(OmittedLine(connection.location, item, "it has no readable topic"))
         else:
-            parts = _parts(connection, left)
-            pair = _endpoints(connection, broker, endpoint_names, parts, left)
-            made = _rules(connection, parts, pair, route_names, broker.secrets, left)
-            if made:
+            drafts = _drafts(connection, omitted)
+            pair = _endpoints(connection, broker, endpoint_names, drafts, omitted)
+            routes = _routes(connection, drafts, pair, route_names, broker.secrets, omitted)
+            if routes:
                 endpoints += pair
-                rules += made
+                entries += routes
             else:
-                left.append(Left(connection.place, what, "none of its topics became a route"))
-    left += refused(rules, {each.name: _broker(each) for each in endpoints}, MQTT)
+                omitted.append(
+                    OmittedLine(connection.location, item, "none of its topics became a route")
+                )
+    omitted += find_refusals(entries, {each.name: _broker(each) for each in endpoints}, MQTT)
     return Document(
         command="mosquitto",
         files=(file,),
         endpoints=tuple(endpoints),
-        rules=tuple(rules),
-        notes=NOTES if rules else (),
-        left=tuple(sorted(left, key=lambda each: each.place)),
+        routes=tuple(entries),
+        notes=NOTES if entries else (),
+        omitted=tuple(sorted(omitted, key=lambda each: each.location)),
     )
 
 
-def _parts(connection: Connection, left: list[Left]) -> list[Part]:
-    for line in connection.topics[MOST_TOPICS:]:
-        reason = f"a connection of more than {MOST_TOPICS} topics is not read to its end"
-        left.append(Left(line.place, f"the topic {line.pattern!r}", reason))
-    parts, undone = parts_of(connection.topics[:MOST_TOPICS])
-    left += [*undone, *echoes(parts)]
-    return parts
+def _drafts(connection: BridgeConnection, omitted: list[OmittedLine]) -> list[RouteDraft]:
+    for line in connection.topics[MAX_TOPICS:]:
+        reason = f"a connection of more than {MAX_TOPICS} topics is not read to its end"
+        omitted.append(OmittedLine(line.location, f"the topic {line.pattern!r}", reason))
+    drafts, partly_replaced = draft_routes(connection.topics[:MAX_TOPICS])
+    omitted += [*partly_replaced, *find_echoes(drafts)]
+    return drafts
 
 
-def _broker(endpoint: Endpoint) -> str:
-    """The same text for two endpoints of one broker."""
+def _broker(endpoint: EndpointEntry) -> str:
+    """Return the address of the broker."""
     values = {setting.key: str(setting.value) for setting in endpoint.settings}
     return f"{values['host']}:{values['port']}"
 
 
 def _endpoints(
-    connection: Connection,
-    broker: Broker,
-    names: Names,
-    parts: Sequence[Part],
-    left: list[Left],
-) -> tuple[Endpoint, Endpoint]:
-    """The local and the remote side."""
+    connection: BridgeConnection,
+    broker: MosquittoConfig,
+    names: NameGenerator,
+    drafts: Sequence[RouteDraft],
+    omitted: list[OmittedLine],
+) -> tuple[EndpointEntry, EndpointEntry]:
+    """Return the endpoints of the local and of the remote broker."""
     remote = names.make(connection.name)
     local = names.make(remote, "local")
-    said = prose(connection.above, broker.secrets)
-    here = f"{connection.place}: connection {connection.name}"
-    both = any(part.direction is Direction.BOTH for part in parts)
+    quoted = quote_comments(connection.comments, broker.secrets)
+    here = f"{connection.location}: connection {connection.name}"
+    both = any(draft.direction is Direction.BOTH for draft in drafts)
     return (
-        Endpoint(
+        EndpointEntry(
             local,
-            local_settings(connection, _variable(local), broker.port, left, both=both),
-            (*said, f"{here}, the broker that this file is for."),
+            local_settings(connection, _variable(local), broker.port, omitted, both=both),
+            (*quoted, f"{here}, the broker of this file."),
         ),
-        Endpoint(
+        EndpointEntry(
             remote,
-            remote_settings(connection, _variable(remote), left, both=both),
+            remote_settings(connection, _variable(remote), omitted, both=both),
             (f"{here}, the broker on the other side.",),
         ),
     )
 
 
 def _variable(endpoint: str) -> str:
-    """The beginning of the environment variables of an endpoint."""
+    """Return the prefix of the environment variables of an endpoint."""
     word = re.sub(r"[^A-Z0-9]+", "_", endpoint.upper())
     return word if word[0].isalpha() else f"BRIDGE_{word}"
 
 
-def _rules(  # noqa: PLR0913, PLR0917  # what the routes of a connection are made of
-    connection: Connection,
-    parts: Sequence[Part],
-    pair: tuple[Endpoint, Endpoint],
-    names: Names,
+def _routes(  # noqa: PLR0913, PLR0917  # the facts of a connection
+    connection: BridgeConnection,
+    drafts: Sequence[RouteDraft],
+    pair: tuple[EndpointEntry, EndpointEntry],
+    names: NameGenerator,
     secrets: Sequence[str],
-    left: list[Left],
-) -> list[Rule]:
-    rules: list[Rule] = []
-    for part in parts:
-        line = part.lines[0]
+    omitted: list[OmittedLine],
+) -> list[RouteEntry]:
+    entries: list[RouteEntry] = []
+    for draft in drafts:
+        line = draft.lines[0]
         ends = (pair[0].name, pair[1].name)
-        source, target = reversed(ends) if part.direction is Direction.IN else ends
-        if fault := route_fault(part.taken, part.given, MQTT, part.exclude):
-            left.append(Left(line.place, f"the topic from {source!r} to {target!r}", fault))
+        source, target = reversed(ends) if draft.direction is Direction.IN else ends
+        if fault := find_route_fault(
+            draft.source_pattern, draft.target_template, MQTT, draft.exclude
+        ):
+            omitted.append(
+                OmittedLine(line.location, f"the topic from {source!r} to {target!r}", fault)
+            )
             continue
-        short = part.side(part.direction).strip("/$")
-        rules.append(
-            Rule(
-                names.make(*filter(None, (connection.name, part.direction.value, short))),
-                line.place,
+        short = draft.pattern_at(draft.direction).strip("/$")
+        entries.append(
+            RouteEntry(
+                names.make(*filter(None, (connection.name, draft.direction.value, short))),
+                line.location,
                 source,
-                part.taken,
-                (Send(target, part.given),),
-                part.exclude,
-                tuple(_notes(part, secrets)),
-                both=part.direction is Direction.BOTH,
+                draft.source_pattern,
+                (TargetEntry(target, draft.target_template),),
+                draft.exclude,
+                tuple(_notes(draft, secrets)),
+                both=draft.direction is Direction.BOTH,
             )
         )
-    return rules
+    return entries
 
 
-def _notes(part: Part, secrets: Sequence[str]) -> Iterable[str]:
-    for line in part.lines:
-        yield from prose(line.above, secrets)
-        yield f"{line.place}: {line.direction.value}, QoS {line.qos}"
-    if part.direction is Direction.BOTH:
-        directions = {line.direction for line in part.lines}
+def _notes(draft: RouteDraft, secrets: Sequence[str]) -> Iterable[str]:
+    for line in draft.lines:
+        yield from quote_comments(line.comments, secrets)
+        yield f"{line.location}: {line.direction.value}, QoS {line.qos}"
+    if draft.direction is Direction.BOTH:
+        directions = {line.direction for line in draft.lines}
         if Direction.BOTH not in directions:
-            yield "What one line takes out another takes in: one route, so that nothing goes round."
-        yield "The way back is derived; what came by one way does not return by the other."
-    if part.exclude:
-        yield "What it excludes crosses by other topics, once, as mosquitto sends it."
-    if any(line.pattern == "#" and (line.local or line.remote) for line in part.lines):
+            yield "One line sends out what another takes in: one route, to avoid a loop."
+        yield "The reverse route is derived; neither returns the messages of the other."
+    if draft.exclude:
+        yield "Excluded names cross by other topics, once, as in mosquitto."
+    if any(line.pattern == "#" and (line.local or line.remote) for line in draft.lines):
         yield (
-            "`#` behind a prefix takes the prefix without its slash too, which has nothing to"
-            " change: that name is left out, where mosquitto puts the other prefix before it."
+            "`#` behind a prefix also matches the prefix without its slash. The route excludes that"
+            " name; mosquitto prepends the other prefix to it."
         )

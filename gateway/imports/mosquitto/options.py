@@ -1,10 +1,10 @@
-"""The options of mosquitto.conf(5), 2.0 and 2.1, and why some have no place in a mapping."""
+"""Options of mosquitto.conf(5), 2.0 and 2.1, and the reasons why some are not imported."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 
-ALIASES = MappingProxyType(
+OPTION_ALIASES = MappingProxyType(
     {
         "addresses": "address",
         "clientid": "remote_clientid",
@@ -12,45 +12,46 @@ ALIASES = MappingProxyType(
         "password": "remote_password",
     }
 )
-SECRETS = frozenset({"remote_password", "local_password", "bridge_psk", "bridge_identity"})
+SECRET_OPTIONS = frozenset({"remote_password", "local_password", "bridge_psk", "bridge_identity"})
 
-LIVE = "a route is always open; start the gateway when it is needed"
-HEALTH = "the bridge published its state as messages; the gateway tells it over HTTP"
+ALWAYS_OPEN = "a route is always open; start the gateway when it is needed"
+STATE_MESSAGES = "the bridge publishes its state as messages; the gateway reports it over HTTP"
 NETWORK = "an endpoint has no such setting; use the system's network settings"
-TLS = "what both sides have in common is agreed, TLS 1.2 at least"
+TLS = "the version and the cipher are negotiated, TLS 1.2 or newer"
 
-LOST = MappingProxyType(  # option -> why no endpoint says it
+UNSUPPORTED = MappingProxyType(  # option -> reason
     {
-        "bridge_alpn": "an endpoint has no ALPN; give it a port that speaks MQTT alone",
-        "bridge_attempt_unsubscribe": "the gateway never unsubscribes; a session that is kept"
-        " keeps its subscriptions",
+        "bridge_alpn": "an endpoint has no ALPN; use a port for MQTT only",
+        "bridge_attempt_unsubscribe": "the gateway never unsubscribes; a kept session keeps"
+        " its subscriptions",
         "bridge_bind_address": NETWORK,
-        "bridge_capath": "an endpoint takes one file of authorities; join them and give `ca_file`",
+        "bridge_capath": "an endpoint has one file of CA certificates; concatenate them for"
+        " `ca_file`",
         "bridge_ciphers": TLS,
         "bridge_ciphers_tls1.3": TLS,
         "bridge_identity": "an endpoint has no pre-shared keys; use certificates",
-        "bridge_insecure": "`verify: false` would switch off more than the check of the name;"
-        " give the certificate's name in `server_hostname` under `tls`",
+        "bridge_insecure": "`verify: false` would turn off more than the check of the host name;"
+        " write the name in the certificate as `server_hostname` under `tls`",
         "bridge_max_topic_alias": "an endpoint uses no topic aliases",
-        "bridge_outgoing_retain": "the RETAIN flag crosses as it is; a route can only leave alone"
-        " what was kept from before, with `retained: ignore`",
+        "bridge_outgoing_retain": "the RETAIN flag is kept; a route can only ignore messages"
+        " retained before the subscription, with `retained: ignore`",
         "bridge_psk": "an endpoint has no pre-shared keys; use certificates",
-        "bridge_reload_type": "the gateway has its own way to reload",
+        "bridge_reload_type": "the gateway reloads its configuration at SIGHUP",
         "bridge_require_ocsp": "an endpoint checks no OCSP answers",
         "bridge_tcp_keepalive": NETWORK,
         "bridge_tcp_user_timeout": NETWORK,
         "bridge_tls_version": TLS,
-        "idle_timeout": LIVE,
-        "notification_topic": HEALTH,
-        "notifications": HEALTH,
-        "notifications_local_only": HEALTH,
-        "round_robin": "an endpoint has one address; put a balancer before several brokers",
-        "start_type": LIVE,
-        "threshold": LIVE,
-        "try_private": "the gateway is no broker to the other side; the origin path stops loops",
+        "idle_timeout": ALWAYS_OPEN,
+        "notification_topic": STATE_MESSAGES,
+        "notifications": STATE_MESSAGES,
+        "notifications_local_only": STATE_MESSAGES,
+        "round_robin": "an endpoint has one address; put a load balancer in front of the brokers",
+        "start_type": ALWAYS_OPEN,
+        "threshold": ALWAYS_OPEN,
+        "try_private": "the gateway is a client and not a broker; the origin path prevents loops",
     }
 )
-SAME = MappingProxyType(  # values that ask for what the gateway does anyway
+NO_EFFECT = MappingProxyType(  # values that match the behaviour of the gateway
     {
         "bridge_attempt_unsubscribe": "false",
         "bridge_insecure": "false",
@@ -62,7 +63,7 @@ SAME = MappingProxyType(  # values that ask for what the gateway does anyway
         "try_private": "false",
     }
 )
-CARRIED = frozenset(
+IMPORTED = frozenset(
     {
         "address", "bridge_cafile", "bridge_certfile", "bridge_keyfile", "bridge_max_packet_size",
         "bridge_protocol_version", "bridge_receive_maximum", "bridge_session_expiry_interval",
@@ -71,8 +72,8 @@ CARRIED = frozenset(
         "remote_password", "remote_username", "restart_timeout",
     }
 )  # fmt: skip
-BRIDGE = CARRIED | frozenset(LOST)
-BROKER = frozenset(
+BRIDGE_OPTIONS = IMPORTED | frozenset(UNSUPPORTED)
+BROKER_OPTIONS = frozenset(
     {
         "accept_protocol_versions", "acl_file", "allow_anonymous", "allow_duplicate_messages",
         "allow_zero_length_clientid", "auth_plugin", "auth_plugin_deny_special_chars",

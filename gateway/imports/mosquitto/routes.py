@@ -1,10 +1,10 @@
-"""Topic lines of one bridge as routes in the making: what each takes, and what it leaves to others.
+"""Routes of one bridge, drafted from its topic lines.
 
-mosquitto.conf(5), topic: the pattern is subscribed with the prefix of the side it is taken from,
-that prefix is removed from the name, and the other side's is put before it. Where lines overlap,
-the first with a prefix decides, those without come last, and one copy crosses. What came over a
-bridge is not sent back over it. A route has no such memory but for its own way back, so what one
-line takes out and another takes in under the same names becomes one part in both directions.
+mosquitto.conf(5), topic: mosquitto subscribes to the pattern with the prefix of the sending side,
+and replaces that prefix by the prefix of the receiving side. Where lines overlap, the first line
+with a prefix decides, lines without a prefix come last, and one copy crosses. Mosquitto does not
+return messages over the bridge they came by. A route avoids that only for its own reverse route,
+so names that one line sends out and another takes in become one route in both directions.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from dataclasses import dataclass
 
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.systems.mqtt import MQTT
-from gateway.imports.checks import covered, may_overlap
-from gateway.imports.lines import Left
-from gateway.imports.mosquitto.topic_lines import Direction, TopicLine, captured, meet
-from gateway.model.pattern_index import overlapping
+from gateway.imports.mosquitto.topic_lines import Direction, TopicLine, intersect, with_captures
+from gateway.imports.route_checks import is_covered, may_overlap
+from gateway.imports.source_lines import OmittedLine
+from gateway.model.pattern_index import candidate_pairs
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Names `local + stem` here are `remote + stem` there; `exclude` are of the side it takes from.
+class RouteDraft:
+    """One route: local names `local + stem` are `remote + stem` at the remote broker.
 
-    `lines` asked for it, the first one decides where it stands.
+    `exclude` has patterns of the source. `lines` are the topic lines it was made from; the first
+    one determines its position.
     """
 
     local: str
@@ -35,112 +36,115 @@ class Part:
     exclude: tuple[str, ...] = ()
 
     @property
-    def taken(self) -> str:
-        """The subscription of the side it takes from, with captures for the wildcards."""
+    def source_pattern(self) -> str:
+        """Subscription at the source, with captures for the wildcards."""
         inward = self.direction is Direction.IN
-        return (self.remote if inward else self.local) + captured(self.stem)
+        return (self.remote if inward else self.local) + with_captures(self.stem)
 
     @property
-    def given(self) -> str:
-        """The template of the other side."""
+    def target_template(self) -> str:
+        """Template at the target."""
         inward = self.direction is Direction.IN
-        return (self.local if inward else self.remote) + captured(self.stem)
+        return (self.local if inward else self.remote) + with_captures(self.stem)
 
-    def side(self, direction: Direction) -> str:
-        """Its names where `direction` begins."""
+    def pattern_at(self, direction: Direction) -> str:
+        """Return its pattern at the source of `direction`."""
         return (self.remote if direction is Direction.IN else self.local) + self.stem
 
-    def goes(self, direction: Direction) -> bool:
+    def crosses(self, direction: Direction) -> bool:
         return self.direction in {direction, Direction.BOTH}
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """A line with its prefixes as short as they can be: lines of the same names have the same."""
+class _Topic:
+    """A topic line whose common end of both prefixes is part of the stem.
+
+    So lines that rename in the same way have equal prefixes.
+    """
 
     line: TopicLine
     local: str
     remote: str
     stem: str
 
-    def pattern(self, direction: Direction) -> str:
-        """What it takes where `direction` begins."""
+    def pattern_at(self, direction: Direction) -> str:
+        """Return its pattern at the source of `direction`."""
         return (self.remote if direction is Direction.IN else self.local) + self.stem
 
-    def goes(self, direction: Direction) -> bool:
+    def crosses(self, direction: Direction) -> bool:
         return self.line.direction in {direction, Direction.BOTH}
 
-    def renames_as(self, other: _Entry | Part) -> bool:
+    def has_same_prefixes(self, other: _Topic | RouteDraft) -> bool:
         return (self.local, self.remote) == (other.local, other.remote)
 
 
-def parts_of(lines: Sequence[TopicLine]) -> tuple[list[Part], list[Left]]:
-    """The parts in the order of their lines, and what they do not do as mosquitto does."""
-    parts: list[Part] = []
-    left: list[Left] = []
-    for entries in _clusters([_entry(line) for line in sorted(lines, key=_without_prefix)]):
-        both = _both(entries)
-        parts += both
-        left += [each for part in both for each in _undecided(part, entries)]
+def draft_routes(lines: Sequence[TopicLine]) -> tuple[list[RouteDraft], list[OmittedLine]]:
+    """Return the routes in the order of their lines, and the lines they do not fully replace."""
+    drafts: list[RouteDraft] = []
+    omitted: list[OmittedLine] = []
+    for topics in _clusters([_topic(line) for line in sorted(lines, key=_without_prefix)]):
+        both = _bidirectional(topics)
+        drafts += both
+        omitted += [each for draft in both for each in _ambiguous(draft, topics)]
         for direction in (Direction.OUT, Direction.IN):
-            for number, entry in enumerate(entries):
-                if entry.goes(direction):
-                    part = _one_way(entry, direction, entries[:number], both)
-                    parts += [] if part is None else [part]
-    used = {line for part in parts for line in part.lines}
-    left += [_unused(line) for line in lines if line not in used]
-    return sorted(parts, key=lambda part: part.lines[0].place), left
+            for number, topic in enumerate(topics):
+                if topic.crosses(direction):
+                    draft = _one_way(topic, direction, topics[:number], both)
+                    drafts += [] if draft is None else [draft]
+    used = {line for draft in drafts for line in draft.lines}
+    omitted += [_unused(line) for line in lines if line not in used]
+    return sorted(drafts, key=lambda draft: draft.lines[0].location), omitted
 
 
-def _clusters(entries: Sequence[_Entry]) -> Iterator[list[_Entry]]:
-    """The entries in order, apart where no message concerns two of them."""
-    near: list[set[int]] = [{at} for at in range(len(entries))]
+def _clusters(topics: Sequence[_Topic]) -> Iterator[list[_Topic]]:
+    """Split the lines into groups that have no name in common; each group keeps its order."""
+    overlapping: list[set[int]] = [{at} for at in range(len(topics))]
     for direction in (Direction.OUT, Direction.IN):
         rows = [
             (pattern, at)
-            for at, entry in enumerate(entries)
-            for pattern in parse_pattern(entry.pattern(direction), MQTT)
+            for at, topic in enumerate(topics)
+            for pattern in parse_pattern(topic.pattern_at(direction), MQTT)
         ]
-        for one, other in overlapping(rows, rows):
-            near[one].add(other)
+        for one, other in candidate_pairs(rows, rows):
+            overlapping[one].add(other)
     seen: set[int] = set()
-    for start in range(len(entries)):
+    for start in range(len(topics)):
         if start not in seen:
-            found, waiting = {start}, [start]
-            while waiting:
-                more = near[waiting.pop()] - found
+            found, pending = {start}, [start]
+            while pending:
+                more = overlapping[pending.pop()] - found
                 found |= more
-                waiting += more
+                pending += more
             seen |= found
-            yield [entries[at] for at in sorted(found)]
+            yield [topics[at] for at in sorted(found)]
 
 
 def _without_prefix(line: TopicLine) -> bool:
     return not (line.local or line.remote)
 
 
-def _entry(line: TopicLine) -> _Entry:
+def _topic(line: TopicLine) -> _Topic:
     local, remote, stem = line.local, line.remote, line.pattern
     if stem == "#" and (local or remote):
-        stem = "+/#"  # `L/#` takes `L` too, which has no prefix `L/` to remove
+        stem = "+/#"  # `L/#` matches `L` too, which has no prefix `L/` to replace
     same = 0
     while same < min(len(local), len(remote)) and local[~same] == remote[~same]:
         same += 1
     cut = len(local) - same
-    return _Entry(line, local[:cut], remote[: len(remote) - same], local[cut:] + stem)
+    return _Topic(line, local[:cut], remote[: len(remote) - same], local[cut:] + stem)
 
 
-def _both(entries: Sequence[_Entry]) -> list[Part]:
-    """What one line takes out and the same or another takes in, widest first."""
+def _bidirectional(topics: Sequence[_Topic]) -> list[RouteDraft]:
+    """Draft the names that one line sends out and the same or another line takes in."""
     found: dict[tuple[str, str, str], list[TopicLine]] = {}
-    for out in entries:
-        for back in entries:
-            stem = _common(out, back)
+    for out in topics:
+        for back in topics:
+            stem = _common_stem(out, back)
             if stem is not None:
                 key = (out.local, out.remote, stem)
                 found.setdefault(key, []).extend((out.line, back.line))
     widest = [key for key in found if not any(_within(key, other) for other in found)]
-    parts: list[Part] = []
+    drafts: list[RouteDraft] = []
     for local, remote, stem in widest:
         lines = [
             line
@@ -148,76 +152,85 @@ def _both(entries: Sequence[_Entry]) -> list[Part]:
             if key == (local, remote, stem) or _within(key, (local, remote, stem))
             for line in lines
         ]
-        same = [part.side(Direction.OUT) for part in parts if _prefixes(part) == (local, remote)]
+        same = [
+            draft.pattern_at(Direction.OUT)
+            for draft in drafts
+            if _prefixes(draft) == (local, remote)
+        ]
         exclude = tuple(each for each in same if may_overlap(each, local + stem, MQTT))
-        ordered = tuple(sorted(set(lines), key=lambda line: line.place))
-        if not covered(local + stem, exclude, MQTT):
-            parts.append(Part(local, remote, stem, Direction.BOTH, ordered, exclude))
-    return parts
+        ordered = tuple(sorted(set(lines), key=lambda line: line.location))
+        if not is_covered(local + stem, exclude, MQTT):
+            drafts.append(RouteDraft(local, remote, stem, Direction.BOTH, ordered, exclude))
+    return drafts
 
 
-def _prefixes(part: Part) -> tuple[str, str]:
-    return part.local, part.remote
+def _prefixes(draft: RouteDraft) -> tuple[str, str]:
+    return draft.local, draft.remote
 
 
-def _common(out: _Entry, back: _Entry) -> str | None:
-    if not (out.goes(Direction.OUT) and back.goes(Direction.IN) and out.renames_as(back)):
+def _common_stem(out: _Topic, back: _Topic) -> str | None:
+    if not (
+        out.crosses(Direction.OUT) and back.crosses(Direction.IN) and out.has_same_prefixes(back)
+    ):
         return None
-    stem = meet(out.stem, back.stem)
+    stem = intersect(out.stem, back.stem)
     if stem is None:
         return None
-    for direction in (Direction.OUT, Direction.IN):  # `#` and `$SYS/x` meet behind a prefix only
-        if not may_overlap(out.pattern(direction), back.pattern(direction), MQTT):
+    for direction in (Direction.OUT, Direction.IN):  # `#` matches `$SYS/x` behind a prefix only
+        if not may_overlap(out.pattern_at(direction), back.pattern_at(direction), MQTT):
             return None
     return stem
 
 
 def _within(key: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
-    """Whether `other` has all of `key` and more."""
-    return key != other and key[:2] == other[:2] and meet(key[2], other[2]) == key[2]
+    """Return whether `other` covers `key` and is not equal."""
+    return key != other and key[:2] == other[:2] and intersect(key[2], other[2]) == key[2]
 
 
 def _one_way(
-    entry: _Entry, direction: Direction, earlier: Sequence[_Entry], both: Sequence[Part]
-) -> Part | None:
-    """What is left of a line in one direction; None when others take it all."""
-    pattern = entry.pattern(direction)
-    others = [each.pattern(direction) for each in earlier if each.goes(direction)]
-    others += [part.side(direction) for part in both if entry.renames_as(part)]
-    met = [each for each in dict.fromkeys(others) if may_overlap(pattern, each, MQTT)]
-    if covered(pattern, met, MQTT):
+    topic: _Topic, direction: Direction, earlier: Sequence[_Topic], both: Sequence[RouteDraft]
+) -> RouteDraft | None:
+    """Draft the rest of a line in one direction; None when other lines cover it."""
+    pattern = topic.pattern_at(direction)
+    others = [each.pattern_at(direction) for each in earlier if each.crosses(direction)]
+    others += [draft.pattern_at(direction) for draft in both if topic.has_same_prefixes(draft)]
+    overlapping = [each for each in dict.fromkeys(others) if may_overlap(pattern, each, MQTT)]
+    if is_covered(pattern, overlapping, MQTT):
         return None
     exclude = tuple(
         each
-        for each in met
-        if not any(other != each and meet(each, other) == each for other in met)
+        for each in overlapping
+        if not any(other != each and intersect(each, other) == each for other in overlapping)
     )
-    return Part(entry.local, entry.remote, entry.stem, direction, (entry.line,), exclude)
+    return RouteDraft(topic.local, topic.remote, topic.stem, direction, (topic.line,), exclude)
 
 
-def _unused(line: TopicLine) -> Left:
-    reason = "lines before it, or with a prefix, take all of it, so mosquitto does not use it"
-    return Left(line.place, f"the topic {line.pattern!r}", reason)
+def _unused(line: TopicLine) -> OmittedLine:
+    reason = "lines before it, or with a prefix, cover it, so mosquitto does not use it"
+    return OmittedLine(line.location, f"the topic {line.pattern!r}", reason)
 
 
-def _undecided(part: Part, entries: Sequence[_Entry]) -> Iterator[Left]:
-    """Names that an earlier line gives another name; one direction alone cannot leave them out."""
+def _ambiguous(draft: RouteDraft, topics: Sequence[_Topic]) -> Iterator[OmittedLine]:
+    """Report names that an earlier line renames differently, in one direction only."""
     for direction in (Direction.OUT, Direction.IN):
         own = next(
             at
-            for at, each in enumerate(entries)
-            if each.line in part.lines
-            and each.goes(direction)
-            and meet(each.stem, part.stem) == part.stem
+            for at, each in enumerate(topics)
+            if each.line in draft.lines
+            and each.crosses(direction)
+            and intersect(each.stem, draft.stem) == draft.stem
         )
-        for entry in entries[:own]:
+        for topic in topics[:own]:
             if (
-                entry.goes(direction)
-                and not entry.renames_as(part)
-                and may_overlap(part.side(direction), entry.pattern(direction), MQTT)
+                topic.crosses(direction)
+                and not topic.has_same_prefixes(draft)
+                and may_overlap(draft.pattern_at(direction), topic.pattern_at(direction), MQTT)
             ):
                 reason = (
-                    f"what it and {entry.line.place} both take {direction.value} crosses under two"
-                    " names, and mosquitto gives it that one's alone; decide which you want"
+                    f"it and {topic.line.location} both match messages going {direction.value},"
+                    " which cross under two names, and mosquitto uses the name of that line only;"
+                    " decide which you want"
                 )
-                yield Left(part.lines[0].place, f"the topic {part.lines[0].pattern!r}", reason)
+                yield OmittedLine(
+                    draft.lines[0].location, f"the topic {draft.lines[0].pattern!r}", reason
+                )

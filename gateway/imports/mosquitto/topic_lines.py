@@ -1,6 +1,6 @@
-"""The `topic` lines of mosquitto's bridges as values, and their patterns; no route is made here.
+"""Parser of the `topic` lines of mosquitto's bridges, and operations on their patterns.
 
-A line that mosquitto refuses is refused here.
+It refuses every line that mosquitto refuses.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from string import ascii_lowercase
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.errors import SubjectError, TranslationError
-from gateway.imports.checks import brace_fault
-from gateway.imports.lines import Place
+from gateway.imports.route_checks import find_brace_fault
+from gateway.imports.source_lines import SourceLine
 
 EMPTY = '""'
 SHARED = "$share/"
-MOST_QOS = 2
+MAX_QOS = 2
 
 
 class Direction(Enum):
@@ -28,27 +28,27 @@ class Direction(Enum):
 
 
 class TopicError(ValueError):
-    """mosquitto would refuse the line, or no route says it; the text is the reason."""
+    """A line that mosquitto refuses, or that no route can express; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
     """One `topic` line; an empty `pattern` maps one name to one name."""
 
-    place: Place
+    location: SourceLine
     pattern: str
     direction: Direction = Direction.OUT
     qos: int = 0
     local: str = ""
     remote: str = ""
-    above: tuple[str, ...] = ()
+    comments: tuple[str, ...] = ()
 
 
-def parse_topic(value: str, place: Place, above: tuple[str, ...] = ()) -> TopicLine:
+def parse_topic(value: str, location: SourceLine, comments: tuple[str, ...] = ()) -> TopicLine:
     """Read `PATTERN [DIRECTION [QOS [LOCAL-PREFIX [REMOTE-PREFIX]]]]`.
 
     Raises:
-        TopicError: mosquitto refuses it, or reads it as something that was hardly meant.
+        TopicError: mosquitto refuses it, or ignores a part of it.
     """
     words = [word for word in value.split(" ") if word]
     if not words:
@@ -59,20 +59,20 @@ def parse_topic(value: str, place: Place, above: tuple[str, ...] = ()) -> TopicL
         )
     pattern, direction, qos, local, remote = [*words, *("", "", "", "", "")][:5]
     line = TopicLine(
-        place,
-        _filled(pattern),
+        location,
+        _unless_empty(pattern),
         _direction(direction),
         _qos(qos),
-        _filled(local),
-        _filled(remote),
-        above,
+        _unless_empty(local),
+        _unless_empty(remote),
+        comments,
     )
     _check(line)
     return line
 
 
-def captured(stem: str) -> str:
-    """`a/+/#` as `a/{a}/{rest...}`."""
+def with_captures(stem: str) -> str:
+    """Return a pattern with captures for its wildcards: `a/+/#` as `a/{a}/{rest...}`."""
     number = 0
     levels: list[str] = []
     for level in stem.split("/"):
@@ -84,8 +84,8 @@ def captured(stem: str) -> str:
     return "/".join(levels)
 
 
-def meet(one: str, other: str) -> str | None:
-    """The pattern of all that two take, both without prefixes; None when that is nothing."""
+def intersect(one: str, other: str) -> str | None:
+    """Return the intersection of two patterns without prefixes; None when it is empty."""
     ones, others = one.split("/"), other.split("/")
     levels: list[str] = []
     for at, (a, b) in enumerate(zip_longest(ones, others)):
@@ -100,12 +100,12 @@ def meet(one: str, other: str) -> str | None:
 
 
 def _letters(number: int) -> str:
-    """A to z, then aa, ab and so on."""
+    """Return the name of capture `number`: a to z, aa, ab, ..."""
     more, last = divmod(number, len(ascii_lowercase))
     return (_letters(more - 1) if more else "") + ascii_lowercase[last]
 
 
-def _filled(word: str) -> str:
+def _unless_empty(word: str) -> str:
     return "" if word == EMPTY else word
 
 
@@ -117,24 +117,26 @@ def _direction(word: str) -> Direction:
 
 
 def _qos(word: str) -> int:
-    if word and (not word.isdecimal() or int(word[:4]) > MOST_QOS):
+    if word and (not word.isdecimal() or int(word[:4]) > MAX_QOS):
         raise TopicError(f"the QoS {word!r} is none of 0, 1 and 2")
     return int(word or "0")
 
 
 def _check(line: TopicLine) -> None:
-    """Refuse what mosquitto refuses, and what no route can say."""
+    """Refuse lines that mosquitto refuses, and lines that no route can express."""
     if not line.pattern and not (line.local and line.remote):
         raise TopicError('the pattern "" needs a local and a remote prefix')
     for side, prefix in (("local", line.local), ("remote", line.remote)):
         if "+" in prefix or "#" in prefix:
             raise TopicError(f"the {side} prefix {prefix!r} has a wildcard")
         whole = prefix + line.pattern
-        if fault := brace_fault(whole):
+        if fault := find_brace_fault(whole):
             raise TopicError(fault)
         try:
             parse_pattern(whole, MQTT)
         except (SubjectError, TranslationError) as error:
-            raise TopicError(f"{side} prefix and pattern make no subscription: {error}") from error
+            raise TopicError(
+                f"{side} prefix and pattern are not a legal subscription: {error}"
+            ) from error
         if whole.startswith(SHARED):
             raise TopicError(f"{whole!r} is a shared subscription, and no name can begin with it")

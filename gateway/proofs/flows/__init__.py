@@ -1,1 +1,1 @@
-"""Routes taken apart into flows, the form in which every proof sees them."""
+"""Flows: the form of routes that the proofs work on."""

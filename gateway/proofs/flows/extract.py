@@ -1,4 +1,4 @@
-"""Routes taken apart into flows: what each target makes of the names that each pattern takes."""
+"""Extract the flows of routes: one for each target and each pattern of its source."""
 
 from __future__ import annotations
 
@@ -7,98 +7,115 @@ from dataclasses import replace
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 from gateway.proofs.flows.flow import (
-    Cut,
     Flow,
-    Made,
+    LevelVariable,
+    LossyCall,
     Part,
-    Seq,
-    Site,
-    Symbol,
-    Var,
-    places_of,
-    symbols,
+    RestVariable,
+    RouteSource,
+    SourceLevel,
+    TargetLevel,
+    source_levels,
+    variable_positions,
 )
-from gateway.routing.captures import SourcePattern, Span
-from gateway.routing.functions import Function
 from gateway.routing.route import Route, Target
-from gateway.routing.template import Hole, Rest, Template
+from gateway.routing.source_pattern import CaptureSpan, SourcePattern
+from gateway.routing.template import Placeholder, RestPlaceholder, Template
+from gateway.routing.template_functions import TemplateFunction
 
 
-def survey(routes: Sequence[Route], brokers: Mapping[str, str]) -> tuple[list[Site], list[Flow]]:
-    """All routes and flows, in order; `brokers` by endpoint."""
+def extract_flows(
+    routes: Sequence[Route], brokers: Mapping[str, str]
+) -> tuple[list[RouteSource], list[Flow]]:
+    """Return all sources and flows, in order; `brokers` by endpoint."""
     counted: dict[str, int] = {}
-    sites: list[Site] = []
+    sources: list[RouteSource] = []
     for number, route in enumerate(routes):
-        source = counted.setdefault(route.name, 0)
+        source_index = counted.setdefault(route.name, 0)
         counted[route.name] += 1
-        patterns = fixed_depth(route.source)
-        excludes = tuple(pattern for each in route.excludes for pattern in fixed_depth(each))
+        patterns = selected_patterns(route.source)
+        excludes = tuple(pattern for each in route.excludes for pattern in selected_patterns(each))
         broker = brokers[route.endpoint]
-        sites.append(Site(number, route, source, broker, patterns, excludes))
-    return sites, [flow for site in sites for flow in _flows(site, brokers)]
+        sources.append(RouteSource(number, route, source_index, broker, patterns, excludes))
+    return sources, [flow for source in sources for flow in _flows(source, brokers)]
 
 
-def _flows(site: Site, brokers: Mapping[str, str]) -> list[Flow]:
+def _flows(source: RouteSource, brokers: Mapping[str, str]) -> list[Flow]:
     return [
-        flow_of(site, place, one, brokers[one.endpoint], pattern)
-        for place, target in enumerate(site.route.targets)
-        for one in _alone(target)
-        for pattern in site.patterns
+        make_flow(source, index, each, brokers[each.endpoint], pattern)
+        for index, target in enumerate(source.route.targets)
+        for each in _by_template(target)
+        for pattern in source.patterns
     ]
 
 
-def _alone(target: Target) -> list[Target]:
-    """The target with one of its templates at a time."""
-    if not target.also:
+def _by_template(target: Target) -> list[Target]:
+    """Return the target once for each of its templates."""
+    if not target.more_templates:
         return [target]
-    return [replace(target, template=each, also=()) for each in (target.template, *target.also)]
+    return [
+        replace(target, template=each, more_templates=())
+        for each in (target.template, *target.more_templates)
+    ]
 
 
-def flow_of(site: Site, place: int, target: Target, broker: str, pattern: Pattern) -> Flow:
-    """What a target of `site` makes of the names of `pattern`, all of which the route takes."""
-    made = _made(target.template, pattern, site.route.source)
-    return Flow(site, place, target, broker, pattern, made, _image(made, pattern))
+def make_flow(
+    source: RouteSource, target_index: int, target: Target, broker: str, pattern: Pattern
+) -> Flow:
+    """Return the flow of a target for `pattern`, whose names the route takes."""
+    levels = _target_levels(target.template, pattern, source.route.source)
+    target_pattern = _target_pattern(levels, pattern)
+    return Flow(source, target_index, target, broker, pattern, levels, target_pattern)
 
 
-def whole_of(flow: Flow) -> Flow:
-    """The flow with all tags of its target, one behind the other; only for what they tell."""
-    target = flow.site.route.targets[flow.place]
-    if not target.also:
+def whole_target_flow(flow: Flow) -> Flow:
+    """Return the flow with the levels of all templates of its target, one after the other.
+
+    For the proof of injectivity: the tags of a list together identify the source name.
+    """
+    target = flow.source.route.targets[flow.target_index]
+    if not target.more_templates:
         return flow
-    made = tuple(
+    levels = tuple(
         level
-        for each in _alone(target)
-        for level in _made(each.template, flow.pattern, flow.site.route.source)
+        for each in _by_template(target)
+        for level in _target_levels(each.template, flow.pattern, flow.source.route.source)
     )
-    return replace(flow, target=target, made=made)
+    return replace(flow, target=target, target_levels=levels)
 
 
-def _made(template: Template | None, pattern: Pattern, source: SourcePattern) -> tuple[Made, ...]:
-    known = symbols(pattern)
+def _target_levels(
+    template: Template | None, pattern: Pattern, source: SourcePattern
+) -> tuple[TargetLevel, ...]:
+    known = source_levels(pattern)
     if template is None:
         return known
     spans = dict(source.spans)
-    made: list[Made] = []
+    made: list[TargetLevel] = []
     for level in template.levels:
-        if isinstance(level, Rest):
-            made += _many(level, known, spans.get(level.name))
+        if isinstance(level, RestPlaceholder):
+            made += _rest_levels(level, known, spans.get(level.name))
         else:
-            made.append(_one(level, known, spans))
+            made.append(_level_parts(level, known, spans))
     return tuple(made)
 
 
-def _many(rest: Rest, known: Sequence[Symbol], span: Span | None) -> Sequence[Made]:
-    if span is None:  # a capture of another pattern of the route
-        return [Cut((), rest.functions, one=False, many=True)]
-    symbols_taken = known[span.start : span.stop]
-    functions = _lossy(rest)
+def _rest_levels(
+    rest: RestPlaceholder, known: Sequence[SourceLevel], span: CaptureSpan | None
+) -> Sequence[TargetLevel]:
+    if span is None:  # a capture of a required tag
+        return [LossyCall((), rest.functions, single_level=False)]
+    captured = known[span.start : span.stop]
+    functions = _lossy_functions(rest)
     if not functions:
-        return symbols_taken
-    return [Cut(places_of(symbols_taken), functions, one=False, many=True)]
+        return captured
+    return [LossyCall(variable_positions(captured), functions, single_level=False)]
 
 
-def _one(
-    level: Sequence[str | Hole], known: Sequence[Symbol], spans: Mapping[str, Span]
+def _level_parts(
+    level: Sequence[str | Placeholder],
+    known: Sequence[SourceLevel],
+    spans: Mapping[str, CaptureSpan],
 ) -> tuple[Part, ...]:
     parts: list[Part] = []
     for part in level:
@@ -106,26 +123,26 @@ def _one(
             parts.append(part)
             continue
         span = spans.get(part.name)
-        if span is None:  # a capture of another pattern of the route
-            parts.append(Cut((), part.functions, one=True, many=False))
+        if span is None:  # a capture of a required tag
+            parts.append(LossyCall((), part.functions, single_level=True))
             continue
-        symbols_taken = known[span.start : span.stop]
-        if functions := _lossy(part):
-            cut = Cut(places_of(symbols_taken), functions, one=not span.rest, many=False)
-            parts.append(cut)
+        captured = known[span.start : span.stop]
+        if functions := _lossy_functions(part):
+            call = LossyCall(variable_positions(captured), functions, single_level=not span.rest)
+            parts.append(call)
         else:
-            for symbol in symbols_taken:
-                parts += () if isinstance(symbol, Seq) else symbol
-    return _merged(parts)
+            for symbol in captured:
+                parts += () if isinstance(symbol, RestVariable) else symbol
+    return _merge_texts(parts)
 
 
-def _lossy(part: Hole | Rest) -> tuple[Function, ...]:
-    """The functions of a capture's place, none when they lose nothing."""
+def _lossy_functions(part: Placeholder | RestPlaceholder) -> tuple[TemplateFunction, ...]:
+    """Return the functions of a placeholder; none when all are injective."""
     return () if all(function.injective for function in part.functions) else part.functions
 
 
-def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Texts side by side are one text."""
+def _merge_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Join adjacent texts."""
     merged: list[Part] = []
     for part in parts:
         if isinstance(part, str) and merged and isinstance(merged[-1], str):
@@ -135,27 +152,27 @@ def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(merged) or ("",)
 
 
-def _image(made: Sequence[Made], pattern: Pattern) -> Pattern:
+def _target_pattern(made: Sequence[TargetLevel], pattern: Pattern) -> Pattern:
     levels: list[Level] = []
     for each in made:
         match each:
-            case Seq(at):
+            case RestVariable(at):
                 levels.append(pattern.levels[at])
-            case Cut():
+            case LossyCall():
                 levels.append(AnyMany(0))
             case _:
-                levels.append(_level_of(each, pattern))
+                levels.append(_level_pattern(each, pattern))
     return Pattern(tuple(levels))
 
 
-def _level_of(parts: Sequence[Part], pattern: Pattern) -> Level:
-    """All texts of one made level."""
+def _level_pattern(parts: Sequence[Part], pattern: Pattern) -> Level:
+    """Return the pattern of all texts of one target level."""
     match parts:
         case [str() as text]:
             return Literal(text)
-        case [Var(at)]:
+        case [LevelVariable(at)]:
             return pattern.levels[at]
-        case [Cut()]:
+        case [LossyCall()]:
             return AnyOne()
         case _:
             return _glob(parts, pattern)
@@ -168,7 +185,7 @@ def _glob(parts: Sequence[Part], pattern: Pattern) -> Glob:
         if isinstance(part, str):
             texts[-1] += part
             continue
-        level = pattern.levels[part.at] if isinstance(part, Var) else AnyOne()
+        level = pattern.levels[part.position] if isinstance(part, LevelVariable) else AnyOne()
         inner = level.parts if isinstance(level, Glob) else ("", "")
         least += level.minimum if isinstance(level, Glob) else 0
         texts[-1] += inner[0]
@@ -176,10 +193,10 @@ def _glob(parts: Sequence[Part], pattern: Pattern) -> Glob:
     return Glob((texts[0], *filter(None, texts[1:-1]), texts[-1]), least)
 
 
-def fixed_depth(source: SourcePattern) -> tuple[Pattern, ...]:
-    """What `source` selects as patterns alone: where it has a depth, they have that many levels.
+def selected_patterns(source: SourcePattern) -> tuple[Pattern, ...]:
+    """Return patterns that select exactly what `source` selects, with its depth applied.
 
-    Only a YAMI4 tag has one, and its patterns have at most one rest wildcard, at the end.
+    Only a YAMI4 pattern has a depth; it has at most one rest wildcard, at the end.
     """
     if source.depth is None:
         return source.patterns
@@ -189,7 +206,7 @@ def fixed_depth(source: SourcePattern) -> tuple[Pattern, ...]:
         least = sum(level.minimum for level in pattern.levels if isinstance(level, AnyMany))
         more = source.depth - len(levels)
         if more == 0 and least == 0:
-            found.append(Pattern(levels, pattern.shy))
+            found.append(Pattern(levels, pattern.exclusions))
         elif more >= max(1, least) and len(levels) < len(pattern.levels):
-            found.append(Pattern((*levels, *[AnyOne()] * more), pattern.shy))
+            found.append(Pattern((*levels, *[AnyOne()] * more), pattern.exclusions))
     return tuple(dict.fromkeys(found))

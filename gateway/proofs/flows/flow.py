@@ -1,8 +1,8 @@
-"""Routes as the proofs see them: which parts of a source name stand where in the made name.
+"""Flows: the target name of a route as an expression in the levels of the source name.
 
-A route has a flow for each target and each pattern of its source. Every wildcard of the pattern
-is an unknown, known by its place; `made` says level by level what the target's name holds of
-them. Nothing here looks at a concrete name.
+A route has one flow for each target and each pattern of its source. Each wildcard of the pattern
+is a variable, identified by its position in the pattern. `target_levels` says for each level of
+the target name which variables it holds.
 """
 
 from __future__ import annotations
@@ -14,49 +14,52 @@ from typing import TypeAlias
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.proofs.finding import Finding, Severity
-from gateway.routing.functions import Function
 from gateway.routing.route import Route, Target
+from gateway.routing.template_functions import TemplateFunction
 
 
 @dataclass(frozen=True, slots=True)
-class Var:
-    """One level of the source name: what the wildcard at place `at` of the pattern took."""
+class LevelVariable:
+    """One level of the source name: the match of the wildcard at `position` of the pattern."""
 
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Seq:
-    """All levels that the rest wildcard at place `at` of the pattern took."""
-
-    at: int
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """What functions that lose something leave of the unknowns in `places`.
+class RestVariable:
+    """A run of levels: the match of the rest wildcard at `position` of the pattern."""
 
-    `one` says that the capture is one level, `many` that any number of levels may come of it.
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class LossyCall:
+    """A capture behind functions that are not injective, over the variables in `positions`.
+
+    `single_level` says that the capture is one level.
     """
 
-    places: tuple[int, ...]
-    functions: tuple[Function, ...]
-    one: bool
-    many: bool
+    positions: tuple[int, ...]
+    functions: tuple[TemplateFunction, ...]
+    single_level: bool
 
 
-Part: TypeAlias = str | Var | Cut
-Made: TypeAlias = Seq | Cut | tuple[Part, ...]
-Symbol: TypeAlias = "Seq | tuple[str | Var, ...]"
+Part: TypeAlias = str | LevelVariable | LossyCall
+TargetLevel: TypeAlias = RestVariable | LossyCall | tuple[Part, ...]
+SourceLevel: TypeAlias = "RestVariable | tuple[str | LevelVariable, ...]"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Site:
-    """A route of the set: its number there, which source of its name it is, and its broker."""
+class RouteSource:
+    """One source of a route: a `Route` with its number in the set, and its patterns.
+
+    `source_index` counts the sources with the same route name, from 0. `broker` identifies the
+    broker of the source.
+    """
 
     number: int
     route: Route
-    source: int
+    source_index: int
     broker: str
     patterns: tuple[Pattern, ...]
     excludes: tuple[Pattern, ...]
@@ -68,98 +71,102 @@ class Site:
         text: str,
         hint: str,
         example: Sequence[str] = (),
-        ends: Sequence[str] = (),
+        endpoints: Sequence[str] = (),
         *,
         target: int | None = None,
     ) -> Finding:
-        """A finding about this route; without `ends` all names of `example` are its source's."""
-        at = tuple(ends) or (self.route.endpoint,) * len(example)
-        what = (rule, severity, text, hint, tuple(example), at)
-        return Finding(self.route.name, self.source, target, *what)
+        """Return a finding about this route; without `endpoints` all examples are source names."""
+        endpoints = tuple(endpoints) or (self.route.endpoint,) * len(example)
+        what = (rule, severity, text, hint, tuple(example), endpoints)
+        return Finding(self.route.name, self.source_index, target, *what)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Flow:
-    """What one target of a route makes of the names that one pattern takes.
+    """The translation of the names of one pattern for one target.
 
-    `target` has one template; a target with several tags has a flow for each.
+    `target` has one template; a target with several templates has one flow for each. `broker`
+    identifies the broker of the target. `target_pattern` matches every target name, and further
+    names when a wildcard is used twice.
     """
 
-    site: Site
-    place: int
+    source: RouteSource
+    target_index: int
     target: Target
     broker: str
     pattern: Pattern
-    made: tuple[Made, ...]
-    image: Pattern  # all names it makes, and more where a wildcard is used twice
+    target_levels: tuple[TargetLevel, ...]
+    target_pattern: Pattern
 
     @property
-    def words(self) -> dict[int, str]:
-        """What a person calls the unknowns: `{name}` for a capture."""
-        known = symbols(self.pattern)
-        part = self.site.route.dialect.part
+    def variable_names(self) -> dict[int, str]:
+        """The name of each variable for a finding: `{name}` for a capture."""
+        known = source_levels(self.pattern)
+        part = self.source.route.dialect.level_noun
         words = {at: f"{part} {at + 1}" for at in range(len(known))}
-        for name, span in reversed(self.site.route.source.spans):
+        for name, span in reversed(self.source.route.source.spans):
             dots = "..." if span.rest else ""
-            for at in places_of(known[span.start : span.stop]):
+            for at in variable_positions(known[span.start : span.stop]):
                 if not name.isdigit() or words[at][0] != "{":
                     words[at] = f"{{{name}{dots}}}"
         return words
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """Its endpoints: where it takes names, and where it makes them."""
-        return self.site.route.endpoint, self.target.endpoint
+    def endpoints(self) -> tuple[str, str]:
+        """The endpoints of the source and of the target."""
+        return self.source.route.endpoint, self.target.endpoint
 
     @property
-    def repeats(self) -> bool:
-        """Whether an unknown stands twice in the made name."""
-        parts = [part for level in self.made for part in parts_of(level)]
-        places = [part.at for part in parts if isinstance(part, Seq | Var)]
-        return len(set(places)) < len(places)
+    def repeats_variable(self) -> bool:
+        """Whether a variable stands twice in the target name."""
+        parts = [part for level in self.target_levels for part in parts_of_level(level)]
+        positions = [
+            part.position for part in parts if isinstance(part, RestVariable | LevelVariable)
+        ]
+        return len(set(positions)) < len(positions)
 
     @property
-    def keeps(self) -> bool:
-        """Whether the name stays what it is."""
+    def keeps_name(self) -> bool:
+        """Whether the target keeps the source name."""
         return self.target.template is None
 
 
-def symbols(pattern: Pattern) -> tuple[Symbol, ...]:
-    """The levels of a name that `pattern` takes, as unknowns."""
-    found: list[Symbol] = []
+def source_levels(pattern: Pattern) -> tuple[SourceLevel, ...]:
+    """Return the levels of a source name as texts and variables."""
+    found: list[SourceLevel] = []
     for at, level in enumerate(pattern.levels):
         match level:
             case Literal(text):
                 found.append((text,))
             case AnyMany():
-                found.append(Seq(at))
+                found.append(RestVariable(at))
             case Glob() | AnyOne():
-                found.append((Var(at),))
+                found.append((LevelVariable(at),))
     return tuple(found)
 
 
-def places_of(symbols_taken: Sequence[Symbol]) -> tuple[int, ...]:
-    """The unknowns among `symbols_taken`."""
+def variable_positions(levels: Sequence[SourceLevel]) -> tuple[int, ...]:
+    """Return the positions of the variables in `levels`."""
     found: list[int] = []
-    for symbol in symbols_taken:
-        each = [symbol] if isinstance(symbol, Seq) else symbol
-        found += [part.at for part in each if not isinstance(part, str)]
+    for level in levels:
+        parts = [level] if isinstance(level, RestVariable) else level
+        found += [part.position for part in parts if not isinstance(part, str)]
     return tuple(found)
 
 
-def cuts_of(flow: Flow) -> Iterator[Cut]:
-    """Its calls of functions that lose something."""
-    for level in flow.made:
-        yield from (part for part in parts_of(level) if isinstance(part, Cut))
+def lossy_calls(flow: Flow) -> Iterator[LossyCall]:
+    """Yield the captures behind functions that are not injective."""
+    for level in flow.target_levels:
+        yield from (part for part in parts_of_level(level) if isinstance(part, LossyCall))
 
 
-def parts_of(level: Made) -> tuple[Part | Seq, ...]:
-    """What stands in one made level, or in a run of them."""
+def parts_of_level(level: TargetLevel) -> tuple[Part | RestVariable, ...]:
+    """Return the parts of one level of the target name."""
     return level if isinstance(level, tuple) else (level,)
 
 
-def spread(pattern: Pattern, levels: Sequence[str]) -> list[tuple[str, ...]]:
-    """The levels that each level of `pattern` takes, of a name that it matches."""
+def levels_by_position(pattern: Pattern, levels: Sequence[str]) -> list[tuple[str, ...]]:
+    """Divide the levels of a matching name among the levels of `pattern`."""
     found: list[tuple[str, ...]] = []
     at = 0
     for number, level in enumerate(pattern.levels):
@@ -173,18 +180,18 @@ def spread(pattern: Pattern, levels: Sequence[str]) -> list[tuple[str, ...]]:
     return found
 
 
-def numbered(flows: Sequence[Flow]) -> dict[Flow, int]:
-    """A number for each flow, the same for all that make the same of the same names."""
+def shape_numbers(flows: Sequence[Flow]) -> dict[Flow, int]:
+    """Number the flows; flows with the same names and the same translation have one number."""
     known: dict[object, int] = {}
     return {flow: known.setdefault(_shape(flow), len(known)) for flow in flows}
 
 
 def _shape(flow: Flow) -> object:
-    """All that decides what a name becomes; dialects are told apart by being one object."""
-    route, target = flow.site.route, flow.target
+    """Return all that determines the translation; dialects are compared by identity."""
+    route, target = flow.source.route, flow.target
     renderer = target.renderer
     return (
-        (flow.pattern, id(route.dialect), route.source, route.excludes, route.tags.along),
-        (target.template, target.also, target.allow, id(renderer.dialect)),
-        (renderer.escape, renderer.length, renderer.replacement, renderer.replies),
+        (flow.pattern, id(route.dialect), route.source, route.excludes, route.tags.require_tags),
+        (target.template, target.more_templates, target.allow, id(renderer.dialect)),
+        (renderer.on_unmappable, renderer.on_too_long, renderer.replacement, renderer.replies),
     )

@@ -1,1 +1,1 @@
-"""One proof a module, each with a counter-example when it fails."""
+"""One module for each proof."""

@@ -1,4 +1,4 @@
-"""Proof: a target sends nowhere but to what its endpoint allows."""
+"""Proof: a target sends only to names that its endpoint allows."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from gateway.dialects.base import Dialect
 from gateway.model.pattern import AnyMany, Literal, Pattern
 from gateway.proofs.finding import Finding
-from gateway.proofs.flows.extract import fixed_depth, flow_of
+from gateway.proofs.flows.extract import make_flow, selected_patterns
 from gateway.proofs.flows.flow import Flow
-from gateway.proofs.search.equations import restricted
-from gateway.proofs.search.examples import exactly, example
-from gateway.proofs.search.witness import Refused, attempt
+from gateway.proofs.search.equations import source_patterns
+from gateway.proofs.search.examples import exact_pattern, find_example
+from gateway.proofs.search.translated_name import RefusedName, translate_name
 
-ATTEMPTS = 4  # made names that a source name is looked for
+MAX_ATTEMPTS = 4  # target names for which a source name is searched
 HINT = "begin the template with what is allowed, or allow more at the endpoint"
 
 
-def never_sent_to(dialect: Dialect) -> list[Pattern]:
-    """Names with a level that is one client's inbox: every target refuses them, so none leave."""
+def refused_patterns(dialect: Dialect) -> list[Pattern]:
+    """Return patterns of names with an inbox level, which every target of `dialect` refuses."""
     found: list[Pattern] = []
-    for text in dialect.inboxes:
+    for text in dialect.inbox_levels:
         (first,), (_, meant) = dialect.codec.decode([text]), dialect.codec.decode(["x", text])
         found.append(Pattern((AnyMany(0), Literal(meant), AnyMany(0))))
         if first != meant:
@@ -28,55 +28,64 @@ def never_sent_to(dialect: Dialect) -> list[Pattern]:
     return found
 
 
-def within(flow: Flow) -> tuple[list[Flow], Finding | None]:
-    """The part of `flow` that stays within what its target allows, and a name that does not.
+def restrict_to_allowed(flow: Flow) -> tuple[list[Flow], Finding | None]:
+    """Return the part of `flow` that its target allows, and a finding when there is another part.
 
-    The part is one flow for each pattern that is left, `flow` itself when nothing is outside.
+    The part is one flow for each allowed pattern, or `flow` itself when all names are allowed.
 
     Raises:
-        LimitError: the search became too long.
+        SearchBudgetExceeded: the search became too long.
     """
-    allowed = [pattern for each in flow.target.allow for pattern in fixed_depth(each)]
-    inner = [*allowed, *never_sent_to(flow.target.renderer.dialect)]
-    if not allowed or example([[flow.image]], inner) is None:
+    allowed = [pattern for each in flow.target.allow for pattern in selected_patterns(each)]
+    inner = [*allowed, *refused_patterns(flow.target.renderer.dialect)]
+    if not allowed or find_example([[flow.target_pattern]], inner) is None:
         return [flow], None
     flows = [
-        flow_of(flow.site, flow.place, flow.target, flow.broker, pattern)
+        make_flow(flow.source, flow.target_index, flow.target, flow.broker, pattern)
         for goal in allowed
-        for pattern in restricted(flow, goal)
-        if example([[pattern]], flow.site.excludes) is not None
+        for pattern in source_patterns(flow, goal)
+        if find_example([[pattern]], flow.source.excludes) is not None
     ]
     return flows, _outside(flow, inner)
 
 
 def _outside(flow: Flow, patterns: Sequence[Pattern]) -> Finding | None:
-    """A name that is made outside of `patterns`, if any may be."""
+    """Return the finding about a target name outside of `patterns`, if any may be."""
     tried: list[Pattern] = []
-    at = flow.target.endpoint
-    while len(tried) < ATTEMPTS:
-        made = example([[flow.image]], [*patterns, *tried])
+    endpoint = flow.target.endpoint
+    while len(tried) < MAX_ATTEMPTS:
+        made = find_example([[flow.target_pattern]], [*patterns, *tried])
         if made is None:
             break
-        tried.append(exactly(made))
+        tried.append(exact_pattern(made))
         if (names := _names(flow, tried[-1], patterns)) is not None:
-            text = f"{names[0]!r} becomes {names[1]!r}, which is outside of what {at!r} allows"
-            return flow.site.finding(
-                "outside-allow", "error", text, HINT, names, flow.ends, target=flow.place
+            text = f"{names[0]!r} becomes {names[1]!r}, which {endpoint!r} does not allow"
+            return flow.source.finding(
+                "outside-allow",
+                "error",
+                text,
+                HINT,
+                names,
+                flow.endpoints,
+                target=flow.target_index,
             )
     if not tried:
         return None
-    text = f"names may leave what {at!r} allows; no example was found"
-    return flow.site.finding("unproven", "warning", text, HINT, target=flow.place)
+    text = f"{endpoint!r} may not allow some names; no example was found"
+    return flow.source.finding("unproven", "warning", text, HINT, target=flow.target_index)
 
 
 def _names(flow: Flow, made: Pattern, allowed: Sequence[Pattern]) -> tuple[str, str] | None:
-    """A name and what it becomes, outside of `allowed`; looked for where `made` comes from."""
-    for pattern in restricted(flow, made):
-        levels = example([[pattern]], flow.site.excludes)
-        found = None if levels is None else attempt(flow.site.route, flow.target, levels)
-        if isinstance(found, Refused):
+    """Return a source name and its target name outside of `allowed`; searched from `made`."""
+    for pattern in source_patterns(flow, made):
+        levels = find_example([[pattern]], flow.source.excludes)
+        found = None if levels is None else translate_name(flow.source.route, flow.target, levels)
+        if isinstance(found, RefusedName):
             if found.error.rule == "not-allowed":
-                return found.name, found.error.text
-        elif found is not None and example([[exactly(found.arrived)]], allowed) is not None:
-            return found.name, found.made
+                return found.source_name, found.error.text
+        elif (
+            found is not None
+            and find_example([[exact_pattern(found.target_levels)]], allowed) is not None
+        ):
+            return found.source_name, found.target_name
     return None

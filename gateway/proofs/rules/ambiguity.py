@@ -1,7 +1,7 @@
-"""Whether the text of one made level tells its parts apart; decided on characters, exactly.
+"""Decide exactly whether a text of one target level divides among its parts in two ways.
 
-The parts in a row are an automaton; two runs of it over one text, side by side, show a text that
-divides in two ways, or that there is none.
+The parts in a row are an automaton over characters. Two runs of it over one text, side by side,
+find a text that divides in two ways, or prove that there is none.
 """
 
 from __future__ import annotations
@@ -13,92 +13,102 @@ from typing import TypeAlias
 
 from gateway.model.pattern import Glob, Pattern
 from gateway.proofs.budget import spend
-from gateway.proofs.flows.flow import Part, Var
+from gateway.proofs.flows.flow import LevelVariable, Part
 
-FRESH = "x"
+OTHER_CHARACTER = "x"
 FIXED = -1
 
-_Owners: TypeAlias = tuple[int, ...]  # for each character the part that it came from
+_Owners: TypeAlias = tuple[int, ...]  # for each character the index of its part
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
-    """One character of part `owner`, any when `text` is empty; with `loop` a run of any."""
+class _Step:
+    """One character of part `owner`: any when `text` is empty; with `loop` a run of any."""
 
     owner: int
     text: str = ""
     loop: bool = False
 
 
-def divided_twice(
+def ambiguous_texts(
     parts: Sequence[Part], pattern: Pattern
 ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Two different sets of texts for `parts` that together read the same; None: there are none.
+    """Return two divisions of one text among `parts`; None when no text has two.
 
-    Texts without an empty part are shown where there are any.
+    Divisions without an empty part are preferred.
+
+    Raises:
+        SearchBudgetExceeded: the search became too long.
     """
-    for least in (1, 0):
-        items = [
-            item for owner, part in enumerate(parts) for item in _items(part, owner, pattern, least)
+    for minimum in (1, 0):
+        steps = [
+            step
+            for owner, part in enumerate(parts)
+            for step in _steps(part, owner, pattern, minimum)
         ]
-        if (found := _search(items)) is not None:
+        if (found := _search(steps)) is not None:
             text, one, other = found
-            return _cut(text, one, len(parts)), _cut(text, other, len(parts))
+            return _divide(text, one, len(parts)), _divide(text, other, len(parts))
     return None
 
 
-def _items(part: Part, owner: int, pattern: Pattern, least: int) -> list[_Item]:
+def _steps(part: Part, owner: int, pattern: Pattern, minimum: int) -> list[_Step]:
     if isinstance(part, str):
-        return [_Item(owner, char) for char in part]
-    level = pattern.levels[part.at] if isinstance(part, Var) else None
+        return [_Step(owner, char) for char in part]
+    level = pattern.levels[part.position] if isinstance(part, LevelVariable) else None
     if not isinstance(level, Glob):
-        return [_Item(owner)] * least + [_Item(owner, loop=True)]
+        return [_Step(owner)] * minimum + [_Step(owner, loop=True)]
     first, *others = level.parts
-    items = [_Item(owner, char) for char in first]
-    items += [_Item(owner)] * level.minimum
+    steps = [_Step(owner, char) for char in first]
+    steps += [_Step(owner)] * level.minimum
     for text in others:
-        items.append(_Item(owner, loop=True))
-        items += [_Item(owner, char) for char in text]
-    return items
+        steps.append(_Step(owner, loop=True))
+        steps += [_Step(owner, char) for char in text]
+    return steps
 
 
-def _search(items: Sequence[_Item]) -> tuple[str, _Owners, _Owners] | None:
-    alphabet = (FRESH, *sorted({item.text for item in items if item.text} - {FRESH}))
+def _search(steps: Sequence[_Step]) -> tuple[str, _Owners, _Owners] | None:
+    alphabet = (
+        OTHER_CHARACTER,
+        *sorted({step.text for step in steps if step.text} - {OTHER_CHARACTER}),
+    )
     queue: deque[tuple[int, int, str, _Owners, _Owners]] = deque([(0, 0, "", (), ())])
     seen = {(0, 0, False)}
     while queue:
         one, other, text, first, second = queue.popleft()
         spend(len(alphabet))
-        if first != second and _may_end(items, one) and _may_end(items, other):
+        if first != second and _may_end(steps, one) and _may_end(steps, other):
             return text, first, second
         for char in alphabet:
-            for left, owner in _moves(items, one, char):
-                for right, twin in _moves(items, other, char):
-                    state = (left, right, first != second or owner != twin)
+            for left, owner in _moves(steps, one, char):
+                for right, other_owner in _moves(steps, other, char):
+                    state = (left, right, first != second or owner != other_owner)
                     if state not in seen:
                         seen.add(state)
-                        queue.append((left, right, text + char, (*first, owner), (*second, twin)))
+                        queue.append(
+                            (left, right, text + char, (*first, owner), (*second, other_owner))
+                        )
     return None
 
 
-def _moves(items: Sequence[_Item], at: int, char: str) -> list[tuple[int, int]]:
-    """Where a run goes from item `at` with `char`, and the part that takes it."""
+def _moves(steps: Sequence[_Step], at: int, char: str) -> list[tuple[int, int]]:
+    """Return the next steps of a run after `char`, each with the part that takes it."""
     found: list[tuple[int, int]] = []
-    for place in range(at, len(items)):
-        item = items[place]
-        if item.loop:
-            found.append((place, item.owner))
+    for index in range(at, len(steps)):
+        step = steps[index]
+        if step.loop:
+            found.append((index, step.owner))
             continue
-        if item.text in {"", char}:
-            found.append((place + 1, item.owner))
+        if step.text in {"", char}:
+            found.append((index + 1, step.owner))
         break
     return found
 
 
-def _may_end(items: Sequence[_Item], at: int) -> bool:
-    return all(item.loop for item in items[at:])
+def _may_end(steps: Sequence[_Step], at: int) -> bool:
+    return all(step.loop for step in steps[at:])
 
 
-def _cut(text: str, owners: _Owners, parts: int) -> tuple[str, ...]:
+def _divide(text: str, owners: _Owners, parts: int) -> tuple[str, ...]:
     pairs = list(zip(owners, text, strict=True))
     return tuple("".join(char for owner, char in pairs if owner == part) for part in range(parts))

@@ -1,62 +1,73 @@
-"""Proof: what goes forth by one route comes back by the other as itself; else a name that does not.
+"""Proof: a route and its inverse translate every name to another and back to itself.
 
-Captures are whole levels and no route looks into them, so a name in which they all differ stands
-for all names of its shape. Shapes differ in how many levels a rest wildcard took.
+Captures are whole levels without interpretation, so a name with distinct levels represents all
+names of its shape. Shapes differ in the number of levels that a rest wildcard matches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gateway.errors import LimitError
+from gateway.errors import SearchBudgetExceeded
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
-from gateway.proofs.budget import TOO_LONG, ask
+from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
 from gateway.proofs.finding import Finding, Severity
-from gateway.proofs.flows.extract import survey
-from gateway.proofs.flows.flow import Flow, Site
-from gateway.proofs.rules.injective import twins
-from gateway.proofs.search.equations import restricted
-from gateway.proofs.search.examples import exactly, example
-from gateway.proofs.search.witness import Refused, Sent, attempt, sent
+from gateway.proofs.flows.extract import extract_flows
+from gateway.proofs.flows.flow import Flow, RouteSource
+from gateway.proofs.rules.injective import colliding_names
+from gateway.proofs.search.equations import source_patterns
+from gateway.proofs.search.examples import exact_pattern, find_example
+from gateway.proofs.search.translated_name import (
+    RefusedName,
+    TranslatedName,
+    translate_by_flow,
+    translate_name,
+)
 from gateway.routing.route import Route
 
-ATTEMPTS = 4
-LENGTHS = 4  # of a rest wildcard, from its least on
-HINT = "make the template of each route read like the pattern of the other"
+MAX_ATTEMPTS = 4
+MAX_REST_LENGTHS = 4  # numbers of levels for a rest wildcard, from its minimum on
+HINT = "make the template of each route equal to the pattern of the other"
 
 
 def prove_inverse(forward: Route, backward: Route) -> Finding | None:
-    """A name that goes by `forward` and does not come back by `backward` as itself, if any."""
+    """Return a finding with a name that `backward` does not translate back to itself, if any."""
     brokers = {route.endpoint: route.endpoint for route in (forward, backward)}
     brokers |= {
         target.endpoint: target.endpoint
         for route in (forward, backward)
         for target in route.targets
     }
-    (site, back), flows = survey([forward, backward], brokers)
-    there = [flow for flow in flows if flow.site is site and flow.broker == backward.endpoint]
-    if not there or all(target.endpoint != forward.endpoint for target in backward.targets):
+    (source, inverse), flows = extract_flows([forward, backward], brokers)
+    forward_flows = [
+        flow for flow in flows if flow.source is source and flow.broker == backward.endpoint
+    ]
+    if not forward_flows or all(target.endpoint != forward.endpoint for target in backward.targets):
         text = f"route {backward.name!r} does not lead back to {forward.endpoint!r}"
-        hint = f"send it to {forward.endpoint!r}, from where this route sends to"
-        return site.finding("not-inverse", "error", text, hint)
-    ask()
+        hint = f"give it a target at {forward.endpoint!r}"
+        return source.finding("not-inverse", "error", text, hint)
+    start_question()
     try:
-        found = (_judged(flow, back, levels) for flow in there for levels in _names(flow, back))
+        found = (
+            _judge_name(flow, inverse, levels)
+            for flow in forward_flows
+            for levels in _names(flow, inverse)
+        )
         return next(filter(None, found), None)
-    except LimitError:
-        text = f"whether route {backward.name!r} leads back is open: {TOO_LONG}"
-        return site.finding("unproven", "warning", text, HINT)
+    except SearchBudgetExceeded:
+        text = f"it is not proved that route {backward.name!r} leads back: {SEARCH_TOO_LONG}"
+        return source.finding("unproven", "warning", text, HINT)
 
 
-def _names(flow: Flow, back: Site) -> Iterator[tuple[str, ...]]:
-    """Names to send forth: when all of them come back, every name does."""
-    unions = [[flow.image]], [*back.patterns]
-    for made in (*_examples(*unions), *_examples([[flow.image], back.excludes], [])):
-        for pattern in restricted(flow, exactly(made)):
-            if (levels := example([[pattern]], flow.site.excludes)) is not None:
+def _names(flow: Flow, inverse: RouteSource) -> Iterator[tuple[str, ...]]:
+    """Yield names to translate: when all of them come back, every name does."""
+    unions = [[flow.target_pattern]], [*inverse.patterns]
+    for made in (*_examples(*unions), *_examples([[flow.target_pattern], inverse.excludes], [])):
+        for pattern in source_patterns(flow, exact_pattern(made)):
+            if (levels := find_example([[pattern]], flow.source.excludes)) is not None:
                 yield levels
     yield from _shapes(flow)
-    for pair in twins(flow):
+    for pair in colliding_names(flow):
         yield from pair
 
 
@@ -64,14 +75,14 @@ def _examples(
     every: Sequence[Sequence[Pattern]], none: Sequence[Pattern]
 ) -> Iterator[tuple[str, ...]]:
     tried: list[Pattern] = []
-    while len(tried) < ATTEMPTS and (found := example(every, [*none, *tried])) is not None:
-        tried.append(exactly(found))
+    while len(tried) < MAX_ATTEMPTS and (found := find_example(every, [*none, *tried])) is not None:
+        tried.append(exact_pattern(found))
         yield found
 
 
 def _shapes(flow: Flow) -> Iterator[tuple[str, ...]]:
-    """A plain and a hostile name, no two levels alike, for each length of the rest wildcards."""
-    for more in range(LENGTHS):
+    """Yield a plain and a hostile name with distinct levels, for each length of rest wildcards."""
+    for more in range(MAX_REST_LENGTHS):
         for word in ("v", "V.a-B_/%2E+"):
             levels: list[str] = []
             for at, level in enumerate(flow.pattern.levels):
@@ -88,38 +99,47 @@ def _shapes(flow: Flow) -> Iterator[tuple[str, ...]]:
             yield tuple(levels)
 
 
-def _judged(flow: Flow, back: Site, levels: tuple[str, ...]) -> Finding | None:
-    """What is wrong with the way of one name forth and back."""
-    forth = sent(flow, levels)
-    if forth is None:
+def _judge_name(flow: Flow, inverse: RouteSource, levels: tuple[str, ...]) -> Finding | None:
+    """Return a finding when one name does not come back as itself."""
+    sent_name = translate_by_flow(flow, levels)
+    if sent_name is None:
         return None
-    route = back.route
+    route = inverse.route
     for target in route.targets:
-        if target.endpoint != flow.site.route.endpoint:
+        if target.endpoint != flow.source.route.endpoint:
             continue
-        found = attempt(route, target, forth.arrived)
-        if isinstance(found, Sent) and found.made == forth.name:
+        found = translate_name(route, target, sent_name.target_levels)
+        if isinstance(found, TranslatedName) and found.target_name == sent_name.source_name:
             continue
-        text = f"{forth.name!r} goes forth as {forth.made!r} and {_end(found, route)}"
-        changed = isinstance(found, Sent)
-        names = [forth.name, forth.made, *([found.made] if isinstance(found, Sent) else [])]
-        severity: Severity = "error" if changed else "warning"
-        ends = (*flow.ends, flow.site.route.endpoint)[: len(names)]
-        return flow.site.finding(
-            "not-inverse", severity, text, _hint(found, back, forth), names, ends, target=flow.place
+        sent = f"{sent_name.source_name!r} is sent as {sent_name.target_name!r}"
+        text = f"{sent} and {_return_text(found, route)}"
+        names = [sent_name.source_name, sent_name.target_name]
+        names += [found.target_name] if isinstance(found, TranslatedName) else []
+        severity: Severity = "error" if isinstance(found, TranslatedName) else "warning"
+        endpoints = (*flow.endpoints, flow.source.route.endpoint)[: len(names)]
+        return flow.source.finding(
+            "not-inverse",
+            severity,
+            text,
+            _hint(found, inverse, sent_name),
+            names,
+            endpoints,
+            target=flow.target_index,
         )
     return None
 
 
-def _hint(found: Sent | Refused | None, back: Site, forth: Sent) -> str:
-    if found is None and back.route.source.selects(forth.arrived):
-        return f"exclude {forth.name!r} and what is like it here too, or write two routes"
+def _hint(
+    found: TranslatedName | RefusedName | None, inverse: RouteSource, sent_name: TranslatedName
+) -> str:
+    if found is None and inverse.route.source.selects(sent_name.target_levels):
+        return f"exclude {sent_name.source_name!r} and similar names here too, or write two routes"
     return HINT
 
 
-def _end(found: Sent | Refused | None, route: Route) -> str:
-    if isinstance(found, Sent):
-        return f"comes back by route {route.name!r} as {found.made!r}"
-    if isinstance(found, Refused):
-        return f"is refused on its way back by route {route.name!r}: {found.error.reason}"
+def _return_text(found: TranslatedName | RefusedName | None, route: Route) -> str:
+    if isinstance(found, TranslatedName):
+        return f"comes back by route {route.name!r} as {found.target_name!r}"
+    if isinstance(found, RefusedName):
+        return f"is refused by route {route.name!r} in the reverse direction: {found.error.reason}"
     return f"does not come back: route {route.name!r} does not take it"

@@ -1,7 +1,7 @@
-"""Proof: no name that the source can have is too long or too deep at the target; else both sides.
+"""Proof: no legal name of the source is too long or too deep for the target.
 
-A name is grown where publishers fill it, in characters that cost the target most, until the
-target refuses it. Whether the source can have such a name is asked of its own dialect.
+The search grows a name at its captures, with the characters that take the most room at the target,
+until the target refuses it. The source's dialect bounds the growth.
 """
 
 from __future__ import annotations
@@ -10,41 +10,47 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.dialects.base import Dialect
-from gateway.dialects.names import split
+from gateway.dialects.names import split_levels
 from gateway.errors import LimitError
 from gateway.model.limits import Limit, Unit
 from gateway.proofs.finding import Finding
 from gateway.proofs.flows.flow import Flow
-from gateway.proofs.search.growth import Edges, Growth
-from gateway.proofs.search.witness import Refused, Sent
+from gateway.proofs.search.growth import KnownEdges, NameGrowth
+from gateway.proofs.search.translated_name import RefusedName, TranslatedName
 
-PASTED = 1_000  # characters; nobody pastes longer names
-WIDE = "漢"  # one character, three bytes
-HINT = "write 'length: shorten' at the target, shorten the template, or live with refused names"
+MAX_EXAMPLE_CHARACTERS = 1_000  # longer names are left out of the example
+WIDE_CHARACTER = "漢"  # one character, three bytes
+HINT = (
+    "write 'on_too_long: shorten' at the target, shorten the template, "
+    "or accept that names are refused"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """The longest name that fits and the next one, which does not."""
+    """The longest name that fits, and the next one, which is past the limit."""
 
-    fits: Sent
-    over: Refused
+    fits: TranslatedName
+    over: RefusedName
     error: LimitError
     filler: str
     limit: Limit
 
 
-def sizes(flow: Flow, plain: Sent, edges: Edges) -> Iterator[Finding]:
-    """A finding for a target that some legal names of the source are too long or deep for.
+def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterator[Finding]:
+    """Yield a finding when some legal names of the source are past a limit of the target.
 
-    `plain` is a name that the target takes; `edges` is kept from flow to flow.
+    `plain` is a name that the target accepts; `edges` is kept from flow to flow.
+
+    Raises:
+        SearchBudgetExceeded: the search became too long.
     """
     dialect = flow.target.renderer.dialect
     for filler in _fillers(flow):
         found: dict[str, _Edge] = {}
         for limit in dialect.limits:
-            growth = Growth(flow, plain, filler, _cap(flow, limit.unit), limit)
-            edge = growth.edge(edges)
+            growth = NameGrowth(flow, plain, filler, _cap(flow, limit.unit), limit)
+            edge = growth.find_edge(edges)
             if edge is not None and isinstance(edge[1].error, LimitError):
                 found.setdefault(edge[1].error.rule, _Edge(*edge, edge[1].error, filler, limit))
         if found:
@@ -53,18 +59,20 @@ def sizes(flow: Flow, plain: Sent, edges: Edges) -> Iterator[Finding]:
 
 
 def _fillers(flow: Flow) -> Sequence[str]:
-    """Characters to grow a name with, the plain one first, then those that cost more."""
+    """Return the characters to grow a name with, a plain one first, then those that need more."""
     dialect = flow.target.renderer.dialect
     wide = any(limit.unit is Unit.BYTES for limit in dialect.limits)
-    source = flow.site.route.dialect.codec.spelled
-    escaped = [char for char, here in dialect.codec.spelled.items() if here.startswith("%")]
+    source = flow.source.route.dialect.codec.encoded_characters
+    escaped = [
+        char for char, here in dialect.codec.encoded_characters.items() if here.startswith("%")
+    ]
     costly = [char for char in escaped if char not in source and char.isprintable()]
-    return ("x", *((WIDE,) if wide else ()), *costly[:1])
+    return ("x", *((WIDE_CHARACTER,) if wide else ()), *costly[:1])
 
 
 def _cap(flow: Flow, unit: Unit) -> int | None:
-    """The most characters that one level is grown to."""
-    dialects = [flow.site.route.dialect]
+    """Return the maximum length of one level."""
+    dialects = [flow.source.route.dialect]
     if unit is not Unit.LEVEL_CHARACTERS:
         dialects.append(flow.target.renderer.dialect)
     caps = [
@@ -77,13 +85,13 @@ def _cap(flow: Flow, unit: Unit) -> int | None:
 
 
 def _finding(flow: Flow, edges: Sequence[_Edge]) -> Finding:
-    ends = flow.site.route.endpoint, flow.target.endpoint
+    ends = flow.source.route.endpoint, flow.target.endpoint
     clauses = "; ".join(_clause(flow, edge) for edge in edges)
-    room = _room(flow.site.route.dialect)
+    room = _room(flow.source.route.dialect)
     text = f"{ends[1]!r} refuses some names of {ends[0]!r}, where {room}: {clauses}"
-    names = [name for edge in edges for name in (edge.fits.name, edge.over.name)]
-    names = [name for name in names if len(name) <= PASTED]
-    return flow.site.finding("past-limit", "warning", text, HINT, names, target=flow.place)
+    names = [name for edge in edges for name in (edge.fits.source_name, edge.over.source_name)]
+    names = [name for name in names if len(name) <= MAX_EXAMPLE_CHARACTERS]
+    return flow.source.finding("past-limit", "warning", text, HINT, names, target=flow.target_index)
 
 
 def _room(dialect: Dialect) -> str:
@@ -92,12 +100,15 @@ def _room(dialect: Dialect) -> str:
 
 
 def _clause(flow: Flow, edge: _Edge) -> str:
-    dialect, error = flow.site.route.dialect, edge.error
+    dialect, error = flow.source.route.dialect, edge.error
     unit = "characters"
-    over, fits = len(edge.over.name), len(edge.fits.name)
+    over, fits = len(edge.over.source_name), len(edge.fits.source_name)
     if edge.limit.unit is Unit.LEVELS:
-        unit = f"{dialect.part}s"
-        over, fits = (len(split(name, dialect)) for name in (edge.over.name, edge.fits.name))
+        unit = f"{dialect.level_noun}s"
+        over, fits = (
+            len(split_levels(name, dialect))
+            for name in (edge.over.source_name, edge.fits.source_name)
+        )
     elif edge.filler != "x":
         unit += f" with {edge.filler!r}"
     kept = edge.limit.maximum - error.maximum

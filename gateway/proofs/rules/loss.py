@@ -1,4 +1,4 @@
-"""What a made name does not tell of its source name, by the template alone."""
+"""The loss of a template: the variables that the target name does not determine."""
 
 from __future__ import annotations
 
@@ -6,63 +6,76 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.model.pattern import Literal
-from gateway.proofs.flows.flow import Cut, Flow, Part, Seq, Var, cuts_of
-from gateway.proofs.rules.ambiguity import divided_twice
+from gateway.proofs.flows.flow import (
+    Flow,
+    LevelVariable,
+    LossyCall,
+    Part,
+    RestVariable,
+    lossy_calls,
+)
+from gateway.proofs.rules.ambiguity import ambiguous_texts
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is lost, by its cause.
+    """The loss of a template, by cause.
 
-    `unused` are the unknowns that stand nowhere in the made name, `unclear` its levels whose
-    parts run together, `cuts` the calls of functions that lose something.
+    `unused` are the positions of variables that stand nowhere in the target name, `ambiguous` its
+    levels whose parts have no certain boundaries, `calls` the calls of functions that are not
+    injective.
     """
 
     unused: tuple[int, ...] = ()
-    unclear: tuple[tuple[Part, ...], ...] = ()
-    cuts: tuple[Cut, ...] = ()
+    ambiguous: tuple[tuple[Part, ...], ...] = ()
+    calls: tuple[LossyCall, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.unused or self.unclear or self.cuts)
+        return bool(self.unused or self.ambiguous or self.calls)
 
 
 def loss_of(flow: Flow) -> Loss:
-    """What is lost; nothing is a proof that names stay apart, whatever publishers send."""
+    """Return the loss of a flow; no loss is a proof that distinct names stay distinct."""
     wild = {at for at, level in enumerate(flow.pattern.levels) if not isinstance(level, Literal)}
-    if flow.keeps or (known := _told(flow)) >= wild:
+    if flow.keeps_name or (known := _determined(flow)) >= wild:
         return Loss()
-    cuts = tuple(cut for cut in cuts_of(flow) if not known.issuperset(cut.places))
-    unclear = tuple(level for level in _levels(flow) if len(_unknown(level, known)) > 1)
-    return Loss(tuple(sorted(wild - _shown(flow))), unclear, cuts)
+    calls = tuple(call for call in lossy_calls(flow) if not known.issuperset(call.positions))
+    ambiguous = tuple(level for level in _levels(flow) if len(_unknown(level, known)) > 1)
+    return Loss(tuple(sorted(wild - _shown(flow))), ambiguous, calls)
 
 
 def _levels(flow: Flow) -> list[tuple[Part, ...]]:
-    return [level for level in flow.made if isinstance(level, tuple)]
+    return [level for level in flow.target_levels if isinstance(level, tuple)]
 
 
 def _shown(flow: Flow) -> set[int]:
-    """The unknowns that the made name holds, or something of them."""
-    whole = {level.at for level in flow.made if isinstance(level, Seq)}
-    whole |= {part.at for level in _levels(flow) for part in level if isinstance(part, Var)}
-    return whole | {at for cut in cuts_of(flow) for at in cut.places}
+    """Return the variables that the target name holds, whole or in part."""
+    whole = {level.position for level in flow.target_levels if isinstance(level, RestVariable)}
+    whole |= {
+        part.position
+        for level in _levels(flow)
+        for part in level
+        if isinstance(part, LevelVariable)
+    }
+    return whole | {at for call in lossy_calls(flow) for at in call.positions}
 
 
-def _told(flow: Flow) -> set[int]:
-    """The unknowns that the made name tells, whatever they are.
+def _determined(flow: Flow) -> set[int]:
+    """Return the variables that the target name determines for every value.
 
-    Levels can be counted off when one rest wildcard at most has an unknown length: then a level
-    with one unknown tells it, and a level with more when no text divides in two ways.
+    Levels have certain positions when at most one rest wildcard has an unknown length. A level then
+    determines its variable; a level with several determines them when no text divides in two ways.
     """
-    known = {level.at for level in flow.made if isinstance(level, Seq)}
-    if len(known) > 1 or any(isinstance(level, Cut) for level in flow.made):
+    known = {level.position for level in flow.target_levels if isinstance(level, RestVariable)}
+    if len(known) > 1 or any(isinstance(level, LossyCall) for level in flow.target_levels):
         return set()
     grown = True
     while grown:
         before = len(known)
         for level in _levels(flow):
             unknown = _unknown(level, known)
-            if len(unknown) == 1 or (unknown and divided_twice(level, flow.pattern) is None):
-                known |= {part.at for part in unknown if isinstance(part, Var)}
+            if len(unknown) == 1 or (unknown and ambiguous_texts(level, flow.pattern) is None):
+                known |= {part.position for part in unknown if isinstance(part, LevelVariable)}
         grown = len(known) > before
     return known
 
@@ -71,7 +84,7 @@ def _unknown(level: Sequence[Part], known: set[int]) -> list[Part]:
     found = [
         part
         for part in level
-        if (isinstance(part, Var) and part.at not in known)
-        or (isinstance(part, Cut) and not known.issuperset(part.places))
+        if (isinstance(part, LevelVariable) and part.position not in known)
+        or (isinstance(part, LossyCall) and not known.issuperset(part.positions))
     ]
     return list(dict.fromkeys(found))

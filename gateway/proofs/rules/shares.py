@@ -1,7 +1,7 @@
-"""Shared subscriptions (MQTT 5.0, 4.8.2): a message comes to an endpoint by one of them alone.
+"""Proof: an endpoint receives a message by one shared subscription only (MQTT 5.0, 4.8.2).
 
-A broker sends a message once for each share that takes it, and once more for the subscriptions
-of the client itself. Routes of one endpoint see all that comes in, so each copy would be carried.
+A broker sends a message once for each share that selects it, and once more for the client's other
+subscriptions. Each route of the endpoint would carry every copy.
 """
 
 from __future__ import annotations
@@ -9,59 +9,68 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from gateway.errors import SearchBudgetExceeded
 from gateway.model.language import covers, intersection_example
-from gateway.model.pattern_index import Index
+from gateway.model.pattern_index import PatternIndex
+from gateway.proofs.budget import SEARCH_TOO_LONG
 from gateway.proofs.finding import Finding
-from gateway.proofs.flows.flow import Site
-from gateway.proofs.search.witness import spelled
-from gateway.routing.captures import SourcePattern
+from gateway.proofs.flows.flow import RouteSource
+from gateway.proofs.search.translated_name import spell_subject
+from gateway.routing.source_pattern import SourcePattern
 
-HINT = "use one share for both and let one pattern take all, or give one an endpoint of its own"
-
-
-def shares(sites: Sequence[Site]) -> Iterator[Finding]:
-    """Routes that take a name which also comes by another share, each with the first such."""
-    ends: defaultdict[str, list[Site]] = defaultdict(list)
-    for site in sites:
-        ends[site.route.endpoint].append(site)
-    for together in ends.values():
-        if any(site.route.source.share for site in together):
-            yield from _at_end(together)
+HINT = (
+    "use one share for both, with one pattern that covers the other, "
+    "or give one route an endpoint of its own"
+)
 
 
-def _at_end(together: Sequence[Site]) -> Iterator[Finding]:
-    every: Index[Site] = Index()
-    shared: Index[Site] = Index()
-    for site in together:
-        share = site.route.source.share
-        earlier = every if share else shared  # two that are not shared bring a name once
-        near = {other for pattern in site.patterns for other in earlier.near(pattern)}
-        yield from _met(site, sorted(near, key=lambda other: other.number))
-        for pattern in site.patterns:
-            every.add(pattern, site)
+def prove_shares(sources: Sequence[RouteSource]) -> Iterator[Finding]:
+    """Yield a finding for each route with a name that also arrives by another share."""
+    by_endpoint: defaultdict[str, list[RouteSource]] = defaultdict(list)
+    for source in sources:
+        by_endpoint[source.route.endpoint].append(source)
+    for group in by_endpoint.values():
+        if any(source.route.source.share for source in group):
+            yield from _shared_twice(group)
+
+
+def _shared_twice(group: Sequence[RouteSource]) -> Iterator[Finding]:
+    every: PatternIndex[RouteSource] = PatternIndex()
+    shared: PatternIndex[RouteSource] = PatternIndex()
+    for source in group:
+        share = source.route.source.share
+        earlier = every if share else shared  # two routes without a share have one copy
+        candidates = {other for pattern in source.patterns for other in earlier.candidates(pattern)}
+        try:
+            yield from _first_conflict(source, sorted(candidates, key=lambda other: other.number))
+        except SearchBudgetExceeded:
+            text = f"the shares of {source.route.source.text!r} are not proved: {SEARCH_TOO_LONG}"
+            yield source.finding("unproven", "warning", text, HINT)
+        for pattern in source.patterns:
+            every.add(pattern, source)
             if share:
-                shared.add(pattern, site)
+                shared.add(pattern, source)
 
 
-def _met(site: Site, near: Sequence[Site]) -> Iterator[Finding]:
-    mine = site.route.source
-    for other in near:
-        theirs = other.route.source
-        if _come_together(mine, theirs):
+def _first_conflict(source: RouteSource, candidates: Sequence[RouteSource]) -> Iterator[Finding]:
+    pattern = source.route.source
+    for other in candidates:
+        earlier = other.route.source
+        if _is_one_subscription(pattern, earlier):
             continue
-        levels = intersection_example(mine.patterns, theirs.patterns)
-        name = None if levels is None else spelled(levels, site.route.dialect)
+        levels = intersection_example(pattern.patterns, earlier.patterns)
+        name = None if levels is None else spell_subject(levels, source.route.dialect)
         if name is not None:
             text = (
-                f"{name!r} comes once by {mine.text!r} and once by {theirs.text!r} of route"
-                f" {other.route.name!r}, and both routes take both"
+                f"{name!r} arrives once by {pattern.text!r} and once by {earlier.text!r} of route"
+                f" {other.route.name!r}, and both routes take both copies"
             )
-            yield site.finding("shared-twice", "error", text, HINT, (name,))
+            yield source.finding("shared-twice", "error", text, HINT, (name,))
             return
 
 
-def _come_together(one: SourcePattern, other: SourcePattern) -> bool:
-    """Whether one subscription of one share brings the names of both."""
+def _is_one_subscription(one: SourcePattern, other: SourcePattern) -> bool:
+    """Return whether one subscription of one share serves both routes."""
     if one.share != other.share:
         return False
     if one.subscription == other.subscription:

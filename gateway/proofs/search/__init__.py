@@ -1,1 +1,1 @@
-"""The search for names: equations between levels, examples and witnesses."""
+"""Searches for names: equations between levels, examples, samples and translated names."""

@@ -1,4 +1,4 @@
-"""A name of a flow, made longer or deeper until its target refuses it; it judges no figure."""
+"""Grow a name of a flow in length or depth until its target refuses it."""
 
 from __future__ import annotations
 
@@ -6,124 +6,133 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gateway.dialects.limits import measured
-from gateway.dialects.names import split
+from gateway.dialects.limits import measure
+from gateway.dialects.names import split_levels
 from gateway.model.limits import Limit, Unit
 from gateway.model.pattern import AnyMany, Glob, Literal
-from gateway.proofs.flows.flow import Flow, Part, Seq, Var, spread
-from gateway.proofs.search.witness import Refused, Sent, attempt
+from gateway.proofs.flows.flow import Flow, LevelVariable, Part, RestVariable, levels_by_position
+from gateway.proofs.search.translated_name import RefusedName, TranslatedName, translate_name
 
-Edges: TypeAlias = dict[object, int | None]  # how far a name grew; None: as far as its source lets
+# Sizes by outline; None: the source has no name past the limit.
+KnownEdges: TypeAlias = dict[object, int | None]
 
-GUESSES = 8
-NEAR = 8  # characters that a guess may be wrong by, and one for every level of 32
+MAX_GUESSES = 8
+GUESS_TOLERANCE = 8  # characters that a guess may be off by
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
-    """The levels of `plain`, a name of `flow`, with more and more of `filler`.
+class NameGrowth:
+    """Names that grow from `plain`, a name of `flow`, by more and more of `filler`.
 
-    No level is grown past `cap` characters. `limit` is the one to reach.
+    No level grows past `cap` characters. `limit` is the limit to reach.
     """
 
     flow: Flow
-    plain: Sent
+    plain: TranslatedName
     filler: str
     cap: int | None
     limit: Limit
 
-    def edge(self, known: Edges) -> tuple[Sent, Refused] | None:
-        """The longest name that fits and the next one; None when all that the source has fit.
+    def find_edge(self, known: KnownEdges) -> tuple[TranslatedName, RefusedName] | None:
+        """Return the longest name that fits and the next one; None when every name fits.
 
-        `known` keeps what was found for flows of the same outline, and gets what is found here.
+        `known` keeps the results for flows with the same outline.
         """
         outline = self._outline()
         if outline in known:
             size = known[outline]
             if size is None:
                 return None
-            fits, over = self._at(size), self._at(size + 1)
-            if isinstance(fits, Sent) and isinstance(over, Refused):
+            fits, over = self._translated(size), self._translated(size + 1)
+            if isinstance(fits, TranslatedName) and isinstance(over, RefusedName):
                 return fits, over
         known[outline], found = self._search()
         return found
 
     def _outline(self) -> object:
-        """All that decides how much the name can grow: lengths for texts, and what grows."""
-        here, there = self.flow.site.route.dialect, self.flow.target.renderer.dialect
-        texts = (*split(self.plain.name, here), *split(self.plain.made, there))
+        """Return all that determines the growth: lengths of texts, and the variables."""
+        here, there = self.flow.source.route.dialect, self.flow.target.renderer.dialect
+        texts = (
+            *split_levels(self.plain.source_name, here),
+            *split_levels(self.plain.target_name, there),
+        )
         return (
-            (self.filler, self.cap, self.limit, id(here), id(there), self.flow.site.excludes),
+            (self.filler, self.cap, self.limit, id(here), id(there), self.flow.source.excludes),
             tuple((len(text), len(text.encode())) for text in texts),
             tuple(
                 None if isinstance(level, Literal) else level for level in self.flow.pattern.levels
             ),
             tuple(
-                _lengths(level) if isinstance(level, tuple) else level for level in self.flow.made
+                _lengths(level) if isinstance(level, tuple) else level
+                for level in self.flow.target_levels
             ),
         )
 
-    def _search(self) -> tuple[int | None, tuple[Sent, Refused] | None]:
-        """How much the name grows until the edge, and both its sides."""
+    def _search(self) -> tuple[int | None, tuple[TranslatedName, RefusedName] | None]:
+        """Search the size at the edge, and the names on both sides."""
         low, fits = 0, self.plain
-        high = next((size for size in (1, 2, 3) if self._at(size) is not None), 1)
-        over = self._at(high)
-        grown = self._size(over) - self._size(fits) if isinstance(over, Sent) else 1
+        high = next((size for size in (1, 2, 3) if self._translated(size) is not None), 1)
+        over = self._translated(high)
+        grown = self._size(over) - self._size(fits) if isinstance(over, TranslatedName) else 1
         slope = max(1, grown // high)
-        for _ in range(GUESSES):
-            if not isinstance(over, Sent):
+        for _ in range(MAX_GUESSES):
+            if not isinstance(over, TranslatedName):
                 break
             low, fits = high, over
-            high += max(1, (self._most(over) - self._size(over)) // slope + 1)
-            over = self._at(high)
-        probe = max(low, high - NEAR - high // 32)
-        if over is None and (probe == low or self._at(probe) is None):
-            return None, None  # the source ends long before the target does
-        probe = high - 1  # the guess is good when the size grows evenly
+            high += max(1, (self._maximum(over) - self._size(over)) // slope + 1)
+            over = self._translated(high)
+        probe = max(low, high - GUESS_TOLERANCE - high // 32)
+        if over is None and (probe == low or self._translated(probe) is None):
+            return None, None  # the source has no such long name
+        probe = high - 1  # the guess is right when the size grows evenly
         while high - low > 1:
-            found = self._at(probe)
-            if isinstance(found, Sent):
+            found = self._translated(probe)
+            if isinstance(found, TranslatedName):
                 low, fits = probe, found
             else:
                 high, over = probe, found
             probe = (low + high) // 2
-        return (low, (fits, over)) if isinstance(over, Refused) else (None, None)
+        return (low, (fits, over)) if isinstance(over, RefusedName) else (None, None)
 
-    def _at(self, size: int) -> Sent | Refused | None:
-        levels = self._grown(size)
+    def _translated(self, size: int) -> TranslatedName | RefusedName | None:
+        levels = self._grown_levels(size)
         if levels is None:
             return None
-        return attempt(self.flow.site.route, self.flow.target, levels)
+        return translate_name(self.flow.source.route, self.flow.target, levels)
 
-    def _size(self, found: Sent) -> int:
-        levels = split(found.made, self.flow.target.renderer.dialect)
-        return measured(found.made, levels, self.limit.unit, 0)
+    def _size(self, found: TranslatedName) -> int:
+        levels = split_levels(found.target_name, self.flow.target.renderer.dialect)
+        return measure(found.target_name, levels, self.limit.unit, 0)
 
-    def _most(self, found: Sent) -> int:
-        return self.limit.made(len(split(found.made, self.flow.target.renderer.dialect)))
+    def _maximum(self, found: TranslatedName) -> int:
+        return self.limit.maximum_made(
+            len(split_levels(found.target_name, self.flow.target.renderer.dialect))
+        )
 
-    def _grown(self, size: int) -> tuple[str, ...] | None:
-        """The name with `size` more characters, or levels; None when it has no room for them."""
-        groups = spread(self.flow.pattern, self.plain.levels)
+    def _grown_levels(self, size: int) -> tuple[str, ...] | None:
+        """Return the name with `size` more characters or levels; None when they have no room."""
+        groups = levels_by_position(self.flow.pattern, self.plain.source_levels)
         left = size
-        for at in self._places():
-            group, left = self._filled(at, groups[at], left)
-            groups[at] = group
+        for position in self._positions():
+            group, left = self._fill(position, groups[position], left)
+            groups[position] = group
         return None if left else tuple(level for group in groups for level in group)
 
-    def _places(self) -> list[int]:
-        """The unknowns of the made name; those first that stand there most often."""
+    def _positions(self) -> list[int]:
+        """Return the variables of the target name, those that stand there most often first."""
         found: Counter[int] = Counter()
-        for level in self.flow.made:
+        for level in self.flow.target_levels:
             parts = level if isinstance(level, tuple) else (level,)
             for part in parts:
-                if isinstance(part, Seq | Var):
-                    found[part.at] += 1
-        return [at for at, _ in found.most_common()]
+                if isinstance(part, RestVariable | LevelVariable):
+                    found[part.position] += 1
+        return [position for position, _ in found.most_common()]
 
-    def _filled(self, at: int, group: tuple[str, ...], left: int) -> tuple[tuple[str, ...], int]:
-        """`group` with as much of `left` as goes in, and what is left then."""
-        level = self.flow.pattern.levels[at]
+    def _fill(
+        self, position: int, group: tuple[str, ...], left: int
+    ) -> tuple[tuple[str, ...], int]:
+        """Fill `group` with as much of `left` as fits; return it with the remainder."""
+        level = self.flow.pattern.levels[position]
         many = isinstance(level, AnyMany)
         if self.limit.unit is Unit.LEVELS:
             return ((*group, *["x"] * left), 0) if many else (group, left)

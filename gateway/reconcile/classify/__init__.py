@@ -1,1 +1,1 @@
-"""The outcome of every message: DataFrame transforms from archive rows to classes."""
+"""Classification of every copy of a message: DataFrame transforms from rows to result tables."""

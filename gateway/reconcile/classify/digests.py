@@ -1,7 +1,7 @@
-"""Minutes that add up, and those that do not: sums against sums; DataFrames to a DataFrame.
+"""Comparison of digest sums, which separates proven minutes from minutes to be joined.
 
-A minute of a way (gateway, route, target) is *proven* when what was received in it has, by count
-and by 128-bit sums over ids and contents, exactly the ends it owes. No message of it need be read.
+A minute of a gateway, route and target is *proven* when the sums of its received rows equal the
+sums of its outcomes: the count, and the 128-bit sums over ids and contents. Its rows are not read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
-from gateway.reconcile.classify.transforms import WAY, on_date
+from gateway.reconcile.classify.transforms import TARGET_KEYS, on_date
 
 _SUMS: Final = (
     *(f"id_{word}" for word in range(4)),
@@ -22,24 +22,24 @@ _SUMS: Final = (
 _LEGS: Final = (Leg.RECEIVED, Leg.DELIVERED, Leg.DEAD, Leg.OBSERVED)
 
 
-def added_up(digests: DataFrame) -> DataFrame:
-    """One row a way and minute: rows by leg, and what is left over of every sum.
+def differences(digests: DataFrame) -> DataFrame:
+    """Return a row for each target and minute: counts by leg, and the difference of every sum.
 
-    `owed_*` is what was received less its ends, `unseen_*` what was delivered less what a tap saw:
-    all are 0 where both agree.
+    `pending_*` is received minus outcomes, `unseen_*` is delivered minus observed by a tap. A
+    difference is 0 where both sides agree.
     """
     leg = F.col("leg")
     delivered, ended = leg == Leg.DELIVERED.value, leg.isin(Leg.DELIVERED.value, Leg.DEAD.value)
-    on_arrival = (leg == Leg.DEAD.value) & (F.col("route") == "")
-    receipt = (leg == Leg.RECEIVED.value) | on_arrival
-    owed = F.when(on_arrival, 0).when(receipt, 1).when(ended, -1).otherwise(0)
+    unrouted = (leg == Leg.DEAD.value) & (F.col("route") == "")
+    receipt = (leg == Leg.RECEIVED.value) | unrouted
+    pending = F.when(unrouted, 0).when(receipt, 1).when(ended, -1).otherwise(0)
     unseen = F.when(delivered, 1).when(leg == Leg.OBSERVED.value, -1).otherwise(0)
     counts = {each: F.when(leg == each.value, F.col("count")).otherwise(0) for each in _LEGS}
-    return digests.groupBy(*WAY, "minute").agg(
+    return digests.groupBy(*TARGET_KEYS, "minute").agg(
         *[F.sum(count).alias(f"{each.value}_count") for each, count in counts.items()],
-        F.sum(owed * F.col("count")).alias("owed"),
+        F.sum(pending * F.col("count")).alias("pending"),
         F.sum(unseen * F.col("count")).alias("unseen"),
-        *[F.sum(owed * F.col(name)).alias(f"owed_{name}") for name in _SUMS],
+        *[F.sum(pending * F.col(name)).alias(f"pending_{name}") for name in _SUMS],
         *[F.sum(unseen * F.col(name)).alias(f"unseen_{name}") for name in _SUMS],
         F.sum(F.when(delivered, F.col("converted")).otherwise(0)).alias("converted"),
         F.sum(F.when(receipt, F.col("redelivered")).otherwise(0)).alias("redelivered"),
@@ -48,40 +48,40 @@ def added_up(digests: DataFrame) -> DataFrame:
     )
 
 
-def judged(sums: DataFrame, day: date, patience: int) -> DataFrame:
-    """The minutes that count for `day`, with `proven`; an end `patience` seconds late proves none.
+def proven_minutes(sums: DataFrame, day: date, late: int) -> DataFrame:
+    """Return the minutes that count for `day`, with the flag `proven`.
 
-    Minutes beside the date count for ways with a tap only: what a tap sees just after midnight may
-    belong to a message of just before.
+    A minute with an outcome later than `late` seconds is not proven. Minutes of the neighbouring
+    days count only for targets with a tap: a tap may see a message of the date after midnight.
     """
-    watched = Window.partitionBy("route", "target")
-    tapped = F.max(F.col("observed_count") > 0).over(watched)
-    settled = _settled() & ~F.col("forced") & (F.col("slowest") <= patience * 1_000_000)
-    alone = sums.withColumn("tapped", tapped).withColumn(
-        "proven", settled & (~F.col("tapped") | _seen())
+    of_target = Window.partitionBy("route", "target")
+    tapped = F.max(F.col("observed_count") > 0).over(of_target)
+    settled = _sums_agree() & ~F.col("forced") & (F.col("slowest") <= late * 1_000_000)
+    by_gateway = sums.withColumn("tapped", tapped).withColumn(
+        "proven", settled & (~F.col("tapped") | _tap_agrees())
     )
-    # A tap sees what every gateway sends there, so that one that disagrees concerns them all.
-    there = Window.partitionBy("route", "target", "minute")
-    shared = F.when(F.col("tapped"), F.min("proven").over(there)).otherwise(F.col("proven"))
+    # A tap sees the messages of every gateway, so a difference at one concerns all of them.
+    of_minute = Window.partitionBy("route", "target", "minute")
+    of_all = F.when(F.col("tapped"), F.min("proven").over(of_minute)).otherwise(F.col("proven"))
     return (
-        alone.withColumn("proven", shared)
+        by_gateway.withColumn("proven", of_all)
         .withColumn("today", on_date(F.col("minute"), day))
         .where(F.col("today") | (F.col("tapped") & ~F.col("proven")))
     )
 
 
-def _settled() -> Column:
-    """Whether the ends of a minute are exactly those it owes."""
+def _sums_agree() -> Column:
+    """Return whether the outcomes of a minute are exactly the expected ones."""
     all_converted = (F.col("converted") == F.col("delivered_count")) & (F.col("converted") > 0)
-    agree = F.col("owed") == 0
+    agree = F.col("pending") == 0
     for name in _SUMS:
-        nothing = F.col(f"owed_{name}") == 0
-        agree &= (nothing | all_converted) if name.startswith("content") else nothing
+        equal = F.col(f"pending_{name}") == 0
+        agree &= (equal | all_converted) if name.startswith("content") else equal
     return agree & (all_converted | (F.col("converted") == 0))
 
 
-def _seen() -> Column:
-    """Whether the tap saw exactly what was delivered."""
+def _tap_agrees() -> Column:
+    """Return whether the tap saw exactly the delivered messages."""
     agree = F.col("unseen") == 0
     for name in _SUMS:
         agree &= F.col(f"unseen_{name}") == 0
@@ -89,15 +89,15 @@ def _seen() -> Column:
 
 
 def tap_starts(sums: DataFrame) -> DataFrame:
-    """For each way with a tap, the first minute it saw something of."""
+    """Return, for each target with a tap, the first minute with an observed message."""
     return (
         sums.where(F.col("observed_count") > 0)
-        .groupBy(*WAY)
+        .groupBy(*TARGET_KEYS)
         .agg(F.min("minute").alias("tap_since"))
     )
 
 
-def suspects(minutes: DataFrame, also: DataFrame) -> DataFrame:
-    """Minutes whose messages are joined: those that are not proven, and those of `also`."""
-    found = minutes.where(~F.col("proven")).select(*WAY, "minute")
-    return found.unionByName(also.select(*WAY, "minute")).distinct()
+def unproven_minutes(minutes: DataFrame, also: DataFrame) -> DataFrame:
+    """Return the minutes whose rows are joined: those not proven, and those of `also`."""
+    found = minutes.where(~F.col("proven")).select(*TARGET_KEYS, "minute")
+    return found.unionByName(also.select(*TARGET_KEYS, "minute")).distinct()

@@ -1,7 +1,7 @@
-"""Who overtook whom: deliveries of one name against the order of receipt; DataFrames to one.
+"""Detection of deliveries out of order: DataFrame transforms.
 
-A delivery is out of order when it was made earlier than that of a message with a smaller id and
-the same gateway, route, target and name at the source.
+A delivery is out of order when it was recorded before that of a message with a smaller id and the
+same gateway, route, target and source name. The deliveries with these in common are a *stream*.
 """
 
 from __future__ import annotations
@@ -10,33 +10,33 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
-from gateway.reconcile.classify.transforms import KEY
+from gateway.reconcile.classify.transforms import COPY_KEYS
 
 
 def stream() -> Column:
-    """What is to keep its order: the deliveries of a way whose messages have one source name."""
+    """Return the hash that identifies the stream of a row."""
     target = F.coalesce("target", F.lit(""))
     return F.xxhash64("gateway", "route", target, F.coalesce("source_name", "name"))
 
 
-def overtaking() -> Column:
-    """Whether a copy's first delivery was before that of an earlier copy of its stream."""
+def is_out_of_order() -> Column:
+    """Return whether a copy was first delivered before an earlier copy of its stream."""
     before = Window.partitionBy("stream").orderBy("id").rowsBetween(Window.unboundedPreceding, -1)
     return F.coalesce(F.max("first_time").over(before) > F.col("first_time"), F.lit(False))
 
 
-def overtakers(found: DataFrame) -> DataFrame:
-    """The copies of `found` that were delivered out of order."""
-    delivered = found.where(F.col("first_time").isNotNull())
-    told = delivered.select(*KEY, "received_time", overtaking().alias("overtook"))
-    return told.where("overtook").drop("overtook")
+def out_of_order(copies: DataFrame) -> DataFrame:
+    """Return the copies that were delivered out of order."""
+    delivered = copies.where(F.col("first_time").isNotNull())
+    flagged = delivered.select(*COPY_KEYS, "received_time", is_out_of_order().alias("disordered"))
+    return flagged.where("disordered").drop("disordered")
 
 
-def crossing(pairs: DataFrame) -> DataFrame:
-    """Streams with the files of those blocks of rows whose order their bounds do not prove.
+def crossing_streams(pairs: DataFrame) -> DataFrame:
+    """Return streams with blocks that overlap, and the files of these blocks.
 
-    `pairs` has a row for each name and block, with the file the block is in. Two blocks are in
-    order when one ends, by id and by time, before the other begins.
+    `pairs` has a row for each name and block, with the file of the block. Two blocks are in order
+    when one ends, by id and by time, before the other begins.
     """
     blocks = (
         pairs.where(F.col("leg") == Leg.DELIVERED.value)
@@ -50,15 +50,14 @@ def crossing(pairs: DataFrame) -> DataFrame:
         )
         .localCheckpoint()
     )
-    doubtful = _marked_after_earlier(blocks).where("crosses").select("stream").distinct()
-    few = blocks.join(doubtful, on="stream", how="left_semi")
-    return (
-        _marked_before_later(_marked_after_earlier(few)).where("crosses").select("stream", "file")
-    )
+    streams = _mark_overlap_before(blocks).where("crosses").select("stream").distinct()
+    candidates = blocks.join(streams, on="stream", how="left_semi")
+    marked = _mark_overlap_after(_mark_overlap_before(candidates))
+    return marked.where("crosses").select("stream", "file")
 
 
-def _marked_after_earlier(blocks: DataFrame) -> DataFrame:
-    """Adds `crosses`: the block begins before an earlier one has ended."""
+def _mark_overlap_before(blocks: DataFrame) -> DataFrame:
+    """Add `crosses`: whether the block begins before the end of an earlier one."""
     order = Window.partitionBy("stream").orderBy("first_id", "file", "block")
     earlier = order.rowsBetween(Window.unboundedPreceding, -1)
     crosses = (F.max("last_id").over(earlier) >= F.col("first_id")) | (
@@ -67,8 +66,8 @@ def _marked_after_earlier(blocks: DataFrame) -> DataFrame:
     return blocks.withColumn("crosses", F.coalesce(crosses, F.lit(False)))
 
 
-def _marked_before_later(blocks: DataFrame) -> DataFrame:
-    """Extends `crosses`: or the block ends after a later one has begun."""
+def _mark_overlap_after(blocks: DataFrame) -> DataFrame:
+    """Set `crosses` also where the block ends after the beginning of a later one."""
     order = Window.partitionBy("stream").orderBy("first_id", "file", "block")
     later = order.rowsBetween(1, Window.unboundedFollowing)
     crosses = (F.min("first_id").over(later) <= F.col("last_id")) | (

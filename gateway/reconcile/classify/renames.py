@@ -1,4 +1,4 @@
-"""The names that were sent against what a mapping makes of them now; it knows no mapping itself."""
+"""Comparison of the names that were sent with their translation by another mapping."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
 
-# Route, target and name at the source -> name at the target, or a text in () that says why none.
+# Route, target, source name -> name at the target; without one, the reason in parentheses.
 Translator: TypeAlias = Callable[[str, str, str], str]
 
-_FEW: Final = 20_000  # distinct names that are cheaper to translate here than on executors
+_MAX_LOCAL: Final = 20_000  # distinct names that the driver translates faster than executors
 _SCHEMA: Final = (
     "route string, target string, source_name string, name string, now string, copies long"
 )
 
 
 def renamed(pairs: DataFrame, translator: Translator) -> DataFrame:
-    """The distinct names whose translation is not the one that was sent, with their copies."""
+    """Return the distinct names whose translation differs from the sent one, with their copies."""
     distinct = (
         pairs.where((F.col("leg") == Leg.DELIVERED.value) & F.col("source_name").isNotNull())
         .groupBy("route", "target", "source_name", "name")
@@ -30,7 +30,7 @@ def renamed(pairs: DataFrame, translator: Translator) -> DataFrame:
     )
     work = partial(_compare, translator)
     spark = distinct.sparkSession
-    if distinct.count() <= _FEW:
+    if distinct.count() <= _MAX_LOCAL:
         return spark.createDataFrame(list(work(distinct.collect())), _SCHEMA)
     return spark.createDataFrame(distinct.rdd.mapPartitions(work), _SCHEMA)
 

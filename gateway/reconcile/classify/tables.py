@@ -1,7 +1,7 @@
-"""The tables of a night, which the report and its pictures are made of; DataFrames to one.
+"""The result tables of a reconciliation: DataFrame transforms.
 
-`classes` are classified copies. `tallies` has the counts of one way, minute and hour, joined or
-proven by digest; everything that is counted comes from it.
+`classes` are classified copies. `tallies` are counts by target and minute, of joined rows or from
+digests; all other counts are sums of them.
 """
 
 from __future__ import annotations
@@ -13,36 +13,42 @@ from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
 from gateway.archive.segments.latency import BUCKETS
-from gateway.reconcile.classes import Class
-from gateway.reconcile.classify.transforms import KEY, TALLIES, WAY, is_receipt, minute
+from gateway.reconcile.classes import CopyClass
+from gateway.reconcile.classify.transforms import (
+    COPY_KEYS,
+    TALLIES,
+    TARGET_KEYS,
+    is_receipt,
+    minute,
+)
 
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "slowest": 1.0}
-_BAD: Final = (
-    Class.MISSING, Class.LOST, Class.ALTERED, Class.DUPLICATED, Class.DISORDERED, Class.UNEXPECTED,
-    Class.LATE, Class.REFUSED, Class.DEAD,
+_EXCEPTION_CLASSES: Final = (
+    CopyClass.MISSING, CopyClass.LOST, CopyClass.ALTERED, CopyClass.DUPLICATED,
+    CopyClass.DISORDERED, CopyClass.UNEXPECTED, CopyClass.LATE, CopyClass.REFUSED, CopyClass.DEAD,
 )  # fmt: skip
 
 
 def tallied(classes: DataFrame) -> DataFrame:
-    """How many copies of each way and minute are in each class."""
+    """Count the copies of each class by target and minute."""
     name = F.col("class")
-    return classes.groupBy(*WAY, minute(F.col("received_time")).alias("minute")).agg(
-        F.count_if("owed").alias("received"),
-        *[F.count_if(name == each.value).alias(each.value) for each in Class],
-        F.count_if((name == Class.DUPLICATED.value) & F.col("marked")).alias("marked"),
+    return classes.groupBy(*TARGET_KEYS, minute(F.col("received_time")).alias("minute")).agg(
+        F.count_if("was_received").alias("received"),
+        *[F.count_if(name == each.value).alias(each.value) for each in CopyClass],
+        F.count_if((name == CopyClass.DUPLICATED.value) & F.col("marked")).alias("marked"),
         F.count_if("redelivered").alias("redelivered"),
     )
 
 
 def proven_tallies(minutes: DataFrame) -> DataFrame:
-    """The same of minutes proven by digest: all that was delivered; the dead are counted by row."""
-    given = {
+    """Count the delivered copies of proven minutes; dead letters are counted from their rows."""
+    known = {
         "received": F.col("delivered_count"),
-        Class.DELIVERED.value: F.col("delivered_count"),
+        CopyClass.DELIVERED.value: F.col("delivered_count"),
         "redelivered": F.col("redelivered"),
     }
-    counts = [given.get(name, F.lit(0)).cast("long").alias(name) for name in TALLIES]
-    return minutes.select(*WAY, "minute", *counts)
+    counts = [known.get(name, F.lit(0)).cast("long").alias(name) for name in TALLIES]
+    return minutes.select(*TARGET_KEYS, "minute", *counts)
 
 
 def per_route(tallies: DataFrame) -> DataFrame:
@@ -54,12 +60,12 @@ def per_gateway(tallies: DataFrame) -> DataFrame:
 
 
 def per_hour(tallies: DataFrame, latencies: DataFrame) -> DataFrame:
-    """Counts, messages a second and latency percentiles by hour, route and target."""
+    """Return counts, messages per second and latency percentiles by hour, route and target."""
     return _by_hour(tallies, latencies, "hour", "route", "target")
 
 
 def whole_day(tallies: DataFrame, latencies: DataFrame) -> DataFrame:
-    """The same of all routes together."""
+    """Return counts, messages per second and latency percentiles of all routes by hour."""
     return _by_hour(tallies, latencies, "hour")
 
 
@@ -80,33 +86,34 @@ def _summed(tallies: DataFrame, *keys: str) -> DataFrame:
 
 
 def bucket(latency: Column) -> Column:
-    """Microseconds by half octaves, as the digests count them; two whole numbers below 2."""
+    """Return the latency bucket of microseconds, as in `gateway.archive.segments.latency`."""
     bits = F.length(F.bin(latency)) - 1
     half = F.expr("shiftright(latency, greatest(length(bin(latency)) - 2, 0)) & 1")
     wide = F.least(2 * bits + half, F.lit(BUCKETS - 1))
-    return F.when(latency < 2, latency).otherwise(wide)  # noqa: PLR2004  # told above
+    return F.when(latency < 2, latency).otherwise(wide)  # noqa: PLR2004  # 0 and 1 have buckets of their own
 
 
-def upper(place: Column) -> Column:
-    """The longest latency of a bucket, in microseconds."""
-    octave = F.pow(F.lit(2.0), F.floor(place / 2))
-    wide = octave * F.when(place % 2 == 1, 2.0).otherwise(1.5) - 1
-    return F.when(place < 2, place).otherwise(wide).cast("long")  # noqa: PLR2004  # as in `bucket`
+def upper_bound(number: Column) -> Column:
+    """Return the longest latency of a bucket, in microseconds."""
+    octave = F.pow(F.lit(2.0), F.floor(number / 2))
+    wide = octave * F.when(number % 2 == 1, 2.0).otherwise(1.5) - 1
+    return F.when(number < 2, number).otherwise(wide).cast("long")  # noqa: PLR2004  # see `bucket`
 
 
 def latencies(classes: DataFrame) -> DataFrame:
-    """How many delivered copies took how long, by hour, route, target and bucket."""
+    """Count the delivered copies by hour, route, target and latency bucket."""
     hour = F.date_trunc("hour", "received_time").alias("hour")
-    place = bucket(F.col("latency")).cast("long").alias("bucket")
-    found = classes.where(F.col("owed") & F.col("latency").isNotNull())
-    return found.groupBy(hour, "route", "target", place).agg(F.count("*").alias("copies"))
+    number = bucket(F.col("latency")).cast("long").alias("bucket")
+    found = classes.where(F.col("was_received") & F.col("latency").isNotNull())
+    return found.groupBy(hour, "route", "target", number).agg(F.count("*").alias("copies"))
 
 
 def proven_latencies(digests: DataFrame, minutes: DataFrame) -> DataFrame:
-    """The same of proven minutes, from the counts in their digests."""
+    """Return the latency counts of proven minutes from their digests."""
     hour = F.date_trunc("hour", "minute").alias("hour")
+    keys = [*TARGET_KEYS, "minute"]
     own = digests.where(F.col("leg") == Leg.DELIVERED.value).join(
-        minutes.select(*WAY, "minute"), on=[*WAY, "minute"], how="left_semi"
+        minutes.select(*keys), on=keys, how="left_semi"
     )
     each = own.select(hour, "route", "target", F.posexplode("latency").alias("bucket", "copies"))
     wide = F.col("bucket").cast("long").alias("bucket")
@@ -115,33 +122,34 @@ def proven_latencies(digests: DataFrame, minutes: DataFrame) -> DataFrame:
 
 
 def percentiles(found: DataFrame, *keys: str) -> DataFrame:
-    """By `keys`, microseconds that so many copies did not exceed, to a half octave.
+    """Return latency percentiles by `keys`, in microseconds, to a half octave.
 
-    `timed` is of how many copies.
+    The column `timed` is the number of copies with a known latency.
     """
-    own = Window.partitionBy(*keys)
-    so_far = own.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    group = Window.partitionBy(*keys)
+    up_to = group.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     merged = found.groupBy(*keys, "bucket").agg(F.sum("copies").alias("copies"))
-    placed = merged.withColumn("below", F.sum("copies").over(so_far)).withColumn(
-        "all", F.sum("copies").over(own)
+    cumulated = merged.withColumn("up_to", F.sum("copies").over(up_to)).withColumn(
+        "all", F.sum("copies").over(group)
     )
-    reached = [
-        F.min(F.when(F.col("below") >= F.col("all") * share, upper(F.col("bucket")))).alias(name)
+    bound = upper_bound(F.col("bucket"))
+    bounds = [
+        F.min(F.when(F.col("up_to") >= F.col("all") * share, bound)).alias(name)
         for name, share in PERCENTILES.items()
     ]
-    return placed.groupBy(*keys).agg(F.max("all").alias("timed"), *reached)
+    return cumulated.groupBy(*keys).agg(F.max("all").alias("timed"), *bounds)
 
 
-def detailed(found: DataFrame, rows: DataFrame) -> DataFrame:
-    """Exceptions with what a person needs to look them up: names, sizes, the rule, the reason.
+def with_details(found: DataFrame, rows: DataFrame) -> DataFrame:
+    """Add the details of exceptions: names, size, rule and reason.
 
-    `rows` are spread, and hold those of the exceptions.
+    `rows` contain the rows of the exceptions, one for each target.
     """
     received, dead = is_receipt(), F.col("leg") == Leg.DEAD.value
     rule = F.coalesce("rule", F.lit("")).alias("rule")
     details = (
-        rows.join(found.select(*KEY), on=list(KEY), how="left_semi")
-        .groupBy(*KEY)
+        rows.join(found.select(*COPY_KEYS), on=list(COPY_KEYS), how="left_semi")
+        .groupBy(*COPY_KEYS)
         .agg(
             F.coalesce(
                 F.min(F.when(received, F.col("name"))), F.min("source_name"), F.min("name")
@@ -151,7 +159,7 @@ def detailed(found: DataFrame, rows: DataFrame) -> DataFrame:
             F.max(F.when(dead, F.struct(rule, "reason"))).alias("dead"),
         )
     )  # fmt: skip
-    return found.join(details, on=list(KEY), how="left").select(
+    return found.join(details, on=list(COPY_KEYS), how="left").select(
         "class",
         "gateway",
         "route",
@@ -171,8 +179,8 @@ def detailed(found: DataFrame, rows: DataFrame) -> DataFrame:
 
 
 def dead_letters(found: DataFrame) -> DataFrame:
-    """Exceptions that were set aside, by the rule that did it, with one of them to see."""
-    dead = found.where(F.col("class").isin(Class.REFUSED.value, Class.DEAD.value))
+    """Count dead-lettered exceptions by rule, with one example of each."""
+    dead = found.where(F.col("class").isin(CopyClass.REFUSED.value, CopyClass.DEAD.value))
     example = F.struct("id", "name", "reason")
     return (
         dead.groupBy("class", "route", "target", F.coalesce("rule", F.lit("")).alias("rule"))
@@ -182,21 +190,23 @@ def dead_letters(found: DataFrame) -> DataFrame:
     )
 
 
-def worst_names(found: DataFrame, kept: int) -> DataFrame:
-    """The names at the source with the most exceptions, by class."""
+def worst_names(found: DataFrame, limit: int) -> DataFrame:
+    """Return the source names with the most exceptions, with counts by class."""
     name = F.col("class")
-    bad = found.where(name.isin(*[each.value for each in _BAD]) & F.col("name").isNotNull())
-    counts = [F.count_if(name == each.value).alias(each.value) for each in _BAD]
+    bad = found.where(
+        name.isin(*[each.value for each in _EXCEPTION_CLASSES]) & F.col("name").isNotNull()
+    )
+    counts = [F.count_if(name == each.value).alias(each.value) for each in _EXCEPTION_CLASSES]
     return (
         bad.groupBy("route", "name")
         .agg(F.count("*").alias("copies"), *counts)
         .orderBy(F.desc("copies"), "route", "name")
-        .limit(kept)
+        .limit(limit)
     )
 
 
 def sample(found: DataFrame, of_each: int) -> DataFrame:
-    """The first `of_each` exceptions of every class, by time of receipt."""
+    """Return the first `of_each` exceptions of every class, by time of receipt."""
     order = Window.partitionBy("class").orderBy("received_time", "gateway", "id", "target")
     ranked = found.withColumn("rank", F.row_number().over(order))
     return (

@@ -1,8 +1,8 @@
-"""What taps saw at the targets, tied to the messages they belong to; DataFrames to a DataFrame.
+"""Assignment of observed rows to the messages that a tap saw: DataFrame transforms.
 
-An observed row names its message in `origin_id` where the system carries properties. Where it does
-not, it belongs to the delivery of the same way, name and payload, in the order of time; among equal
-messages nobody can tell one from another, so only their number is proven.
+An observed row has the message id in `origin_id` where the system carries properties. Otherwise
+it is assigned by route, target, name and payload, in the order of time. Equal messages cannot be
+distinguished, so only their number is checked.
 """
 
 from __future__ import annotations
@@ -13,45 +13,48 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
-from gateway.reconcile.classify.transforms import WAY, minute
+from gateway.reconcile.classify.transforms import TARGET_KEYS, minute
 
-_IDENTITY: Final = "^[0-9a-f]{32}$"
-_ALIKE: Final = (*WAY, "name", "hash")
+_MESSAGE_ID: Final = "^[0-9a-f]{32}$"
+_EQUAL_KEYS: Final = (*TARGET_KEYS, "name", "hash")
 
 
 def is_observed() -> Column:
     return F.col("leg") == Leg.OBSERVED.value
 
 
-def since(rows: DataFrame) -> DataFrame:
-    """For each gateway, route and target with a tap, the first minute it saw something of."""
+def tap_starts(rows: DataFrame) -> DataFrame:
+    """Return, for each gateway, route and target with a tap, its first observed minute."""
     first = F.min(minute(F.coalesce("received", "time"))).alias("tap_since")
-    return rows.where(is_observed()).groupBy(*WAY).agg(first)
+    return rows.where(is_observed()).groupBy(*TARGET_KEYS).agg(first)
 
 
-def named(rows: DataFrame) -> DataFrame:
-    """The rows, each observed one with the id of its message where it carries that."""
+def with_message_ids(rows: DataFrame) -> DataFrame:
+    """Set the id of observed rows from `origin_id`; rows without one get the flag `no_id`."""
     origin = F.lower("origin_id")
-    carried = is_observed() & F.coalesce(origin.rlike(_IDENTITY), F.lit(False))
-    return rows.withColumn(
-        "id", F.when(carried, F.unhex(origin)).otherwise(F.col("id"))
-    ).withColumn("blind", is_observed() & ~carried)
+    has_id = is_observed() & F.coalesce(origin.rlike(_MESSAGE_ID), F.lit(False))
+    return rows.withColumn("id", F.when(has_id, F.unhex(origin)).otherwise(F.col("id"))).withColumn(
+        "no_id", is_observed() & ~has_id
+    )
 
 
-def matched(rows: DataFrame) -> DataFrame:
-    """Spread and `named` rows, each blind one with the id and receipt of the delivery it equals.
+def assign_by_content(rows: DataFrame) -> DataFrame:
+    """Give each row with `no_id` the id and receipt of the equal delivery, in the order of time.
 
-    Those beyond the number of deliveries keep an id of their own.
+    Surplus rows keep their own id.
     """
-    order = Window.partitionBy(*_ALIKE).orderBy("time", "id")
-    place = F.row_number().over(order).alias("place")
+    order = Window.partitionBy(*_EQUAL_KEYS).orderBy("time", "id")
+    rank = F.row_number().over(order).alias("rank")
     delivered = rows.where(F.col("leg") == Leg.DELIVERED.value).select(
-        *_ALIKE, place, F.col("id").alias("their_id"), F.col("own").alias("their_own")
+        *_EQUAL_KEYS,
+        rank,
+        F.col("id").alias("delivered_id"),
+        F.col("receipt_time").alias("delivered_receipt"),
     )
-    blind = rows.where("blind").withColumn("place", F.row_number().over(order))
-    tied = (
-        blind.join(delivered, on=[*_ALIKE, "place"], how="left")
-        .withColumn("id", F.coalesce("their_id", "id"))
-        .withColumn("own", F.coalesce("their_own", "own"))
+    observed = rows.where("no_id").withColumn("rank", F.row_number().over(order))
+    assigned = (
+        observed.join(delivered, on=[*_EQUAL_KEYS, "rank"], how="left")
+        .withColumn("id", F.coalesce("delivered_id", "id"))
+        .withColumn("receipt_time", F.coalesce("delivered_receipt", "receipt_time"))
     )
-    return rows.where(~F.col("blind")).unionByName(tied.select(*rows.columns))
+    return rows.where(~F.col("no_id")).unionByName(assigned.select(*rows.columns))

@@ -1,8 +1,8 @@
-"""From archive rows to what became of each message. Every function: DataFrames to a DataFrame.
+"""DataFrame transforms from archive rows to the class of every copy.
 
-A message owes one end, delivered or dead, to each target its received row names. What is counted
-is therefore one message for one target: a *copy*, by gateway, route, id and target. It belongs to
-the date it was received on.
+A message must have one outcome, delivered or dead, for each target in its received row. The unit
+of counting is therefore one message for one target: a *copy*, identified by gateway, route, id and
+target. It belongs to the date of its receipt.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gateway.archive.schema import Leg, Step
-from gateway.reconcile.classes import FAILURES, Class, classed, marked
+from gateway.archive.schema import Leg, RowOutcome
+from gateway.reconcile.classes import FAILURES, CopyClass, class_column, is_marked_duplicate
 
-KEY: Final = ("gateway", "route", "id", "target")
-WAY: Final = ("gateway", "route", "target")
-TALLIES: Final = ("received", *(each.value for each in Class), "marked", "redelivered")
+COPY_KEYS: Final = ("gateway", "route", "id", "target")
+TARGET_KEYS: Final = ("gateway", "route", "target")
+TALLIES: Final = ("received", *(each.value for each in CopyClass), "marked", "redelivered")
 
 
 def midnight(day: date) -> datetime:
@@ -27,30 +27,30 @@ def midnight(day: date) -> datetime:
 
 
 def on_date(moment: Column, day: date) -> Column:
-    """Whether a time is of `day`, UTC."""
+    """Return whether a time is on `day`, UTC."""
     start = midnight(day)
     return (moment >= F.lit(start)) & (moment < F.lit(start + timedelta(days=1)))
 
 
 def in_window(rows: DataFrame, day: date, hours: int) -> DataFrame:
-    """Rows recorded on the date or within `hours` of it."""
+    """Keep the rows recorded on the date, or at most `hours` before or after it."""
     start, margin = midnight(day), timedelta(hours=hours)
     at = F.col("time")
     end = start + timedelta(days=1) + margin
     return rows.where((at >= F.lit(start - margin)) & (at < F.lit(end)))
 
 
-def spread(rows: DataFrame) -> DataFrame:
-    """Each row once for every target it speaks of, the empty target where it names none.
+def explode_targets(rows: DataFrame) -> DataFrame:
+    """Repeat each row for every target it names; a row without a target gets the empty one.
 
-    Adds `own`: when its message was received, or when the row was recorded where an older gateway
-    did not say.
+    Adds `receipt_time`: the receipt of the message, or the time of the row when an older gateway
+    did not record it.
     """
-    given = F.col("target")
-    named = F.when(given != "", F.array(given)).when(F.size("targets") > 0, F.col("targets"))
+    target = F.col("target")
+    named = F.when(target != "", F.array(target)).when(F.size("targets") > 0, F.col("targets"))
     targets = F.coalesce(named, F.array(F.lit("")))
-    own = F.coalesce("received", "time")
-    return rows.withColumn("target", F.explode(targets)).withColumn("own", own)
+    receipt_time = F.coalesce("received", "time")
+    return rows.withColumn("target", F.explode(targets)).withColumn("receipt_time", receipt_time)
 
 
 def minute(moment: Column) -> Column:
@@ -58,16 +58,16 @@ def minute(moment: Column) -> Column:
 
 
 def is_receipt() -> Column:
-    """A receipt; the dead letter of a message that no route took is its own."""
-    on_arrival = (F.col("leg") == Leg.DEAD.value) & (F.col("route") == "")
-    return (F.col("leg") == Leg.RECEIVED.value) | on_arrival
+    """Return whether a row is a receipt; the dead letter of an unrouted message is its receipt."""
+    unrouted = (F.col("leg") == Leg.DEAD.value) & (F.col("route") == "")
+    return (F.col("leg") == Leg.RECEIVED.value) | unrouted
 
 
-def copies(found: DataFrame, keys: Sequence[str] = KEY) -> DataFrame:
-    """One row a copy: what its rows add up to, in numbers alone, so that many fit in memory.
+def copies(found: DataFrame, keys: Sequence[str] = COPY_KEYS) -> DataFrame:
+    """Aggregate rows to one row for each copy, in numbers of fixed width to save memory.
 
-    Rows with `proven` are dead letters whose receipt a digest proves, and counts, already. What was
-    spooled was received: after a kill that is all that is recorded of it.
+    Rows with `proven` are dead letters whose receipt is already proven and counted by a digest. A
+    spooled copy was received: after a crash the spooled row may be its only one.
     """
     leg, at = F.col("leg"), F.col("time")
     proven = F.col("proven") if "proven" in found.columns else F.lit(False)
@@ -76,17 +76,19 @@ def copies(found: DataFrame, keys: Sequence[str] = KEY) -> DataFrame:
     ended, seen = delivered | dead, leg == Leg.OBSERVED.value
     spooled = leg == Leg.SPOOLED.value
     digest = F.when(F.col("hash").isNotNull(), F.xxhash64("hash"))
-    sent = F.when(delivered & (F.col("outcome") == Step.ACCEPTED.value), digest)
-    first_try = F.coalesce("attempt", F.lit(1)) <= 1
+    sent = F.when(delivered & (F.col("outcome") == RowOutcome.ACCEPTED.value), digest)
+    first_attempt = F.coalesce("attempt", F.lit(1)) <= 1
     refused = ~F.coalesce("rule", F.lit("")).isin(*FAILURES)
     source_name = F.coalesce("source_name", "name")
     return found.groupBy(*keys).agg(
-        F.coalesce(F.max(received | spooled), F.lit(False)).alias("owed"),
-        F.coalesce(F.min(F.when(received, F.col("own"))), F.min("own")).alias("received_time"),
+        F.coalesce(F.max(received | spooled), F.lit(False)).alias("was_received"),
+        F.coalesce(F.min(F.when(received, F.col("receipt_time"))), F.min("receipt_time")).alias(
+            "received_time"
+        ),
         F.min(F.when(delivered, at)).alias("first_time"),
         F.max(F.when(ended, at)).alias("end_time"),
         F.max(F.when(is_receipt() & ~proven, F.col("redelivered"))).alias("redelivered"),
-        F.min(F.when(received, digest)).alias("taken"),
+        F.min(F.when(received, digest)).alias("received_hash"),
         F.min(sent).alias("least_sent"),
         F.max(sent).alias("most_sent"),
         F.min(F.when(delivered, digest)).alias("least_arrived"),
@@ -94,45 +96,48 @@ def copies(found: DataFrame, keys: Sequence[str] = KEY) -> DataFrame:
         F.min(F.when(seen, digest)).alias("least_seen"),
         F.max(F.when(seen, digest)).alias("most_seen"),
         F.count_if(delivered).alias("deliveries"),
-        F.count_if(delivered & first_try).alias("first_tries"),
-        F.count_if(dead).alias("deaths"),
+        F.count_if(delivered & first_attempt).alias("first_attempts"),
+        F.count_if(dead).alias("dead_letters"),
         F.count_if(dead & refused).alias("refusals"),
         F.count_if(seen).alias("sightings"),
         F.count_if(spooled).alias("spooled"),
         F.max(F.when(delivered, F.col("mode"))).alias("mode"),
-        F.max(F.when(delivered, F.xxhash64(*WAY, source_name))).alias("stream"),
+        F.max(F.when(delivered, F.xxhash64(*TARGET_KEYS, source_name))).alias("stream"),
     )
 
 
-def cut(last: DataFrame, seconds: int) -> DataFrame:
-    """Per gateway, since when a copy without an end is in flight; `last` is its last row's time."""
+def in_flight_since(last: DataFrame, seconds: int) -> DataFrame:
+    """Return by gateway the time from which a copy without an outcome counts as in flight.
+
+    It is `seconds` before `last`, the time of the gateway's last row.
+    """
     since = F.col("last") - F.make_interval(secs=F.lit(seconds))
     return last.select("gateway", since.alias("open_since"))
 
 
 def classified(found: DataFrame, open_since: DataFrame, taps: DataFrame, late: int) -> DataFrame:
-    """Each copy with its class, but for the order among copies, which `ordered` adds.
+    """Add the class to each copy, without the order among copies, which `mark_disordered` adds.
 
-    `open_since` has a time for each gateway, `taps` the first minute a tap saw for each way; `late`
-    is in seconds.
+    `open_since` has a time for each gateway; `taps` has the first observed minute for each target;
+    `late` is in seconds.
     """
-    took = F.col("received_time")
-    spent = F.unix_micros("first_time") - F.unix_micros(took)
-    latency = F.when(spent.isNotNull(), F.greatest(spent, F.lit(0)))  # a clock may be set back
-    recent = F.coalesce(took > F.col("open_since"), F.lit(False))
-    watched = F.coalesce(F.col("first_time") >= F.col("tap_since"), F.lit(False))
+    received_time = F.col("received_time")
+    elapsed = F.unix_micros("first_time") - F.unix_micros(received_time)
+    latency = F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0)))  # a clock may be set back
+    recent = F.coalesce(received_time > F.col("open_since"), F.lit(False))
+    tapped = F.coalesce(F.col("first_time") >= F.col("tap_since"), F.lit(False))
     joined = (
         found.join(F.broadcast(open_since), on="gateway", how="left")
-        .join(F.broadcast(taps), on=list(WAY), how="left")
-        .withColumn("watched", watched)
+        .join(F.broadcast(taps), on=list(TARGET_KEYS), how="left")
+        .withColumn("tapped", tapped)
         .withColumn("latency", latency)
     )
     return joined.select(
-        *KEY,
-        classed(recent, late * 1_000_000).alias("class"),
-        marked().alias("marked"),
+        *COPY_KEYS,
+        class_column(recent, late * 1_000_000).alias("class"),
+        is_marked_duplicate().alias("marked"),
         F.coalesce("redelivered", F.lit(False)).alias("redelivered"),
-        "owed",
+        "was_received",
         "deliveries",
         "sightings",
         "received_time",
@@ -143,24 +148,24 @@ def classified(found: DataFrame, open_since: DataFrame, taps: DataFrame, late: i
     )
 
 
-def ordered(classes: DataFrame, overtook: Column) -> DataFrame:
-    """The classes with those copies out of order that are delivered and nothing worse."""
-    well = F.col("class").isin(Class.DELIVERED.value, Class.LATE.value)
-    name = F.when(well & overtook, Class.DISORDERED.value).otherwise(F.col("class"))
+def mark_disordered(classes: DataFrame, disordered: Column) -> DataFrame:
+    """Set the class of copies that are `disordered`, when they are delivered or delivered late."""
+    delivered = F.col("class").isin(CopyClass.DELIVERED.value, CopyClass.LATE.value)
+    name = F.when(delivered & disordered, CopyClass.DISORDERED.value).otherwise(F.col("class"))
     return classes.withColumn("class", name)
 
 
-def strangers(classes: DataFrame, delivered: DataFrame) -> DataFrame:
-    """The copies without those that only another gateway's tap saw: theirs are accounted for.
+def drop_foreign_sightings(classes: DataFrame, delivered: DataFrame) -> DataFrame:
+    """Drop unexpected copies that were only observed and that another gateway delivered.
 
     `delivered` has the route, target and id of every delivered copy.
     """
-    alone = (F.col("class") == Class.UNEXPECTED.value) & (F.col("sightings") > 0)
-    only_seen = alone & F.col("end_time").isNull()
+    unexpected = (F.col("class") == CopyClass.UNEXPECTED.value) & (F.col("sightings") > 0)
+    only_seen = unexpected & F.col("end_time").isNull()
     seen = classes.where(only_seen).join(delivered, on=["route", "target", "id"], how="left_anti")
     return classes.where(~only_seen).unionByName(seen)
 
 
 def exceptions(classes: DataFrame) -> DataFrame:
-    """Every copy that was not simply delivered."""
-    return classes.where(F.col("class") != Class.DELIVERED.value)
+    """Return every copy with another class than delivered."""
+    return classes.where(F.col("class") != CopyClass.DELIVERED.value)

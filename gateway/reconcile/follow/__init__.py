@@ -1,1 +1,1 @@
-"""Continuous reconciliation: Structured Streaming over the files that land."""
+"""Continuous reconciliation (`--follow`): Structured Streaming over new files of the archive."""

@@ -1,14 +1,11 @@
-"""The day as it happens: a streaming query over the files that land, judged batch by batch.
+"""Reconciliation through the day: a streaming query over new files, evaluated in micro-batches.
 
-The stream is one of files, not of rows: a file that cannot be read is then a finding of the batch
-it came in, and never the end of the query.
+The stream contains file names, not rows: a file that cannot be read is a finding of its batch and
+does not end the query.
 """
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,154 +17,154 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from gateway.archive.durable import replace_text
 from gateway.errors import GatewayError, ReconcileError
-from gateway.reconcile.follow.batch import Clock, judge_batch
-from gateway.reconcile.follow.judge import Following
+from gateway.reconcile.follow.batch import Clock, reconcile_batch
+from gateway.reconcile.follow.day import FollowOptions
 from gateway.reconcile.follow.state import (
     STATE,
     SUMMARY,
-    Followed,
-    State,
+    FollowedDay,
+    FollowState,
     read_state,
-    replace_file,
     summary,
 )
-from gateway.reconcile.input.reading import escaped
-from gateway.reconcile.progress import Say
+from gateway.reconcile.input.spark_paths import literal_path
+from gateway.reconcile.lock import exclusive
+from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.report.text import CLEAN, NO_ANSWER, Report
-from gateway.reconcile.session import spark_session
+from gateway.reconcile.session import spark_error_line, spark_session
 
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
-_LOOK: Final = 1  # seconds between two looks whether to stop
-_PLAIN: Final = {"spark.sql.codegen.wholeStage": "false"}  # compiling costs more than few rows
-_KEPT: Final = 7  # dates of a run the summary has
+_STOP_POLL_INTERVAL: Final = 1  # seconds
+_WITHOUT_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false"}  # faster for few rows
+_MAX_DAYS: Final = 7  # of a run in the summary
 _CHECKPOINT: Final = "checkpoint"
 
 
 @dataclass(slots=True)
 class Follower:
-    """Mutable: it gathers, over the batches of one run, the dates that were open in it."""
+    """One run of `--follow`: the dates that were open in it, as its last batch left them.
 
-    terms: Following
-    say: Say
-    tell: Say
+    Mutable: owned by the thread of the streaming query.
+    """
+
+    options: FollowOptions
+    show_step: ShowStep
+    print_line: ShowStep
     clock: Clock = lambda: datetime.now(UTC)
-    state: State | None = None
-    seen: dict[date, Followed] = field(default_factory=dict)  # the newest
-    worst: int | None = None  # status of the dates before those
-    fault: GatewayError | OSError | None = None  # Spark would tell it as its own
+    state: FollowState | None = None
+    days: dict[date, FollowedDay] = field(default_factory=dict)  # the newest
+    worst: int | None = None  # exit status of the dates before them
+    fault: GatewayError | OSError | None = None  # else Spark reports it as its own error
 
     def take(self, spark: SparkSession, files: DataFrame, number: int) -> None:
-        """Judge one micro-batch."""
+        """Reconcile one micro-batch."""
         try:
-            landed = sorted({_below(row["path"]) for row in files.collect()})
+            landed = sorted({_archive_path(row["path"]) for row in files.collect()})
             self._keep(
-                judge_batch(spark, self.terms, number, landed, self.say, self.tell, self.clock)
+                reconcile_batch(
+                    spark, self.options, number, landed, self.show_step, self.print_line, self.clock
+                )
             )
-            replace_file(self.terms.output / SUMMARY, self.summary())
+            replace_text(self.options.output / SUMMARY, self.summary())
         except (GatewayError, OSError) as fault:
             self.fault = fault
             raise
 
     def resume(self) -> None:
-        """Take over what the last run left."""
-        state = read_state(self.terms.output)
+        """Load the state of the last run.
+
+        Raises:
+            ReconcileError: the state cannot be read, or the checkpoint is absent.
+        """
+        state = read_state(self.options.output)
         if state is None:
             return
-        if not (self.terms.output / _CHECKPOINT).exists():
+        if not (self.options.output / _CHECKPOINT).exists():
             raise ReconcileError(
-                f"{self.terms.output}: {STATE} is there and {_CHECKPOINT} is not; remove the"
-                " folder to start afresh"
+                f"{self.options.output}: {STATE} is present and {_CHECKPOINT} is absent; remove"
+                " the folder to start again"
             )
         still_open = [each for each in state.days if each.day >= state.open_from]
         self._keep(replace(state, days=still_open))
 
     def reports(self) -> list[Report]:
-        """The newest dates that were open in this run, oldest first."""
-        terms = self.terms
+        """Return reports of the newest dates that were open in this run, oldest first."""
+        options = self.options
         return [
-            each.report(terms.root, strict=terms.strict) for _, each in sorted(self.seen.items())
+            each.report(options.root, strict=options.strict)
+            for _, each in sorted(self.days.items())
         ]
 
     def status(self) -> int:
-        """The exit status: of every date that was open in this run and has an answer, the worst."""
+        """Return the worst exit status of the dates that were open in this run."""
         answers = [each.status for each in self.reports() if each.answered]
         known = answers if self.worst is None else [*answers, self.worst]
         return max(known, default=NO_ANSWER)
 
     def summary(self) -> str:
-        return summary(self.terms.root, self.state, self.reports(), self.status())
+        return summary(self.options.root, self.state, self.reports(), self.status())
 
-    def _keep(self, state: State) -> None:
+    def _keep(self, state: FollowState) -> None:
         self.state = state
-        self.seen.update((each.day, each) for each in state.days)
-        for day in sorted(self.seen)[:-_KEPT]:
-            report = self.seen.pop(day).report(self.terms.root, strict=self.terms.strict)
+        self.days.update((each.day, each) for each in state.days)
+        for day in sorted(self.days)[:-_MAX_DAYS]:
+            report = self.days.pop(day).report(self.options.root, strict=self.options.strict)
             if report.answered:
                 self.worst = max(self.worst or CLEAN, report.status)
 
 
 def follow(follower: Follower, stopping: Event) -> None:
-    """Judge what has landed and what lands, until `stopping` is set or, once, all is judged.
+    """Reconcile existing and new files until `stopping` is set; with `once`, existing files only.
 
     Raises:
-        ReconcileError: Spark does not start, the query fails, or another run follows the archive.
+        ReconcileError: Spark does not start, the query fails, or another run uses the output.
     """
-    terms = follower.terms
-    terms.output.mkdir(parents=True, exist_ok=True)
-    with _alone(terms.output):
+    options = follower.options
+    options.output.mkdir(parents=True, exist_ok=True)
+    conflict = "another --follow uses this folder; stop it, or give another --output"
+    with exclusive(options.output / "lock", conflict):
         follower.resume()
-        follower.say(f"starting Spark on {terms.master}")
-        with spark_session(terms.master, _PLAIN, short=terms.once) as spark:
+        follower.show_step(f"starting Spark on {options.master}")
+        with spark_session(options.master, _WITHOUT_CODEGEN, short=options.once) as spark:
             try:
                 query = _start(spark, follower)
                 _wait(query, stopping)
             except (PySparkException, Py4JError) as fault:
                 if follower.fault is not None:
                     raise follower.fault from fault
-                reason = (str(fault).splitlines() or [type(fault).__name__])[0]
+                reason = spark_error_line(fault)
                 raise ReconcileError(f"spark: the query failed: {reason}") from fault
 
 
 def _start(spark: SparkSession, follower: Follower) -> StreamingQuery:
-    terms = follower.terms
+    options = follower.options
     files = (
         spark.readStream.format("binaryFile")
         .schema(_FILES)
-        .option("ignoreMissingFiles", "true")  # a compaction may be quicker
-        .load(f"{escaped(terms.root)}/date=*/hour=*/*")
-        .select("path")  # so that no content is read
+        .option("ignoreMissingFiles", "true")  # a compaction may remove files meanwhile
+        .load(f"{literal_path(options.root.resolve())}/date=*/hour=*/*")
+        .select("path")  # the content is not read
     )
     writer = files.writeStream.option(
-        "checkpointLocation", str((terms.output / _CHECKPOINT).resolve())
+        "checkpointLocation", str((options.output / _CHECKPOINT).resolve())
     ).foreachBatch(lambda batch, number: follower.take(spark, batch, number))
-    if terms.once:
+    if options.once:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{terms.every} seconds").start()
+    return writer.trigger(processingTime=f"{options.every} seconds").start()
 
 
 def _wait(query: StreamingQuery, stopping: Event) -> None:
-    """Return when the query has ended, or `stopping` is set and no batch is under way."""
+    """Return when the query has ended, or `stopping` is set and no batch is running."""
     try:
-        while not query.awaitTermination(_LOOK):
+        while not query.awaitTermination(_STOP_POLL_INTERVAL):
             if stopping.is_set() and not query.status["isTriggerActive"]:
                 return
     finally:
         query.stop()
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as fault:
-            raise ReconcileError(
-                f"{folder}: another --follow is at work there; stop it, or give another --output"
-            ) from fault
-        yield
-
-
-def _below(place: str) -> Path:
-    """A file as Spark names it, below the archive: its date, its hour and its own name."""
-    return Path(*place.rsplit("/", 3)[1:])
+def _archive_path(path: str) -> Path:
+    """Return a file's path in the archive: its date, hour and name."""
+    return Path(*path.rsplit("/", 3)[1:])

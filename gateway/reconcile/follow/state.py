@@ -1,16 +1,15 @@
-"""What the last micro-batch left: one small JSON file, whose replacement commits the batch."""
+"""The state of `--follow` in one JSON file, whose replacement commits a micro-batch."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.archive.journal.file import sync_folder
+from gateway.archive.durable import replace_text
 from gateway.errors import ReconcileError
 from gateway.reconcile.findings import Finding, Weight
 from gateway.reconcile.report.text import COLUMNS, Report, Row
@@ -21,13 +20,13 @@ _DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """One date as its last batch left it; `routes` are counts by route and target."""
+class FollowedDay:
+    """The result of the last batch for one date; `routes` are counts by route and target."""
 
     day: date
     routes: Sequence[Row] = ()
     findings: Sequence[Finding] = ()
-    answered: bool = True  # it has a readable segment
+    answered: bool = True  # whether the date has a readable segment
 
     def report(self, root: Path, *, strict: bool) -> Report:
         return Report(
@@ -41,19 +40,22 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Where the following stands; times are microseconds."""
+class FollowState:
+    """The state after a committed batch.
 
-    batch: int  # the last that is committed
+    Units: microseconds.
+    """
+
+    batch: int  # the last committed one
     open_from: date  # the first date that is not sealed
     last: Mapping[str, int] = field(default_factory=dict)  # gateway -> its newest row
-    days: Sequence[Followed] = ()  # those the batch judged
-    damaged: Sequence[Finding] = ()  # files of them that are left out for a damaged page
-    late: Sequence[Finding] = ()  # files that came after their date was sealed
+    days: Sequence[FollowedDay] = ()  # the open dates of the batch
+    damaged: Sequence[Finding] = ()  # files left out because of a damaged page
+    late: Sequence[Finding] = ()  # files that arrived after their date was sealed
 
 
 def advanced(last: Mapping[str, int], found: Mapping[str, int], now: int) -> dict[str, int]:
-    """The newest row of every gateway; one later than `now` is a wrong clock's, and no progress."""
+    """Return the newest row of every gateway; a time after `now` counts as `now`."""
     names = {*last, *found}
     return {
         name: max(last.get(name, 0), min(found.get(name, 0), now)) for name in sorted(names)
@@ -61,7 +63,7 @@ def advanced(last: Mapping[str, int], found: Mapping[str, int], now: int) -> dic
 
 
 def sealed_until(last: Mapping[str, int], open_from: date, margin: int) -> date:
-    """The first date that may still change: of the ones before, no row is waited for."""
+    """Return the first open date: the newest row is at least `margin` hours after earlier dates."""
     if not last:
         return open_from
     newest = datetime.fromtimestamp(max(last.values()) / 1_000_000, UTC)
@@ -69,24 +71,24 @@ def sealed_until(last: Mapping[str, int], open_from: date, margin: int) -> date:
 
 
 def first_date(days: Sequence[date], today: date) -> date:
-    """Where a first run begins: the day before the newest, so that its late ends are known."""
+    """Return the first date of a first run: the day before the newest, for its late outcomes."""
     return max((day for day in days if day <= today), default=today) - _DAY
 
 
-def read_state(folder: Path) -> State | None:
-    """The state, or None before the first batch.
+def read_state(folder: Path) -> FollowState | None:
+    """Read the state; return None before the first batch.
 
     Raises:
-        ReconcileError: it is there and cannot be understood.
+        ReconcileError: the file cannot be read or parsed.
     """
     path = folder / STATE
     try:
         content: Any = json.loads(path.read_bytes())
-        return State(
+        return FollowState(
             int(content["batch"]),
             date.fromisoformat(content["open_from"]),
             {str(name): int(at) for name, at in content["last"].items()},
-            [_followed(each) for each in content["days"]],
+            [_followed_day(each) for each in content["days"]],
             [_finding(each) for each in content["damaged"]],
             [_finding(each) for each in content["late"]],
         )
@@ -94,12 +96,12 @@ def read_state(folder: Path) -> State | None:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
         raise ReconcileError(
-            f"{path}: is no state of --follow: {fault}; remove {folder} to start afresh"
+            f"{path}: is no state of --follow: {fault}; remove {folder} to start again"
         ) from fault
 
 
-def write_state(folder: Path, state: State) -> None:
-    """Commit a batch: all of it, and on the disk."""
+def write_state(folder: Path, state: FollowState) -> None:
+    """Commit a batch durably."""
     content = {
         "batch": state.batch,
         "open_from": state.open_from.isoformat(),
@@ -116,22 +118,11 @@ def write_state(folder: Path, state: State) -> None:
         "damaged": [_of_finding(each) for each in state.damaged],
         "late": [_of_finding(each) for each in state.late],
     }
-    replace_file(folder / STATE, json.dumps(content) + "\n")
+    replace_text(folder / STATE, json.dumps(content) + "\n")
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write a file in one step: whoever reads it sees the old one or the new one."""
-    hidden = path.with_name(f".tmp-{path.name}")
-    with hidden.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.replace(path)
-    sync_folder(path.parent)
-
-
-def summary(root: Path, state: State | None, reports: Sequence[Report], status: int) -> str:
-    """The dates for scripts, as JSON; times are ISO 8601 in UTC."""
+def summary(root: Path, state: FollowState | None, reports: Sequence[Report], status: int) -> str:
+    """Return the dates as JSON for scripts; times are ISO 8601 in UTC."""
     last = state.last.items() if state is not None else ()
     late = state.late if state is not None else ()
     content = {
@@ -157,10 +148,10 @@ def summary(root: Path, state: State | None, reports: Sequence[Report], status: 
     return json.dumps(content, indent=2) + "\n"
 
 
-def _followed(content: Mapping[str, Any]) -> Followed:
+def _followed_day(content: Mapping[str, Any]) -> FollowedDay:
     findings = [_finding(each) for each in content["findings"]]
     day = date.fromisoformat(content["date"])
-    return Followed(day, list(content["routes"]), findings, bool(content["answered"]))
+    return FollowedDay(day, list(content["routes"]), findings, bool(content["answered"]))
 
 
 def _finding(content: Mapping[str, str]) -> Finding:

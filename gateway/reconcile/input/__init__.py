@@ -1,1 +1,1 @@
-"""The files of a day: which ones count, their footers, and their rows as DataFrames."""
+"""The input of a reconciliation: the files of a day, their footers, and their rows."""

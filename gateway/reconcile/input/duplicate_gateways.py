@@ -1,7 +1,7 @@
-"""Two gateways with one name: told by the times of the files they wrote; no row is read.
+"""Detection of two running gateways with the same name, from the time ranges of their files.
 
-A file's name begins with its gateway's and the start of that process. A gateway that is restarted
-writes after the end of the one before; two that write at the same time are two.
+A file name begins with the gateway's name and the start of its process. A restarted gateway writes
+after the end of its earlier process; processes whose files overlap in time are two gateways.
 """
 
 from __future__ import annotations
@@ -18,38 +18,42 @@ from gateway.reconcile.findings import Finding, error
 from gateway.reconcile.input.files import Manifest
 from gateway.reconcile.input.footers import Segment
 
-_STEM: Final = re.compile(r"(?P<gateway>.+)-(?P<start>\d+)-\d+-\d+")
-_SHOWN: Final = 5  # pairs of runs of one gateway that are reported
+_SEGMENT_STEM: Final = re.compile(r"(?P<gateway>.+)-(?P<start>\d+)-\d+-\d+")
+_MAX_FINDINGS: Final = 5  # for one gateway
 
 
 @dataclass(slots=True)
-class _Run:
-    """What one process wrote: when, and its last file. Filled while files are looked at."""
+class _ProcessRun:
+    """The time range and the last file of one process, in microseconds.
+
+    Mutable: owned by `find_duplicate_gateways`.
+    """
 
     first: int
     last: int
-    place: str
+    path: str
 
 
-def same_names(
+def find_duplicate_gateways(
     root: Path, day: date, segments: Sequence[Segment], manifest: Manifest
 ) -> list[Finding]:
-    """An error for each two processes that wrote under one name at the same time."""
-    runs: dict[str, dict[int, _Run]] = {}
-    for place, first, last in _written(root, day, segments, manifest):
-        if (match := _STEM.fullmatch(PurePosixPath(place).stem)) is None:
+    """Return an error for each two processes that wrote under one name at the same time."""
+    runs: dict[str, dict[int, _ProcessRun]] = {}
+    for path, first, last in _time_ranges(root, day, segments, manifest):
+        if (match := _SEGMENT_STEM.fullmatch(PurePosixPath(path).stem)) is None:
             continue
         own = runs.setdefault(match["gateway"], {})
-        run = own.setdefault(int(match["start"]), _Run(first, last, place))
+        run = own.setdefault(int(match["start"]), _ProcessRun(first, last, path))
         run.first = min(run.first, first)
         if last > run.last:
-            run.last, run.place = last, place
+            run.last, run.path = last, path
     return [finding for name, own in sorted(runs.items()) for finding in _overlaps(name, own)]
 
 
-def _written(
+def _time_ranges(
     root: Path, day: date, segments: Sequence[Segment], manifest: Manifest
 ) -> Iterator[tuple[str, int, int]]:
+    """Yield path, first and last microsecond of every segment, compacted ones included."""
     for each in segments:
         if each.first is not None and each.last is not None:
             yield each.path.relative_to(root).as_posix(), each.first, each.last
@@ -59,16 +63,16 @@ def _written(
             yield f"{folder}/{name}", old.first, old.last
 
 
-def _overlaps(gateway: str, runs: dict[int, _Run]) -> list[Finding]:
+def _overlaps(gateway: str, runs: dict[int, _ProcessRun]) -> list[Finding]:
     findings: list[Finding] = []
     ordered = sorted(runs.values(), key=lambda run: (run.first, run.last))
     latest = ordered[0]
     for run in ordered[1:]:
         if run.first < latest.last:
             text = (
-                f"two gateways named {gateway!r} wrote at the same time, the other {latest.place};"
-                " what both receive is doubled unseen: give each its own gateway.name"
+                f"two gateways named {gateway!r} wrote at the same time, the other {latest.path};"
+                " duplicates between them are not detected; give each its own gateway.name"
             )
-            findings.append(error("same-name", run.place, text))
+            findings.append(error("same-name", run.path, text))
         latest = max(latest, run, key=lambda one: one.last)
-    return findings[:_SHOWN]
+    return findings[:_MAX_FINDINGS]

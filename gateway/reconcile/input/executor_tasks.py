@@ -1,12 +1,11 @@
-"""Work that executors do on whole files, in Python: sums of segments. It needs no Spark itself.
+"""Python functions that Spark executors run on whole files: digests and name pairs of segments.
 
 Executors open the files by the same paths as the driver: the archive is local, or on a file system
-that all of them have.
+that all of them mount.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -17,23 +16,23 @@ import pyarrow.parquet as pq
 from gateway.archive.schema import DIGESTS, PAIRS
 from gateway.archive.segments.digest import DIGEST_SCHEMA, PAIR_SCHEMA, add_up, digests_of, pairs_of
 from gateway.archive.segments.digest import disordered_streams as disordered_in
-from gateway.archive.segments.parquet import write_table
-from gateway.reconcile.input.files import DAY
-from gateway.reconcile.input.footers import note_of
+from gateway.archive.storage import LocalStorage
+from gateway.reconcile.input.files import DAY_TABLES
+from gateway.reconcile.input.footers import segment_metadata
 
-Record: TypeAlias = tuple[Any, ...]  # a row of a table, as Spark takes it
+Record: TypeAlias = tuple[Any, ...]  # a row of a DataFrame
 
-_NEEDED: Final = (
+_COLUMNS: Final = (
     "gateway", "route", "target", "targets", "leg", "system", "name", "source_name", "id", "hash",
     "time", "received", "outcome", "redelivered", "attempt", "size",
 )  # fmt: skip
-_BLOCKWISE: Final = ("disordered",)  # sums over blocks of a file, not over the whole
+_BLOCKWISE: Final = ("disordered",)  # computed for each block, not for the whole file
 
 
 def blocks(path: Path) -> Iterator[pa.Table]:
-    """The rows of a file, a row group at a time, with the columns that sums are made of."""
+    """Yield the rows of a file by row group, with the columns that digests need."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        columns = [name for name in _NEEDED if name in file.schema_arrow.names]
+        columns = [name for name in _COLUMNS if name in file.schema_arrow.names]
         for group in range(file.num_row_groups):
             rows = file.read_row_group(group, columns=columns)
             if rows.num_rows:
@@ -41,14 +40,14 @@ def blocks(path: Path) -> Iterator[pa.Table]:
 
 
 def digest_rows(paths: Iterable[str]) -> Iterator[Record]:
-    """Digest rows of segments that have none, with the file and `forced` at the end."""
+    """Compute the digest rows of segments; the last columns are the file and `forced`."""
     for path in paths:
         for row in digest_file(Path(path)).to_pylist():
             yield (*(row[name] for name in DIGESTS), path, True)
 
 
 def pair_rows(paths: Iterable[str]) -> Iterator[Record]:
-    """Name pairs of segments that have none, block by block, with file and block at the end."""
+    """Compute the name pairs of segments block by block; the last columns are file and block."""
     for path in paths:
         for number, rows in enumerate(blocks(Path(path))):
             for row in _pairs(rows).to_pylist():
@@ -56,13 +55,13 @@ def pair_rows(paths: Iterable[str]) -> Iterator[Record]:
 
 
 def disordered_streams(paths: Iterable[str]) -> Iterator[Record]:
-    """Gateway, route, target and source name of what is out of order in a file, then the file.
+    """Yield gateway, route, target, source name and file of each stream that is out of order.
 
-    A day table is told block by block, as its digest and its pairs are; a segment as a whole.
+    A day table is checked block by block, like its digest and its pairs; a segment as a whole.
     """
     for path in paths:
-        whole = blocks(Path(path))
-        parts = whole if Path(path).parent.name == DAY else [pa.concat_tables(list(whole))]
+        rows = blocks(Path(path))
+        parts = rows if Path(path).parent.name == DAY_TABLES else [pa.concat_tables(list(rows))]
         found = {tuple(row.values()) for part in parts for row in _streams(part)}
         yield from ((*stream, path) for stream in sorted(found))
 
@@ -72,50 +71,44 @@ def _streams(rows: pa.Table) -> list[dict[str, str]]:
 
 
 def digest_file(path: Path) -> pa.Table:
-    """The digest of a file; `disordered` is told within its row groups."""
+    """Compute the digest of a file, with `disordered` by row group."""
     parts = [digests_of(rows) for rows in blocks(path)]
     return add_up(pa.concat_tables(parts or [DIGEST_SCHEMA.empty_table()]))
 
 
-def write_sums(places: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, int]]:
-    """Write the digest and the pairs of files, given with their paths; each file and its rows.
+def write_sums(paths: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, int]]:
+    """Write the digest and the pairs of day tables; yield each table with its number of rows.
 
-    Pairs are those of each row group, with its number as `block`, so that the order among the row
-    groups of a large file can be told as that among files.
+    `paths` are those of table, digest and pairs. Pairs are computed by row group, with its number
+    as `block`, so that the order among row groups is checked like the order among files.
     """
-    for path, digest, pairs in places:
-        source = Path(path)
-        named = [_numbered(rows, number) for number, rows in enumerate(blocks(source))]
-        count = pq.read_metadata(source).num_rows
-        note = note_of(count, source.stat().st_size)
-        _keep(pa.concat_tables(named), Path(pairs))
-        _keep(digest_file(source).replace_schema_metadata(note), Path(digest))
+    for path, digest, pairs in paths:
+        table = Path(path)
+        numbered = [_numbered_pairs(rows, number) for number, rows in enumerate(blocks(table))]
+        count = pq.read_metadata(table).num_rows
+        metadata = segment_metadata(count, table.stat().st_size)
+        _write(Path(pairs), pa.concat_tables(numbered))
+        _write(Path(digest), digest_file(table).replace_schema_metadata(metadata))
         yield path, count
 
 
 def _pairs(rows: pa.Table) -> pa.Table:
-    """All name pairs of `rows`, however many they are."""
-    found = pairs_of(rows, kept=None)
+    """Compute the name pairs of `rows` without a limit."""
+    found = pairs_of(rows, limit=None)
     return found if found is not None else PAIR_SCHEMA.empty_table()
 
 
-def _numbered(rows: pa.Table, number: int) -> pa.Table:
+def _numbered_pairs(rows: pa.Table, number: int) -> pa.Table:
     found = _pairs(rows)
     return found.append_column("block", pa.array([number] * len(found), pa.int64()))
 
 
-def _keep(table: pa.Table, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".tmp-{path.name}")
-    with hidden.open("wb") as file:
-        write_table(table, file)
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.replace(path)
+def _write(path: Path, table: pa.Table) -> None:
+    LocalStorage(path.parent).write(Path(path.name), table)
 
 
 def differences(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Segments whose digest says other sums than their rows; pairs of segment and digest."""
+    """Yield the digests that differ from their segments; `pairs` are segment and digest."""
     for path, digest in pairs:
         if (text := _difference(Path(path), Path(digest))) is not None:
             yield digest, text
@@ -131,20 +124,20 @@ def _difference(path: Path, digest: Path) -> str | None:
     if wanted.equals(found):
         return None
     if wanted.num_rows != found.num_rows:
-        return f"has {found.num_rows} sums, its segment {wanted.num_rows}"
+        return f"has {found.num_rows} rows instead of {wanted.num_rows}"
     wrong = [name for name in names if not wanted[name].equals(found[name])]
     first = _first_difference(wanted[wrong[0]], found[wrong[0]])
     minute = wanted["minute"][first].as_py()
-    return f"does not add up to its segment: {', '.join(wrong)}, first in minute {minute:%H:%M}"
+    return f"differs from its segment in {', '.join(wrong)}, first in minute {minute:%H:%M}"
 
 
 def _ordered(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Comparable: the same columns and types, no metadata, one order."""
+    """Return the digest in comparable form: these columns, no metadata, sorted by its keys."""
     keys = [(name, "ascending") for name in ("gateway", "route", "target", "leg", "minute")]
-    whole = add_up(table) if set(DIGESTS) <= set(table.column_names) else table
-    return whole.select(list(names)).replace_schema_metadata(None).combine_chunks().sort_by(keys)
+    summed = add_up(table) if set(DIGESTS) <= set(table.column_names) else table
+    return summed.select(list(names)).replace_schema_metadata(None).combine_chunks().sort_by(keys)
 
 
 def _first_difference(one: pa.ChunkedArray, other: pa.ChunkedArray) -> int:
-    both = zip(one.to_pylist(), other.to_pylist(), strict=True)  # Arrow compares no lists
-    return next(place for place, (left, right) in enumerate(both) if left != right)
+    both = zip(one.to_pylist(), other.to_pylist(), strict=True)  # Arrow cannot compare lists
+    return next(index for index, (left, right) in enumerate(both) if left != right)

@@ -1,11 +1,12 @@
-"""Which files a date has: segments as they landed, day tables as they were compacted.
+"""The files of a date: segments as the gateways wrote them, and day tables made by compaction.
 
-A compaction commits by replacing the manifest of its date: day tables it names count, segments it
-replaced do not, whether they are gone already or not. So every row is there once at any moment.
+A compaction commits by replacing the manifest of its date. A day table counts when the manifest
+names it; a segment counts unless the manifest lists it as replaced. So every row counts exactly
+once at any moment.
 
-    ARCHIVE/date=D/hour=HH/<segment>.parquet      as landed
+    ARCHIVE/date=D/hour=HH/<segment>.parquet      segments
     ARCHIVE/date=D/day/<number>.parquet           day tables
-    ARCHIVE/date=D/_manifest.json                 which day tables hold the rows of which segments
+    ARCHIVE/date=D/_manifest.json                 the day tables, and the segments they replace
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from gateway.archive.layout import DIGESTS, day_folder, segments
 from gateway.errors import ReconcileError
 
 MANIFEST: Final = "_manifest.json"
-DAY: Final = "day"
+DAY_TABLES: Final = "day"  # folder of the day tables of a date
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
-    """A segment whose rows are in day tables now; times are microseconds, None when unknown."""
+class ReplacedSegment:
+    """A segment whose rows are in day tables; its times are None when unknown.
+
+    Units: microseconds.
+    """
 
     rows: int
     first: int | None = None  # earliest and latest `time` of its rows
@@ -35,10 +39,13 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The day tables of a date by rows, and what they replaced; paths are relative to the date."""
+    """The day tables of a date with their rows, and the replaced segments.
+
+    Paths are relative to the folder of the date.
+    """
 
     tables: Mapping[str, int] = field(default_factory=dict)
-    replaced: Mapping[str, Replaced] = field(default_factory=dict)
+    replaced: Mapping[str, ReplacedSegment] = field(default_factory=dict)
 
 
 def manifest_path(root: Path, day: date) -> Path:
@@ -46,10 +53,10 @@ def manifest_path(root: Path, day: date) -> Path:
 
 
 def read_manifest(root: Path, day: date) -> Manifest:
-    """The manifest of a date, empty when it was never compacted.
+    """Read the manifest of a date; it is empty when the date was never compacted.
 
     Raises:
-        ReconcileError: it is there and cannot be understood.
+        ReconcileError: the file cannot be read or parsed.
     """
     path = manifest_path(root, day)
     try:
@@ -57,30 +64,32 @@ def read_manifest(root: Path, day: date) -> Manifest:
     except FileNotFoundError:
         return Manifest()
     except OSError as error:
-        raise ReconcileError(f"{path}: is no manifest of day tables: {error}") from error
+        raise ReconcileError(f"{path}: cannot be read: {error}") from error
     return parse_manifest(content, str(path))
 
 
-def parse_manifest(text: bytes | str, place: str) -> Manifest:
-    """The manifest that `text` of the file `place` is.
+def parse_manifest(text: bytes | str, path: str) -> Manifest:
+    """Parse a manifest; `path` is for the error.
 
     Raises:
-        ReconcileError: it cannot be understood.
+        ReconcileError: the text is no manifest.
     """
     try:
         content: Any = json.loads(text)
-        replaced = {name: Replaced(**each) for name, each in content["replaced"].items()}
+        replaced = {name: ReplacedSegment(**each) for name, each in content["replaced"].items()}
         return Manifest({str(k): int(v) for k, v in content["tables"].items()}, replaced)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReconcileError(f"{place}: is no manifest of day tables: {error}") from error
+        raise ReconcileError(f"{path}: is no manifest of day tables: {error}") from error
 
 
 def to_json(manifest: Manifest) -> str:
     return json.dumps(asdict(manifest), indent=1) + "\n"
 
 
-def landed(root: Path, day: date, manifest: Manifest, hours: range = range(24)) -> list[Path]:
-    """The segments of `hours` whose rows are not in day tables."""
+def current_segments(
+    root: Path, day: date, manifest: Manifest, hours: range = range(24)
+) -> list[Path]:
+    """Return the segments of `hours` whose rows are not in day tables."""
     folder = day_folder(root, day)
     return [
         path
@@ -89,26 +98,26 @@ def landed(root: Path, day: date, manifest: Manifest, hours: range = range(24)) 
     ]
 
 
-def tables(root: Path, day: date, manifest: Manifest) -> list[Path]:
-    """The day tables that count."""
+def day_tables(root: Path, day: date, manifest: Manifest) -> list[Path]:
+    """Return the day tables that the manifest names."""
     return [day_folder(root, day) / name for name in sorted(manifest.tables)]
 
 
-def strays(root: Path, day: date, manifest: Manifest) -> Iterator[Path]:
-    """Day tables that no manifest names: a compaction that did not come to its end."""
+def unlisted_tables(root: Path, day: date, manifest: Manifest) -> Iterator[Path]:
+    """Yield the day tables that the manifest does not name: an interrupted compaction."""
     folder = day_folder(root, day)
-    for path in sorted((folder / DAY).glob("*")):
+    for path in sorted((folder / DAY_TABLES).glob("*")):
         if path.relative_to(folder).as_posix() not in manifest.tables:
             yield path
 
 
-def orphans(root: Path, day: date, manifest: Manifest) -> Iterator[Path]:
-    """Digests whose segment or day table is gone."""
+def orphaned_digests(root: Path, day: date, manifest: Manifest) -> Iterator[Path]:
+    """Yield the digests whose segment or day table is absent."""
     folder = root / DIGESTS / f"date={day.isoformat()}"
     for path in sorted(folder.glob("*/*.parquet")):
         name = path.relative_to(folder)
         if name.name.startswith(".") or name.as_posix() in manifest.replaced:
             continue
-        unfinished = name.parts[0] == DAY and name.as_posix() not in manifest.tables
+        unfinished = name.parts[0] == DAY_TABLES and name.as_posix() not in manifest.tables
         if not unfinished and not (day_folder(root, day) / name).exists():
             yield path

@@ -1,4 +1,4 @@
-"""What a file's own footer says: whether it is ours, whole, and of which time; no rows are read."""
+"""Checks of a Parquet file by its footer: schema, completeness, time range, and its digest."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ import pyarrow.parquet as pq
 from gateway.archive.layout import digest_path, pairs_path
 from gateway.archive.schema import REQUIRED
 from gateway.archive.segments.parquet import SCHEMA
+from gateway.errors import first_line
 from gateway.reconcile.findings import Finding, error, warning
 
-_ROWS: Final = b"segment.rows"  # a digest's note of the segment it was made of
-_BYTES: Final = b"segment.bytes"
+_SEGMENT_ROWS: Final = b"segment.rows"  # in a digest's metadata: the segment it belongs to
+_SEGMENT_BYTES: Final = b"segment.bytes"
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A readable file of rows, and beside it what it adds up to, where that is there and its own.
+    """A readable file of rows; `digest` and `pairs` are None when absent or of other rows.
 
-    Times are microseconds; `gateway` is None when the rows are of several.
+    `gateway` is None when the rows are of several gateways.
+
+    Units: microseconds, bytes.
     """
 
     path: Path
@@ -36,76 +39,81 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """A file that was looked at: usable unless `segment` is None; what is wrong with it."""
+class CheckedFile:
+    """The result of checking a file; `segment` is None when its rows cannot be used."""
 
     segment: Segment | None
     findings: tuple[Finding, ...] = ()
 
 
-def look(root: Path, path: Path, *, whole: bool = False) -> Looked:
-    """One file of rows and its digest, by their footers; `whole` reads every page as well."""
-    place = str(path.relative_to(root))
+def check_file(root: Path, path: Path, *, every_page: bool = False) -> CheckedFile:
+    """Check a file of rows and its digest by their footers, and with `every_page` its pages."""
+    relative = str(path.relative_to(root))
     try:
         size = path.stat().st_size
         if size == 0:
-            return Looked(None, (error("empty-file", place, "the file has no content"),))
+            return CheckedFile(None, (error("empty-file", relative, "the file has no content"),))
         metadata = pq.read_metadata(path)
-        found = metadata.schema.to_arrow_schema()
-        if whole:
+        schema = metadata.schema.to_arrow_schema()
+        if every_page:
             _read_pages(path)
     except FileNotFoundError:
-        return Looked(None, (error("lost-file", place, "its manifest names it; it is gone"),))
+        text = "its manifest names it, and the file is absent"
+        return CheckedFile(None, (error("lost-file", relative, text),))
     except (pa.ArrowException, OSError) as fault:
-        reason = f"not a whole Parquet file, or a page is damaged: {_first_line(fault)}"
-        return Looked(None, (error("unreadable-file", place, reason),))
+        text = f"is no complete Parquet file, or a page is damaged: {first_line(fault)}"
+        return CheckedFile(None, (error("unreadable-file", relative, text),))
     if metadata.num_rows == 0:
-        nothing = warning("empty-file", place, "the file has no rows")
-        return Looked(Segment(path, 0, size), (nothing,))
-    odd = _schema_fault(place, found)
-    if odd is not None and odd.rule == "foreign-file":
-        return Looked(None, (odd,))
-    first, last = _span(metadata, "time")
-    gateway = _only(metadata, "gateway")
+        finding = warning("empty-file", relative, "the file has no rows")
+        return CheckedFile(Segment(path, 0, size), (finding,))
+    difference = _schema_finding(relative, schema)
+    if difference is not None and difference.rule == "foreign-file":
+        return CheckedFile(None, (difference,))
+    first, last = _time_range(metadata, "time")
+    gateway = _single_value(metadata, "gateway")
     segment = Segment(path, metadata.num_rows, size, first, last, gateway)
-    return _with_digest(root, segment, (odd,) if odd is not None else ())
+    return _with_digest(root, segment, (difference,) if difference is not None else ())
 
 
-def _with_digest(root: Path, segment: Segment, findings: tuple[Finding, ...]) -> Looked:
-    """The segment with its digest; what is wrong with that, unless more is wrong already."""
+def _with_digest(root: Path, segment: Segment, findings: tuple[Finding, ...]) -> CheckedFile:
+    """Add the digest and pairs of a segment; a finding about them only when it is the first."""
     digest, pairs = digest_path(root, segment.path), pairs_path(root, segment.path)
-    if (found := _digest_fault(segment, digest)) is not None:
-        rule, text = found
-        place = str(digest.relative_to(root))
-        fault = warning(rule, place, f"{text}; the minutes of its segment are joined in full")
-        return Looked(segment, findings or (fault,))
+    if (fault := _digest_fault(segment, digest)) is not None:
+        rule, text = fault
+        relative = str(digest.relative_to(root))
+        finding = warning(rule, relative, f"{text}; the rows of its segment are read instead")
+        return CheckedFile(segment, findings or (finding,))
     own = pairs if pairs.exists() else None
-    return Looked(replace(segment, digest=digest, pairs=own), findings)
+    return CheckedFile(replace(segment, digest=digest, pairs=own), findings)
 
 
 def _digest_fault(segment: Segment, digest: Path) -> tuple[str, str] | None:
+    """Return rule and text when the digest cannot be used."""
     try:
-        notes = pq.read_metadata(digest).metadata or {}
-        if _is_stale(notes, segment, digest):
-            return "stale-digest", "is of other rows than its segment"
+        metadata = pq.read_metadata(digest).metadata or {}
+        if _is_stale(metadata, segment, digest):
+            return "stale-digest", "belongs to other rows than those of its segment"
     except FileNotFoundError:
         return "missing-digest", "is absent"
     except (pa.ArrowException, OSError) as fault:
-        return "unreadable-digest", f"cannot be read: {_first_line(fault)}"
+        return "unreadable-digest", f"cannot be read: {first_line(fault)}"
     return None
 
 
-def _is_stale(notes: dict[bytes, bytes], segment: Segment, digest: Path) -> bool:
-    """By the note it has of its segment; without one by age, as it is written after it."""
-    if _ROWS in notes and _BYTES in notes:
-        noted = (int(notes[_ROWS]), int(notes[_BYTES]))
-        return noted != (segment.rows, segment.size)
+def _is_stale(metadata: dict[bytes, bytes], segment: Segment, digest: Path) -> bool:
+    """Compare rows and bytes in the metadata with the segment, or without them the file times.
+
+    A digest is written after its segment.
+    """
+    if _SEGMENT_ROWS in metadata and _SEGMENT_BYTES in metadata:
+        recorded = (int(metadata[_SEGMENT_ROWS]), int(metadata[_SEGMENT_BYTES]))
+        return recorded != (segment.rows, segment.size)
     return digest.stat().st_mtime_ns < segment.path.stat().st_mtime_ns
 
 
-def note_of(rows: int, size: int) -> dict[bytes, bytes]:
-    """The note a digest carries of its segment."""
-    return {_ROWS: str(rows).encode(), _BYTES: str(size).encode()}
+def segment_metadata(rows: int, size: int) -> dict[bytes, bytes]:
+    """Return the metadata of a digest that identifies its segment."""
+    return {_SEGMENT_ROWS: str(rows).encode(), _SEGMENT_BYTES: str(size).encode()}
 
 
 def _read_pages(path: Path) -> None:
@@ -114,13 +122,13 @@ def _read_pages(path: Path) -> None:
             pass
 
 
-def _schema_fault(place: str, found: pa.Schema) -> Finding | None:
+def _schema_finding(path: str, found: pa.Schema) -> Finding | None:
     if absent := [name for name in REQUIRED if name not in found.names]:
-        return error("foreign-file", place, f"no archive segment: no column {', '.join(absent)}")
+        return error("foreign-file", path, f"no archive segment: no column {', '.join(absent)}")
     if wrong := [name for name in found.names if not _fits(name, found)]:
-        return error("foreign-file", place, f"another type in column {', '.join(wrong)}")
+        return error("foreign-file", path, f"another type in column {', '.join(wrong)}")
     if absent := [name for name in SCHEMA.names if name not in found.names]:
-        return warning("older-schema", place, f"no column {', '.join(absent)}; read as null")
+        return warning("older-schema", path, f"no column {', '.join(absent)}; read as null")
     return None
 
 
@@ -135,15 +143,15 @@ def _fits(name: str, found: pa.Schema) -> bool:
     )
 
 
-def _span(metadata: pq.FileMetaData, name: str) -> tuple[int | None, int | None]:
-    """Smallest and largest microsecond of a column of times, where statistics tell."""
+def _time_range(metadata: pq.FileMetaData, name: str) -> tuple[int | None, int | None]:
+    """Return the smallest and largest microsecond of a column; None without statistics."""
     stats = _statistics(metadata, name)
     if not stats or any(each is None or not each.has_min_max for each in stats):
         return None, None
     return min(_micros(each.min) for each in stats), max(_micros(each.max) for each in stats)
 
 
-def _only(metadata: pq.FileMetaData, name: str) -> str | None:
+def _single_value(metadata: pq.FileMetaData, name: str) -> str | None:
     stats = _statistics(metadata, name)
     if any(each is None or not each.has_min_max for each in stats):
         return None
@@ -153,17 +161,13 @@ def _only(metadata: pq.FileMetaData, name: str) -> str | None:
 
 def _statistics(metadata: pq.FileMetaData, name: str) -> list[Any]:
     group = metadata.row_group(0)
-    paths = [group.column(place).path_in_schema for place in range(group.num_columns)]
-    place = paths.index(name)
+    paths = [group.column(index).path_in_schema for index in range(group.num_columns)]
+    index = paths.index(name)
     return [
-        metadata.row_group(number).column(place).statistics
+        metadata.row_group(number).column(index).statistics
         for number in range(metadata.num_row_groups)
     ]
 
 
-def _micros(value: Any) -> int:  # noqa: ANN401  # whatever type the footer's statistics have
+def _micros(value: Any) -> int:  # noqa: ANN401  # statistics have the type of their file
     return int(pa.scalar(value).cast(pa.timestamp("us", tz="UTC")).value)
-
-
-def _first_line(fault: BaseException) -> str:
-    return (str(fault).splitlines() or [type(fault).__name__])[0]

@@ -1,6 +1,6 @@
-"""Which files of the archive a date is reconciled from, each looked at before Spark sees it.
+"""The files from which a date is reconciled, each checked before Spark reads it.
 
-A file that cannot be read is left out and reported; nothing is skipped without a word.
+A file that cannot be read is left out and reported as a finding.
 """
 
 from __future__ import annotations
@@ -13,30 +13,32 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.layout import damaged_journals, day_folder, journals, started
+from gateway.archive.layout import damaged_journals, day_folder, gateway_start, journals
 from gateway.errors import ReconcileError
 from gateway.reconcile.findings import Finding, error, warning
-from gateway.reconcile.input.duplicate_gateways import same_names
+from gateway.reconcile.input.duplicate_gateways import find_duplicate_gateways
 from gateway.reconcile.input.files import (
-    DAY,
+    DAY_TABLES,
     Manifest,
-    landed,
-    orphans,
+    current_segments,
+    day_tables,
+    orphaned_digests,
     read_manifest,
-    strays,
-    tables,
+    unlisted_tables,
 )
-from gateway.reconcile.input.footers import Segment, look
+from gateway.reconcile.input.footers import Segment, check_file
 
-_WORKERS: Final = 8  # footers read at once
+_WORKERS: Final = 8  # threads that read footers
 _HOURS: Final = 24
-_CONVERT: Final = "a running gateway will, or python -m gateway.archive.segments ARCHIVE"
 _DAY: Final = timedelta(days=1)
+_NOT_CONVERTED: Final = (
+    "is not converted yet; wait for its gateway, or run python -m gateway.archive.segments ARCHIVE"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Readable files: of the date, of the hours before it and of those after it."""
+    """The readable files of the date, and of the hours before and after it."""
 
     day: list[Segment]
     before: list[Segment]
@@ -51,49 +53,56 @@ class Inputs:
 
     @property
     def size(self) -> int:
-        """Bytes of all the files."""
+        """Bytes of all files."""
         return sum(each.size for each in self.all)
 
 
-def find_inputs(root: Path, day: date, margin: int, *, whole: bool = False) -> Inputs:
-    """The files of `day` and of `margin` hours on either side; `whole` reads every page."""
+def find_inputs(root: Path, day: date, margin: int, *, every_page: bool = False) -> Inputs:
+    """Find and check the files of `day` and of `margin` hours before and after it.
+
+    `every_page` reads the files completely; otherwise the footers are checked.
+    """
     hours = min(margin, _HOURS)
     findings: list[Finding] = []
     manifest = _manifest(root, day, findings)
-    groups = [landed(root, day, manifest) + tables(root, day, manifest)]
-    for beside, part in (
+    groups = [current_segments(root, day, manifest) + day_tables(root, day, manifest)]
+    for neighbour, part in (
         (day - _DAY if day > date.min else None, range(_HOURS - hours, _HOURS)),
         (day + _DAY if day < date.max else None, range(hours)),
     ):
-        groups.append(_margin(root, beside, part, findings) if beside and hours else [])
+        groups.append(_margin(root, neighbour, part, findings) if neighbour and hours else [])
+    check = partial(check_file, root, every_page=every_page)
     with ThreadPoolExecutor(_WORKERS) as pool:
-        looked = [list(pool.map(partial(look, root, whole=whole), paths)) for paths in groups]
-    findings += [finding for group in looked for each in group for finding in each.findings]
-    there, before, after = (
-        [each.segment for each in group if each.segment is not None] for group in looked
+        checked = [list(pool.map(check, paths)) for paths in groups]
+    findings += [finding for group in checked for each in group for finding in each.findings]
+    on_day, before, after = (
+        [each.segment for each in group if each.segment is not None] for group in checked
     )
-    findings += _strangers(root, day, manifest) + _missing_hours(root, day, manifest, groups[0])
-    findings += same_names(root, day, [*before, *there, *after], manifest)
+    findings += _unexpected_files(root, day, manifest)
+    findings += _missing_hours(root, day, manifest, groups[0])
+    findings += find_duplicate_gateways(root, day, [*before, *on_day, *after], manifest)
     findings += _damaged_journals(root, day)
-    waiting = _open_journals(root, day)
-    last = _last_rows([*there, *after])
-    return Inputs(there, before, after, [*findings, *waiting], bool(waiting), last)
+    open_journals = _open_journals(root, day)
+    last = _last_rows([*on_day, *after])
+    findings += open_journals
+    return Inputs(on_day, before, after, findings, bool(open_journals), last)
 
 
 def _manifest(root: Path, day: date, findings: list[Finding]) -> Manifest:
-    """The manifest; one that cannot be read names every day table there is."""
+    """Read the manifest; when it cannot be read, every day table counts."""
     try:
         return read_manifest(root, day)
     except ReconcileError as fault:
         folder = day_folder(root, day)
         findings.append(error("damaged-manifest", str(folder.relative_to(root)), str(fault)))
-        return Manifest({f"{DAY}/{path.name}": 0 for path in (folder / DAY).glob("*.parquet")})
+        tables = (folder / DAY_TABLES).glob("*.parquet")
+        return Manifest({f"{DAY_TABLES}/{path.name}": 0 for path in tables})
 
 
 def _margin(root: Path, day: date, hours: range, findings: list[Finding]) -> list[Path]:
-    """Of a day beside the date: its segments of these hours, and its day tables."""
+    """Return the segments of these hours and the day tables of a neighbouring day."""
     manifest = _manifest(root, day, findings)
-    return landed(root, day, manifest, hours) + tables(root, day, manifest)
+    return current_segments(root, day, manifest, hours) + day_tables(root, day, manifest)
 
 
 def _last_rows(segments: Sequence[Segment]) -> dict[str, int]:
@@ -107,49 +116,49 @@ def _last_rows(segments: Sequence[Segment]) -> dict[str, int]:
 def _missing_hours(
     root: Path, day: date, manifest: Manifest, paths: Sequence[Path]
 ) -> list[Finding]:
-    folders = [path.parent.name for path in paths if path.parent.name != DAY]
+    folders = [path.parent.name for path in paths if path.parent.name != DAY_TABLES]
     folders += [name.partition("/")[0] for name in manifest.replaced]
-    there = sorted({int(folder.removeprefix("hour=")) for folder in folders})
-    gaps = [hour for hour in range(there[0], there[-1]) if hour not in there] if there else []
+    hours = sorted({int(folder.removeprefix("hour=")) for folder in folders})
+    gaps = [hour for hour in range(hours[0], hours[-1]) if hour not in hours] if hours else []
     if not gaps:
         return []
-    place = str(day_folder(root, day).relative_to(root))
+    folder = str(day_folder(root, day).relative_to(root))
     listed = ", ".join(f"{hour:02}" for hour in gaps)
-    return [warning("missing-hour", place, f"no segment in hour {listed}: idle, or lost")]
+    return [warning("missing-hour", folder, f"no segment in hour {listed}: idle, or lost")]
 
 
-def _strangers(root: Path, day: date, manifest: Manifest) -> list[Finding]:
-    """What lies in the day's folder and is in no hour of it: rows that nobody would read."""
-    known = {*(f"hour={hour:02}" for hour in range(_HOURS)), DAY}
+def _unexpected_files(root: Path, day: date, manifest: Manifest) -> list[Finding]:
+    """Report files and folders whose rows would not be read, and digests without a segment."""
+    known = {*(f"hour={hour:02}" for hour in range(_HOURS)), DAY_TABLES}
     found = [
         error("foreign-file", str(path.relative_to(root)), "is not in the folder of an hour")
         for path in sorted(day_folder(root, day).glob("*"))
         if path.name not in known and not path.name.startswith((".", "_"))
     ]
-    for path in strays(root, day, manifest):
-        text = "an unfinished compaction left it; the next one removes it"
+    for path in unlisted_tables(root, day, manifest):
+        text = "an interrupted compaction left it; the next one removes it"
         found.append(warning("unfinished-compaction", str(path.relative_to(root)), text))
-    for path in orphans(root, day, manifest):
-        text = "its segment is gone, and the rows in it"
+    for path in orphaned_digests(root, day, manifest):
+        text = "its segment was removed, and so were its rows"
         found.append(error("lost-segment", str(path.relative_to(root)), text))
     return found
 
 
 def _open_journals(root: Path, day: date) -> list[Finding]:
     return [
-        warning("open-journal", str(path.relative_to(root)), f"not converted yet; {_CONVERT}")
-        for path in _held(journals(root), day)
+        warning("open-journal", str(path.relative_to(root)), _NOT_CONVERTED)
+        for path in _started_by(journals(root), day)
     ]
 
 
 def _damaged_journals(root: Path, day: date) -> list[Finding]:
     return [
         error("damaged-journal", str(path.relative_to(root)), "parts of it could not be read")
-        for path in _held(damaged_journals(root), day)
+        for path in _started_by(damaged_journals(root), day)
     ]
 
 
-def _held(found: Sequence[Path], day: date) -> Iterator[Path]:
-    """The journals whose gateway started before the end of `day`."""
+def _started_by(found: Sequence[Path], day: date) -> Iterator[Path]:
+    """Yield the journals whose gateway started before the end of `day`."""
     end = datetime.combine(day, time.max, UTC).timestamp()
-    return (path for path in found if started(path) <= end * 1_000_000)
+    return (path for path in found if gateway_start(path) <= end * 1_000_000)

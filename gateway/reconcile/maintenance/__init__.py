@@ -1,1 +1,1 @@
-"""Archive housekeeping with Spark: compaction, retention, the table of short names."""
+"""Maintenance of an archive with Spark: compaction, and the dictionary of shortened names."""

@@ -1,8 +1,7 @@
-"""One dictionary of shortened names for an archive: what each stands for, where and when it went.
+"""Transforms that build the dictionary of shortened names: whole names, targets, use.
 
-It is made of what the gateways wrote down, `_names`, and of the names of ends, `_pairs`, of every
-day that is there. A pair whose name nobody wrote down gives it back where its route changed none
-of its levels. DataFrames to DataFrames; `lexicon` reads and writes them.
+Input are the names that gateways recorded in `_names`, and the name pairs (`_pairs`) of all days.
+An unrecorded name is recovered from a pair when its route changed none of its levels.
 """
 
 from __future__ import annotations
@@ -15,30 +14,33 @@ from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
 from gateway.dialects.registry import DIALECTS
-from gateway.reconcile.maintenance.short_names_decode import MEANT, meanings
+from gateway.reconcile.maintenance.short_names_decode import DECODED, decode
 from gateway.reconcile.schema import DICTIONARY_ROWS
 from gateway.translate.shorten import DIGEST
 
-_SOURCES: Final = 10  # names a shortened one came under that are listed
-_SENT: Final = ("target", "system", "name", "digest")
-_MEANT: Final = ("system", "name", "digest", "source_name")
-_ENTRY: Final = DICTIONARY_ROWS.names
+_MAX_SOURCES: Final = 10  # source names in an entry
+_SENT_KEYS: Final = ("target", "system", "name", "digest")
+_DECODED_KEYS: Final = ("system", "name", "digest", "source_name")
+_ENTRY_COLUMNS: Final = DICTIONARY_ROWS.names
 
 
-def used(ends: DataFrame) -> DataFrame:
-    """The shortened names among `ends` by target, gateway and source name; times in microseconds.
+def sent_names(deliveries: DataFrame) -> DataFrame:
+    """Return the shortened names in `deliveries`, by target, gateway and source name.
 
-    `ends` have the columns of name pairs, or are rows of the archive with a `count` of 1.
+    `deliveries` have the columns of name pairs, or are rows of the archive with a `count` of 1.
+    The times of the result are in microseconds.
     """
     lists = [name for name, dialect in DIALECTS.items() if dialect.tag_lists]
     own = F.array("name")
     tags = F.when(F.col("system").isin(lists), F.split("name", ",")).otherwise(own)
     return (
-        ends.where((F.col("leg") == Leg.DELIVERED.value) & F.col("name").rlike(DIGEST.pattern))
+        deliveries.where(
+            (F.col("leg") == Leg.DELIVERED.value) & F.col("name").rlike(DIGEST.pattern)
+        )
         .withColumn("name", F.explode(tags))
         .withColumn("digest", _digest())
         .where(F.col("digest") != "")
-        .groupBy(*_SENT, F.coalesce("source_name", F.lit("")).alias("source_name"), "gateway")
+        .groupBy(*_SENT_KEYS, F.coalesce("source_name", F.lit("")).alias("source_name"), "gateway")
         .agg(
             F.min(F.unix_micros("first_time")).alias("first"),
             F.max(F.unix_micros("last_time")).alias("last"),
@@ -48,7 +50,7 @@ def used(ends: DataFrame) -> DataFrame:
 
 
 def _digest() -> Column:
-    """The digest that is the last level of `name`, as its system cuts it; empty without one."""
+    """Return the digest in the last level of `name`, in its system's syntax; empty without one."""
     found = F.lit("")
     for dialect in DIALECTS.values():
         last = rf"(?:^|\Q{dialect.separator}\E)({DIGEST.pattern})\z"
@@ -57,38 +59,38 @@ def _digest() -> Column:
     return found
 
 
-def written(lines: DataFrame) -> DataFrame:
-    """Each digest once, with its levels, when it was last written down and by whom.
+def recorded_names(lines: DataFrame) -> DataFrame:
+    """Return each recorded digest with its levels, the last time, and the gateways.
 
-    `noted` is null where any of its lines has no time.
+    The time `noted` is null when any line of the digest has no time.
     """
-    known = F.count("noted") == F.count("*")
+    has_times = F.count("noted") == F.count("*")
     return (
         lines.where(F.col("rule") == "")
         .groupBy("digest")
         .agg(
             F.any_value("levels").alias("noted_levels"),
-            F.when(known, F.max("noted")).alias("noted"),
+            F.when(has_times, F.max("noted")).alias("noted"),
             F.sort_array(F.collect_set("gateway")).alias("noted_by"),
         )
     )
 
 
-def meant(sent: DataFrame, notes: DataFrame) -> DataFrame:
-    """What every different name of `sent` stands for, with `rule` and `text` of what is wrong."""
-    asked = sent.select(*_MEANT).distinct().join(notes, "digest", "left")
-    rows = asked.select(*_MEANT, "noted_levels").rdd.map(tuple)
-    return sent.sparkSession.createDataFrame(rows.mapPartitions(meanings), MEANT)
+def decoded(sent: DataFrame, recorded: DataFrame) -> DataFrame:
+    """Return the whole name of every distinct name of `sent`, with the findings."""
+    names = sent.select(*_DECODED_KEYS).distinct().join(recorded, "digest", "left")
+    rows = names.select(*_DECODED_KEYS, "noted_levels").rdd.map(tuple)
+    return sent.sparkSession.createDataFrame(rows.mapPartitions(decode), DECODED)
 
 
-def entries(sent: DataFrame, meaning: DataFrame) -> DataFrame:
-    """The dictionary of names that were sent."""
-    near = Window.partitionBy(*_SENT).orderBy("source_name")
-    listed = F.when(F.col("place") <= _SOURCES, F.col("source_name"))
+def entries(sent: DataFrame, whole_names: DataFrame) -> DataFrame:
+    """Return the dictionary entries of names that were sent."""
+    by_source = Window.partitionBy(*_SENT_KEYS).orderBy("source_name")
+    listed = F.when(F.col("rank") <= _MAX_SOURCES, F.col("source_name"))
     found = (
-        sent.join(meaning, list(_MEANT))
-        .withColumn("place", F.dense_rank().over(near))
-        .groupBy(*_SENT)
+        sent.join(whole_names, list(_DECODED_KEYS))
+        .withColumn("rank", F.dense_rank().over(by_source))
+        .groupBy(*_SENT_KEYS)
         .agg(
             F.any_value("levels").alias("levels"),
             F.any_value("whole").alias("whole"),
@@ -99,20 +101,20 @@ def entries(sent: DataFrame, meaning: DataFrame) -> DataFrame:
             F.sum("count").alias("count"),
         )
     )
-    return found.select(*_ENTRY)
+    return found.select(*_ENTRY_COLUMNS)
 
 
-def unused(notes: DataFrame, sent: DataFrame, oldest: date | None) -> DataFrame:
-    """Entries of names that were written down and that no end has.
+def unused_entries(recorded: DataFrame, sent: DataFrame, oldest: date | None) -> DataFrame:
+    """Return entries for the recorded names that no delivery uses.
 
-    With `oldest`, the first day that is kept, those written down before it are left out: the days
-    that used them are gone. Without a time of its own a name stays.
+    With `oldest`, the first kept day, names recorded before it are left out: the days that used
+    them were removed. A name without a time stays.
     """
-    idle = notes.join(sent.select("digest").distinct(), "digest", "left_anti")
+    unused = recorded.join(sent.select("digest").distinct(), "digest", "left_anti")
     if oldest is not None:
         recent = F.timestamp_micros("noted") >= F.lit(oldest).cast("timestamp")
-        idle = idle.where(F.col("noted").isNull() | recent)
-    given = {
+        unused = unused.where(F.col("noted").isNull() | recent)
+    values = {
         "target": F.lit(""),
         "name": F.col("digest"),
         "digest": F.col("digest"),
@@ -121,9 +123,9 @@ def unused(notes: DataFrame, sent: DataFrame, oldest: date | None) -> DataFrame:
         "sources": F.array(),
         "count": F.lit(0),
     }
-    return idle.select(
+    return unused.select(
         *[
-            given.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+            values.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
             for field in DICTIONARY_ROWS
         ]
     )

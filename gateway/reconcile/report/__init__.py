@@ -1,1 +1,1 @@
-"""The report of a night as text, JSON and HTML."""
+"""The report of one reconciled date as text, JSON and HTML."""

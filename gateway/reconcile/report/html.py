@@ -1,7 +1,7 @@
-"""The night's report as one HTML file that needs nothing else: a summary in, text out.
+"""The HTML report of one date: a summary in, a self-contained page out.
 
-It computes no class and imports no Spark; `python -m gateway.reconcile.report.html summary.json`
-makes it again. Its size is bounded: a long table shows its worst rows and the number of the rest.
+`python -m gateway.reconcile.report.html summary.json` writes the page again; it needs no Spark.
+A long table shows its worst rows and the number of all, so the size of the page is bounded.
 """
 
 from __future__ import annotations
@@ -11,79 +11,128 @@ import json
 import sys
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from gateway.errors import GatewayError, ReconcileError
-from gateway.reconcile.report import details, routes
-from gateway.reconcile.report.figures import day_of, large
-from gateway.reconcile.report.front import header, sign, verdict
-from gateway.reconcile.report.markup import Html, element, join
-from gateway.reconcile.report.summary import Summary, parse_summary
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-NAME: Final = "report.html"
+from gateway.errors import GatewayError, ReconcileError
+from gateway.reconcile.report import details, routes, verdict
+from gateway.reconcile.report.charts import HOURS, LARGE
+from gateway.reconcile.report.figures import day_of, figures
+from gateway.reconcile.report.formatting import amount, attribute, duration, marked
+from gateway.reconcile.report.summary import Summary, count, number, parse_summary, word
+from gateway.reconcile.report.text import REPORT_PAGE
+from gateway.reconcile.report.wording import CLASSES, EXCEPTIONS, exceptions_in, severity_of
+
+_PACKAGE: Final = "gateway.reconcile.report"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page; its slug names its anchor and its template."""
+
+    title: str
+
+    @property
+    def slug(self) -> str:
+        return self.title.lower().replace(" ", "-")
 
 
 def page(content: object) -> str:
-    """The report of a summary, as `json.loads` gives it.
+    """Return the report of a summary that `json.loads` returned.
 
     Raises:
         ReconcileError: it is not a summary.
     """
     summary = parse_summary(content)
-    sections = [(title, body) for title, body in _sections(summary) if body]
-    links = [element("a", title, href=f"#{_slug(title)}") for title, _ in sections]
-    main = element("main", verdict(summary), *[_section(*each) for each in sections])
-    nav = element("nav", *links, aria_label="Parts of the report") if links else Html()
-    return _document(summary, join([header(summary), nav, main]))
-
-
-def _sections(summary: Summary) -> Iterator[tuple[str, Html]]:
-    yield "The day", large(day_of(summary.whole_day)) if summary.whole_day else Html()
-    yield "Routes", routes.route_table(summary)
-    yield "Routes by hour", routes.small_multiples(summary)
-    yield "Worst names", details.names(summary)
-    yield "Samples", details.samples(summary)
-    yield "Dead letters", details.dead_letters(summary)
-    yield "Files", details.findings(summary)
-    yield "Renamed", details.renamed(summary)
-    yield "How it was found", details.method(summary)
-    yield "Words", details.glossary()
-
-
-def _slug(title: str) -> str:
-    return title.lower().replace(" ", "-")
-
-
-def _section(title: str, body: Html) -> Html:
-    slug = _slug(title)
-    heading = element("h2", title, id=f"{slug}-title")
-    return element("section", heading, body, id=slug, aria_labelledby=f"{slug}-title")
-
-
-def _document(summary: Summary, body: Html) -> str:
-    folder = files("gateway.reconcile.report") / "page"
+    folder = files(_PACKAGE) / "page"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{_digest(style)}';"
-        f" script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+    state, sign = verdict.state(summary)
+    day = day_of(summary.whole_day)
+    return environment().get_template("report.html.j2").render(
+        summary=summary,
+        sections=[Section(title) for title in _titles(summary)],
+        style=style,
+        script=script,
+        style_digest=_digest(style),
+        script_digest=_digest(script),
+        state=state,
+        sign=sign,
+        headline=verdict.headline(summary),
+        gateways=[word(row, "gateway") for row in summary.gateways],
+        reasons=list(verdict.reasons(summary)),
+        key_figures=list(verdict.key_figures(summary)),
+        actions=list(verdict.actions(summary)),
+        day_figures=figures(day, "all routes", LARGE),
+        hour_table=details.hour_table(day),
+        listed_routes=routes.listed_routes(summary),
+        charted_routes=routes.charted_routes(summary),
+        sample_tables=details.sample_tables(summary),
+        dead_letters=details.frequent_dead_letters(summary),
+        findings=details.errors_first(summary),
+        step_durations=details.step_durations(summary),
+    )  # fmt: skip
+
+
+def _titles(summary: Summary) -> Iterator[str]:
+    """Yield the titles of the sections that have content."""
+    content = {
+        "The day": summary.whole_day,
+        "Routes": summary.routes,
+        "Routes by hour": summary.routes and summary.hours,
+        "Worst names": summary.names,
+        "Samples": summary.samples,
+        "Dead letters": summary.dead_letters,
+        "Files": summary.findings,
+        "Renamed": summary.renamed,
+        "Method": summary.routes or summary.seconds or summary.gateways,
+        "Classes": CLASSES,
+    }
+    return (title for title, rows in content.items() if rows)
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of the templates: every text is escaped, cut and made visible."""
+    made = Environment(
+        loader=PackageLoader(_PACKAGE, "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    head = join(
-        [
-            Html('<meta charset="utf-8">'),
-            Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Html('<meta name="color-scheme" content="light dark">'),
-            Html('<link rel="icon" href="data:,">'),
-            element("title", f"{sign(summary)} {summary.date} reconciliation"),
-            Html(f"<style>{style}</style>"),
-        ]
-    )
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}'
-        f"<script>{script}</script></body>\n</html>\n"
-    )
+    made.filters |= {
+        "amount": amount,
+        "attribute": attribute,
+        "duration": duration,
+        "marked": marked,
+        "time_of_day": details.time_of_day,
+    }
+    made.globals |= {
+        "CLASSES": CLASSES,
+        "EXCEPTIONS": EXCEPTIONS,
+        "HOURS": HOURS,
+        "MAX_GATEWAYS": details.MAX_GATEWAYS,
+        "MAX_ROWS": details.MAX_ROWS,
+        "count": count,
+        "exceptions_in": exceptions_in,
+        "number": number,
+        "severity_of": severity_of,
+        "word": word,
+    }
+    return made
+
+
+def _finalize(value: object) -> object:
+    """Escape, cut and mark every text that a template prints, except markup."""
+    return marked(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _digest(text: str) -> str:
@@ -91,7 +140,7 @@ def _digest(text: str) -> str:
 
 
 def write_page(source: Path) -> Path:
-    """Write the report beside `source`, a summary.json; where it is.
+    """Write the report beside `source`, a summary.json, and return its path.
 
     Raises:
         ReconcileError: the file is not a summary.
@@ -100,14 +149,14 @@ def write_page(source: Path) -> Path:
     try:
         content = json.loads(source.read_text(encoding="utf-8"))
     except ValueError as fault:
-        raise ReconcileError(f"{source}: is no JSON: {fault}") from fault
-    written = source.with_name(NAME)
+        raise ReconcileError(f"{source}: is not JSON: {fault}") from fault
+    written = source.with_name(REPORT_PAGE)
     written.write_text(page(content), encoding="utf-8")
     return written
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page beside each summary; exit status 0, or 2 when one is not."""
+    """Write the page beside each summary; exit status 0, or 2 when a file is not a summary."""
     if not arguments:
         sys.stderr.write("usage: python -m gateway.reconcile.report.html SUMMARY.JSON ...\n")
         return 2

@@ -1,4 +1,4 @@
-"""A night's summary as `summary.json` has it, read back and checked; the page is made from it."""
+"""The content of `summary.json`, parsed and checked: the input of the HTML report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HINT: Final = "give the summary.json that gateway reconcile wrote"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What one date came to; `seconds` by step, `proof` as counts, the rest as in the tables."""
+    """The summary of one date: `seconds` by step, `proof` as counts, the rest rows of tables."""
 
     archive: str
     date: date
@@ -40,13 +40,13 @@ class Summary:
 
 
 def parse_summary(content: object) -> Summary:
-    """The summary in what a JSON file held.
+    """Return the summary in the content of a JSON file.
 
     Raises:
-        ReconcileError: a part is absent or of another type.
+        ReconcileError: a key is missing or has a value of the wrong type.
     """
     if not isinstance(content, Mapping):
-        raise ReconcileError(f"summary: is no JSON object; {_HINT}")
+        raise ReconcileError(f"summary: is not a JSON object; {_HINT}")
     return Summary(
         archive=_text(content, "archive"),
         date=_date(content, "date"),
@@ -68,18 +68,19 @@ def parse_summary(content: object) -> Summary:
 
 
 def count(row: Row, name: str) -> int:
-    """The number in a column; 0 where there is none."""
+    """Return the count in a column; 0 when it is missing."""
     value = row.get(name)
     return value if isinstance(value, int) else 0
 
 
 def number(row: Row, name: str) -> float | None:
+    """Return the number in a column; None when it is missing."""
     value = row.get(name)
     return value if isinstance(value, int | float) else None
 
 
 def word(row: Row, name: str) -> str:
-    """The text in a column; empty where there is none."""
+    """Return the text in a column; an empty text when it is missing."""
     value = row.get(name)
     return "" if value is None else str(value)
 
@@ -87,7 +88,7 @@ def word(row: Row, name: str) -> str:
 def _text(content: Row, name: str) -> str:
     value = content.get(name)
     if not isinstance(value, str):
-        raise _wrong(name, "text")
+        raise _wrong_type(name, "text")
     return value
 
 
@@ -95,22 +96,22 @@ def _date(content: Row, name: str) -> date:
     try:
         return date.fromisoformat(_text(content, name))
     except ValueError as fault:
-        raise _wrong(name, "a date") from fault
+        raise _wrong_type(name, "a date") from fault
 
 
 def _row(content: Row, name: str) -> Row:
     value = content.get(name)
     if not isinstance(value, Mapping):
-        raise _wrong(name, "an object")
+        raise _wrong_type(name, "an object")
     return value
 
 
 def _rows(content: Row, name: str) -> Rows:
     value = content.get(name)
     if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
-        raise _wrong(name, "a list of objects")
+        raise _wrong_type(name, "a list of objects")
     return value
 
 
-def _wrong(name: str, kind: str) -> ReconcileError:
+def _wrong_type(name: str, kind: str) -> ReconcileError:
     return ReconcileError(f"summary: {name!r} is not {kind}; {_HINT}")

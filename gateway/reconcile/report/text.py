@@ -1,4 +1,4 @@
-"""The night's findings as a value, as JSON, and as text a person reads; it computes no class."""
+"""The result of reconciling one date: a value, its JSON, and its text on the terminal."""
 
 from __future__ import annotations
 
@@ -15,70 +15,71 @@ from rich.text import Text
 
 from gateway.reconcile.findings import Finding, Weight
 
+REPORT_PAGE: Final = "report.html"  # beside summary.json
 CLEAN: Final = 0
 BREACH: Final = 1
 NO_ANSWER: Final = 2
 
-# What the terminal shows of a route, and the totals at the end: the verdict's number comes last.
+# Counts of a route on the terminal, and of the totals; the gravest comes last.
 COLUMNS: Final = (
     "received", "delivered", "delivered late", "refused", "dead-lettered", "in flight",
     "unexpected", "out of order", "altered", "duplicated", "lost in target", "missing",
 )  # fmt: skip
 _FATAL: Final = ("altered", "missing", "lost in target", "out of order")
-_STRICT: Final = ("delivered late", "unexpected")  # a breach only where the strictest is asked
-_RARE: Final = (  # columns that are shown when they are not all 0
+_STRICT: Final = ("delivered late", "unexpected")  # violations with --strict only
+_RARE: Final = (  # columns that are shown unless all their counts are 0
     "delivered late", "dead-lettered", "in flight", "unexpected", "out of order", "lost in target",
 )  # fmt: skip
-_PEACEFUL: Final = ("refused", "dead-lettered", "in flight")  # classes without a line of their own
-_LISTED: Final = 10  # findings of one rule on the terminal; JSON has all
+_ACCOUNTED: Final = ("refused", "dead-lettered", "in flight")  # classes without sample lines
+_MAX_FINDINGS: Final = 10  # of one rule on the terminal; JSON has all
 
 Row: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One date, reconciled; what is a sequence of rows is from the table of that name."""
+    """One reconciled date; each sequence of rows comes from the table of that name."""
 
     archive: str
     day: str
     findings: Sequence[Finding] = ()
-    routes: Sequence[Row] = ()  # the worst first; past 10,000 the table alone has them
+    routes: Sequence[Row] = ()  # at most 10,000, the worst first; the table has all
     dead_letters: Sequence[Row] = ()
     samples: Sequence[Row] = ()
     gateways: Sequence[Row] = ()
     hours: Sequence[Row] = ()  # of the worst routes; the table has all
-    whole_day: Sequence[Row] = ()  # by hour, all routes together
+    whole_day: Sequence[Row] = ()  # by hour, for all routes
     names: Sequence[Row] = ()
     renamed: Sequence[Row] = ()
-    totals: Row | None = None  # of all routes, listed or not; None: those listed are all
-    proof: Row = field(default_factory=dict)  # minutes, those proven by digest, copies in those
+    totals: Row | None = None  # of all routes; None when `routes` has all
+    proof: Row = field(default_factory=dict)  # minutes, minutes proven by digest, and their copies
     mode: str = "digest-first"
     strict: bool = False
-    answered: bool = True  # there was something to reconcile
+    answered: bool = True  # the archive has data of this date
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds of each step
 
     def total(self, column: str) -> int:
-        """How many copies of the night are in `column`."""
+        """Return the total of `column` over all routes."""
         if self.totals is not None:
             return _count(self.totals, column)
         return sum(_count(route, column) for route in self.routes)
 
     @property
     def status(self) -> int:
-        """The exit status: 0 clean, 1 something broke its promise, 2 no answer."""
+        """The exit status: 0 clean, 1 a guarantee was violated, 2 no answer."""
         if not self.answered:
             return NO_ANSWER
         return BREACH if self.breaches() else CLEAN
 
     def breaches(self) -> list[str]:
-        """Why the night is not clean; empty when it is."""
+        """Return why the date is not clean; an empty list when it is."""
         named = (*_FATAL, *_STRICT) if self.strict else _FATAL
         counted = {name: self.total(name) for name in named}
         allowed = 0 if self.strict else self.total("marked")
         counted["duplicated"] = self.total("duplicated") - allowed
         reasons = [f"{count} {name}" for name, count in counted.items() if count]
-        faults = sum(finding.weight is Weight.ERROR for finding in self.findings)
-        return [*reasons, f"{faults} faults in the archive"] if faults else reasons
+        errors = sum(finding.weight is Weight.ERROR for finding in self.findings)
+        return [*reasons, f"{errors} errors in the archive"] if errors else reasons
 
     @property
     def verdict(self) -> str:
@@ -93,7 +94,7 @@ def _count(row: Row, column: str) -> int:
 
 
 def to_json(report: Report) -> str:
-    """The report for scripts; times are ISO 8601 in UTC."""
+    """Return the report as JSON; times are ISO 8601 in UTC."""
     content = {
         "archive": report.archive,
         "date": report.day,
@@ -129,17 +130,17 @@ def _text(value: object) -> str:
     return value.isoformat() if isinstance(value, date | datetime) else str(value)
 
 
-def show(report: Report, console: Console) -> None:
-    """The table, the dead letters, the findings, and last the totals as plain lines."""
+def print_report(report: Report, console: Console) -> None:
+    """Print the routes, the dead letters, the findings, and the totals as plain lines."""
     if report.routes:
         console.print(_route_table(report))
     if report.dead_letters:
-        console.print(_dead_table(report))
+        console.print(_dead_letter_table(report))
     for line in _finding_lines(report.findings):
         console.print(Text(line), soft_wrap=True)
-    for route in report.samples:
-        if route["class"] not in _PEACEFUL:
-            console.print(Text(_sample_line(route)), soft_wrap=True)
+    for row in report.samples:
+        if row["class"] not in _ACCOUNTED:
+            console.print(Text(_sample_line(row)), soft_wrap=True)
     console.print(Text(f"verdict: {report.verdict}"), soft_wrap=True)
     if report.answered:
         for name in COLUMNS:
@@ -149,7 +150,7 @@ def show(report: Report, console: Console) -> None:
 def _route_table(report: Report) -> Table:
     names = [name for name in COLUMNS if name not in _RARE or report.total(name)]
     table = Table(
-        title=f"{report.day}: messages for each target",
+        title=f"{report.day}: deliveries by route and target",
         title_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
@@ -170,7 +171,7 @@ def _number(name: str, count: int) -> Text:
     return Text(f"{count:,}", style="bold red" if bad else "")
 
 
-def _dead_table(report: Report) -> Table:
+def _dead_letter_table(report: Report) -> Table:
     table = Table(title="dead letters", title_justify="left", box=SIMPLE_HEAD)
     for name in ("route", "target", "rule", "copies", "reason"):
         table.add_column(name, justify="right" if name == "copies" else "left", overflow="fold")
@@ -190,9 +191,9 @@ def _finding_lines(findings: Sequence[Finding]) -> list[str]:
         by_rule.setdefault(finding.rule, []).append(finding)
     lines: list[str] = []
     for rule, found in by_rule.items():
-        lines += map(str, found[:_LISTED])
-        if len(found) > _LISTED:
-            lines.append(f"... and {len(found) - _LISTED} more [{rule}]; --json has all")
+        lines += map(str, found[:_MAX_FINDINGS])
+        if len(found) > _MAX_FINDINGS:
+            lines.append(f"... and {len(found) - _MAX_FINDINGS} more [{rule}]; --json has all")
     return lines
 
 

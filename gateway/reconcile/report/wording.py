@@ -1,210 +1,134 @@
-"""What the classes of a night mean to a person, how bad each is, and what to do about it."""
+"""The classes of a reconciliation: meaning, severity and advice of each."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from gateway.reconcile.report.markup import SHOWN, Html, amount, code, element, join, visible
-from gateway.reconcile.report.summary import Row, Summary, count, word
+from gateway.reconcile.report.summary import Row, Rows, count, word
 
 
-class Harm(Enum):
-    """How loud a number is shown."""
+class Severity(Enum):
+    """How severe a count is; the values are classes of the style sheet."""
 
-    BREACH = "bad"  # a promise was broken
-    STRICT = "warn"  # a breach with --strict alone
-    ACCOUNTED = "note"  # it did not arrive, and the archive says why
+    BREACH = "bad"  # a delivery guarantee was violated
+    STRICT = "warn"  # a violation with --strict only
+    ACCOUNTED = "note"  # not delivered, and the archive has the reason
     NONE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A class of copies: what it means, and what to do with those in it."""
+class ClassDescription:
+    """The meaning of a class, and the advice for its deliveries."""
 
-    harm: Harm
-    meaning: str
+    severity: Severity
+    meaning: str  # completes "the deliveries ..."
     advice: str
-    replayed: bool = False  # sending them again mends it
+    replayable: bool = False  # `gateway replay` repairs it
 
 
-# In the order of their weight; the terminal's table has the same names.
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+# The gravest first; the table on the terminal has the same names.
+CLASSES: Final[Mapping[str, ClassDescription]] = MappingProxyType(
     {
-        "missing": Kind(
-            Harm.BREACH,
-            "were received, and nothing says what became of them",
-            "Look for them in the gateway's log around the time of receipt. Then send them again.",
-            replayed=True,
+        "missing": ClassDescription(
+            Severity.BREACH,
+            "were received, and the archive has no outcome for them",
+            "Search the gateway's log around the time of receipt. Then send them again.",
+            replayable=True,
         ),
-        "lost in target": Kind(
-            Harm.BREACH,
-            "were taken by the target's broker, and its subscribers never saw them",
+        "lost in target": ClassDescription(
+            Severity.BREACH,
+            "were accepted by the target's broker and never reached its subscribers",
             "Ask that broker's operator: a full queue, an expiry, a purge. Then send them again.",
-            replayed=True,
+            replayable=True,
         ),
-        "altered": Kind(
-            Harm.BREACH,
-            "arrived with another payload than the one received",
-            "Compare one with its original. Find what rewrites it before anything is sent again.",
+        "altered": ClassDescription(
+            Severity.BREACH,
+            "arrived with a payload that differs from the one received",
+            "Compare one with its original. Find what changes payloads before you send them again.",
         ),
-        "duplicated": Kind(
-            Harm.BREACH,
-            "were delivered more than once; only those marked as a repetition are allowed",
-            "Ask the consumers of these names whether they acted twice.",
+        "duplicated": ClassDescription(
+            Severity.BREACH,
+            "arrived more than once; only copies marked as redelivered are allowed",
+            "Ask the consumers of these names whether they processed a message twice.",
         ),
-        "out of order": Kind(
-            Harm.BREACH,
-            "overtook an earlier message of the same name",
-            "Ask the consumers of these names whether the older value is now the last they have.",
+        "out of order": ClassDescription(
+            Severity.BREACH,
+            "arrived before an earlier message of the same name",
+            "Ask the consumers of these names whether an older value replaced a newer one.",
         ),
-        "delivered late": Kind(
-            Harm.STRICT,
-            "arrived, but later than agreed",
-            "See in which hours the latency rises, and what the target did then.",
+        "delivered late": ClassDescription(
+            Severity.STRICT,
+            "arrived later than the route's limit",
+            "Find the hours in which the latency rises, and check the target in these hours.",
         ),
-        "unexpected": Kind(
-            Harm.STRICT,
-            "came out at a target, and no received message explains them",
-            "Look for a second publisher on the target, and for lost files in the archive.",
+        "unexpected": ClassDescription(
+            Severity.STRICT,
+            "appeared at a target without a received message",
+            "Look for a second publisher on the target, and for files missing from the archive.",
         ),
-        "dead-lettered": Kind(
-            Harm.ACCOUNTED,
-            "could not be delivered and were set aside with the reason",
-            "When the cause is gone: gateway dead-letters replay.",
+        "dead-lettered": ClassDescription(
+            Severity.ACCOUNTED,
+            "could not be delivered and are dead letters with a reason",
+            "When the cause is removed, run gateway dead-letters replay.",
         ),
-        "refused": Kind(
-            Harm.ACCOUNTED,
-            "break a rule of the target (a name, a limit, a payload) and were set aside",
-            "The rules are listed below. Mend the mapping, see the name with gateway explain.",
+        "refused": ClassDescription(
+            Severity.ACCOUNTED,
+            "break a rule of the target (a name, a limit, a payload) and are dead letters",
+            "The rules are listed below. Correct the mapping; gateway explain shows each name.",
         ),
-        "in flight": Kind(
-            Harm.ACCOUNTED,
-            "were still under way when the archive was read",
+        "in flight": ClassDescription(
+            Severity.ACCOUNTED,
+            "were not settled yet when the archive was read",
             "Reconcile this date again when the gateway has written its journal.",
         ),
-        "delivered": Kind(Harm.NONE, "arrived once, unchanged and in time", ""),
+        "delivered": ClassDescription(Severity.NONE, "arrived once, unchanged and in time", ""),
     }
 )
-
-_WHY: Final = 3  # findings that say why there is no answer; the last is the gravest
-TOLD_OF: Final = tuple(name for name in KINDS if name != "delivered")
-_HEADLINES: Final = MappingProxyType(
-    {
-        0: "Clean: nothing was lost, altered, doubled or out of order",
-        1: "Not clean",
-        2: "No answer: this date could not be reconciled",
-    }
-)
+EXCEPTIONS: Final = tuple(name for name in CLASSES if name != "delivered")
 
 
-def harm_of(name: str, row: Row, *, strict: bool) -> Harm:
-    """How bad the number in column `name` of `row` is; duplicates are fine when all are marked."""
-    harm = KINDS[name].harm if name in KINDS and count(row, name) else Harm.NONE
-    if name == "duplicated" and harm is Harm.BREACH:
-        return Harm.BREACH if broken(name, row, strict=strict) else Harm.STRICT
-    return Harm.BREACH if harm is Harm.STRICT and strict else harm
+def severity_of(name: str, row: Row, *, strict: bool) -> Severity:
+    """Return the severity of the count `name` in `row`; marked duplicates are a warning only."""
+    severity = CLASSES[name].severity if name in CLASSES and count(row, name) else Severity.NONE
+    if name == "duplicated" and severity is Severity.BREACH:
+        return Severity.BREACH if violations(name, row, strict=strict) else Severity.STRICT
+    return Severity.BREACH if severity is Severity.STRICT and strict else severity
 
 
-def broken(name: str, row: Row, *, strict: bool) -> int:
-    """How many copies of a class break a promise."""
-    harm = KINDS[name].harm
-    if harm is Harm.BREACH:
+def violations(name: str, row: Row, *, strict: bool) -> int:
+    """Return how many deliveries of a class violate a guarantee."""
+    severity = CLASSES[name].severity
+    if severity is Severity.BREACH:
         allowed = count(row, "marked") if name == "duplicated" and not strict else 0
         return count(row, name) - allowed
-    return count(row, name) if harm is Harm.STRICT and strict else 0
+    return count(row, name) if severity is Severity.STRICT and strict else 0
 
 
-def all_broken(row: Row, *, strict: bool) -> int:
-    return sum(broken(name, row, strict=strict) for name in KINDS)
+def all_violations(row: Row, *, strict: bool) -> int:
+    return sum(violations(name, row, strict=strict) for name in CLASSES)
+
+
+def exceptions_in(rows: Rows) -> list[str]:
+    """Return the exception classes with at least one delivery in `rows`, the gravest first."""
+    return [name for name in EXCEPTIONS if any(count(row, name) for row in rows)]
 
 
 def worst_first(rows: Iterable[Row], *, strict: bool) -> list[Row]:
-    """Routes with broken promises first, then those with anything to tell, then the busiest."""
+    """Sort routes by violations, then by exceptions, then by traffic."""
 
-    def weight(row: Row) -> tuple[int, int, int, str, str]:
-        told = sum(count(row, name) for name in TOLD_OF)
-        broken = all_broken(row, strict=strict)
-        return -broken, -told, -count(row, "received"), word(row, "route"), word(row, "target")
-
-    return sorted(rows, key=weight)
-
-
-def faults(summary: Summary) -> int:
-    """Findings that make the numbers doubtful."""
-    return sum(word(row, "weight") == "error" for row in summary.findings)
-
-
-def headline(summary: Summary) -> str:
-    """The verdict as one sentence for a person who reads nothing else."""
-    if summary.status != 1:
-        return _HEADLINES.get(summary.status, summary.verdict)
-    total, damaged = all_broken(summary.totals, strict=summary.strict), faults(summary)
-    words = []
-    if total:
-        owed = count(summary.totals, "received")
-        words.append(f"{amount(total)} of {amount(owed)} deliveries broke a promise")
-    if damaged:
-        words.append(f"the archive itself has {amount(damaged)} {_faults(damaged)}")
-    return f"{_HEADLINES[1]}: {', and '.join(words)}" if words else _HEADLINES[1]
-
-
-def _faults(number: int) -> str:
-    return "fault" if number == 1 else "faults"
-
-
-def reasons(summary: Summary) -> Iterator[str]:
-    """Why the night is not clean, or has no answer, a sentence each; nothing when it is clean."""
-    if not summary.routes:
-        errors = [row for row in summary.findings if word(row, "weight") == "error"]
-        yield from (f"{word(row, 'place')}: {word(row, 'text')}" for row in errors[-_WHY:])
-        return
-    for name, kind in KINDS.items():
-        total = broken(name, summary.totals, strict=summary.strict)
-        if total:
-            yield f"{amount(total)} {name}: they {kind.meaning}."
-    damaged = faults(summary)
-    if damaged and summary.status:
-        yield f"{amount(damaged)} {_faults(damaged)} in the archive: the numbers may be wrong."
-
-
-def actions(summary: Summary) -> Iterator[Html]:
-    """What to do next, the gravest first; nothing when there is nothing to do."""
-    if faults(summary):
-        files = element("a", "Files", href="#files")
-        lead = "" if summary.routes else "Look whether the date and the folder are the right ones. "
-        yield join([lead, "Bring back or mend what is listed under ", files, "; reconcile again."])
-    for name, kind in KINDS.items():
-        if not kind.advice or not count(summary.totals, name):
-            continue
-        if (
-            harm_of(name, summary.totals, strict=summary.strict) is Harm.STRICT
-            and name == "duplicated"
-        ):
-            continue  # all marked: what the hop promises
-        lead = f"{name.capitalize()} ({amount(count(summary.totals, name))}): {kind.advice} "
-        yield (
-            join([lead, code(_replay(summary, name), 2 * SHOWN)]) if kind.replayed else join([lead])
+    def sort_key(row: Row) -> tuple[int, int, int, str, str]:
+        exceptions = sum(count(row, name) for name in EXCEPTIONS)
+        violated = all_violations(row, strict=strict)
+        return (
+            -violated,
+            -exceptions,
+            -count(row, "received"),
+            word(row, "route"),
+            word(row, "target"),
         )
-    if summary.renamed:
-        yield join(["Names: the mapping makes others now than were sent; see Renamed."])
 
-
-def _replay(summary: Summary, name: str) -> str:
-    """The command that shows what sending them again would do, for the route with the most."""
-    worst = max(summary.routes, key=lambda row: count(row, name), default={})
-    day = summary.date
-    options = {
-        "--config": "CONFIG",
-        "--route": word(worst, "route"),
-        "--from": str(day),
-        "--to": str(day + timedelta(days=1)) if day < date.max else f"{day}T23:59:59.999999",
-        "--class": name,
-    }
-    words = [f"{option} {shlex.quote(visible(value))}" for option, value in options.items()]
-    return f"gateway replay {shlex.quote(summary.archive)} {' '.join(words)} --dry-run"
+    return sorted(rows, key=sort_key)

@@ -1,7 +1,7 @@
-"""A message selector as frozen values; nothing is read or decided here.
+"""The syntax tree of a message selector, as frozen values.
 
-`BETWEEN` has no value of its own: it is two comparisons, as JMS defines it. A node's `at` is where
-it begins in the text, and plays no part when nodes are compared.
+`BETWEEN` is two comparisons, as JMS defines it. `offset` is the position of a node in the text;
+nodes that differ only in it are equal.
 """
 
 from __future__ import annotations
@@ -15,90 +15,101 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Constant:
+    """A literal."""
+
     value: bool | float | str
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SelectorField:
     """A header such as `JMSPriority`, or a property."""
 
     name: str
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
+    """An operand with a sign."""
+
     sign: str
     operand: Node
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """`first`, then each operator with its operand, from left to right."""
+    """Terms from left to right: `first`, then each operator with its operand."""
 
     first: Node
     rest: tuple[tuple[str, Node], ...]
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
+    """A comparison of two values."""
+
     operator: str
     left: Node
     right: Node
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
     """`of IN ('a', 'b')`."""
 
-    of: Field
+    of: SelectorField
     texts: frozenset[str]
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`of LIKE pattern`; the pattern is legal with its `escape`."""
+    """`of LIKE pattern`; the parser has checked the pattern with its `escape`."""
 
-    of: Field
+    of: SelectorField
     pattern: str
     escape: str = ""
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    of: Field
-    at: int = field(default=0, compare=False)
+    """`of IS NULL`."""
+
+    of: SelectorField
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """A negated condition."""
+
     operand: Node
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Logic:
-    """Two operands at least, joined by `AND` or by `OR`."""
+    """Two or more conditions joined by `AND` or by `OR`."""
 
     word: str
     operands: tuple[Node, ...]
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 Node: TypeAlias = (
-    Constant | Field | Signed | Arithmetic | Compare | OneOf | Like | IsNull | Not | Logic
+    Constant | SelectorField | Signed | Arithmetic | Compare | OneOf | Like | IsNull | Not | Logic
 )
 
 
 def children(node: Node) -> tuple[Node, ...]:
+    """Return the direct operands of a node."""
     match node:
-        case Constant() | Field():
+        case Constant() | SelectorField():
             return ()
         case Signed() | Not():
             return (node.operand,)
@@ -113,7 +124,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[tuple[Node, int]]:
-    """Every node below and including `node` with its depth from 1; needs no deep stack."""
+    """Yield `node` and every node below it with its depth from 1, without recursion."""
     waiting = [(node, 1)]
     while waiting:
         found, depth = waiting.pop()

@@ -1,7 +1,7 @@
-"""What a selector's nodes say about a message, as closures made once; None is SQL's unknown.
+"""Compile the conditions of a selector to closures; None is SQL's unknown.
 
-Types follow JMS 2.0, 3.8.1.2 and 3.8.1.3: a comparison of unlike types is false, one with NULL
-unknown; arithmetic is that of Java's long and double, and NULL where it has no answer.
+Types follow JMS 2.0, 3.8.1.2 and 3.8.1.3: a comparison of unlike types is false, a comparison with
+NULL is unknown. Arithmetic is that of Java's long and double, and NULL where it has no result.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from gateway.routing.selectors.ast import (
     Not,
     OneOf,
 )
-from gateway.routing.selectors.values import Read, compile_value, is_number, promoted
+from gateway.routing.selectors.values import ReadValue, compile_value, is_number, promoted
 
-Test: TypeAlias = Callable[[Headers], bool | None]
+Condition: TypeAlias = Callable[[Headers], bool | None]
 _ORDER: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
     {
         "=": operators.eq,
@@ -38,8 +38,8 @@ _ORDER: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
 )
 
 
-def compile_test(node: Node) -> Test:
-    """Whether the condition `node` is true (True), false (False) or unknown (None)."""
+def compile_test(node: Node) -> Condition:
+    """Return a function that evaluates a condition: True, False or None (unknown)."""
     match node:
         case Compare():
             return _comparison(node)
@@ -48,13 +48,13 @@ def compile_test(node: Node) -> Test:
         case Not(operand):
             return _negation(compile_test(operand))
         case OneOf() | Like() | IsNull():
-            return _about(node, compile_value(node.of))
+            return _field_test(node, compile_value(node.of))
         case _:
             return _comparison(Compare("=", node, Constant(value=True)))
 
 
 def compare(operator: str, left: Value, right: Value) -> bool | None:
-    """Two values of a message."""
+    """Compare two values of a message."""
     if left is None or right is None:
         return None
     if (numbers := promoted(left, right)) is not None:
@@ -65,7 +65,7 @@ def compare(operator: str, left: Value, right: Value) -> bool | None:
     return (left == right) is (operator == "=")
 
 
-def _comparison(node: Compare) -> Test:
+def _comparison(node: Compare) -> Condition:
     operator, read = node.operator, compile_value(node.left)
     if isinstance(node.right, Constant) and isinstance(node.right.value, str):
         return _text_comparison(operator, read, node.right.value)
@@ -75,7 +75,7 @@ def _comparison(node: Compare) -> Test:
     return lambda headers: compare(operator, read(headers), other(headers))
 
 
-def _text_comparison(operator: str, read: Read, text: str) -> Test:
+def _text_comparison(operator: str, read: ReadValue, text: str) -> Condition:
     equal = operator == "="
 
     def test(headers: Headers) -> bool | None:
@@ -87,7 +87,7 @@ def _text_comparison(operator: str, read: Read, text: str) -> Test:
     return test
 
 
-def _number_comparison(operator: str, read: Read, number: Value) -> Test:
+def _number_comparison(operator: str, read: ReadValue, number: Value) -> Condition:
     order = _ORDER[operator]
 
     def test(headers: Headers) -> bool | None:
@@ -99,8 +99,8 @@ def _number_comparison(operator: str, read: Read, number: Value) -> Test:
     return test
 
 
-def _logic(tests: list[Test], *, decisive: bool) -> Test:
-    """OR when True decides, AND when False does."""
+def _logic(tests: list[Condition], *, decisive: bool) -> Condition:
+    """Join conditions: by OR when `decisive` is True, by AND when it is False."""
 
     def test(headers: Headers) -> bool | None:
         answer: bool | None = not decisive
@@ -115,7 +115,7 @@ def _logic(tests: list[Test], *, decisive: bool) -> Test:
     return test
 
 
-def _negation(inner: Test) -> Test:
+def _negation(inner: Condition) -> Condition:
     def test(headers: Headers) -> bool | None:
         found = inner(headers)
         return None if found is None else not found
@@ -123,7 +123,7 @@ def _negation(inner: Test) -> Test:
     return test
 
 
-def _about(node: OneOf | Like | IsNull, read: Read) -> Test:
+def _field_test(node: OneOf | Like | IsNull, read: ReadValue) -> Condition:
     match node:
         case OneOf():
             fits: Callable[[str], object] = node.texts.__contains__
@@ -140,10 +140,10 @@ def _about(node: OneOf | Like | IsNull, read: Read) -> Test:
 
 
 def like_pattern(text: str, escape: str) -> re.Pattern[str]:
-    """`%` and `_` as a regular expression that never gives back what a `%` has passed.
+    """Translate a LIKE pattern to a regular expression without backtracking over `%`.
 
-    The first place where a piece between two `%` fits is as good as any later one, so each is an
-    atomic group and no text makes the search long.
+    The first match of a piece between two `%` is as good as any later one, so each piece is an
+    atomic group, and the time is bounded for every text.
     """
     pieces = [""]
     chars = iter(text)

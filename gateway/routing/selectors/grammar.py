@@ -1,4 +1,4 @@
-"""The grammar of message selectors, and the nodes it makes; what could never hold is refused here.
+"""The grammar of message selectors and the transformer that builds the syntax tree.
 
 The rules are those of JMS 2.0, 3.8.1, and of the EMS User's Guide, "Message Selectors".
 """
@@ -13,27 +13,27 @@ from functools import lru_cache
 
 from lark import Lark, Token, Transformer, v_args
 
-from gateway.errors import shown
+from gateway.errors import quoted
 from gateway.routing.selectors.ast import (
     LONG_MAX,
     Arithmetic,
     Constant,
-    Field,
     IsNull,
     Like,
     Logic,
     Node,
     Not,
     OneOf,
+    SelectorField,
     Signed,
 )
 from gateway.routing.selectors.type_rules import (
-    asked,
-    comparison,
-    condition,
-    fault,
-    number,
-    only_negative,
+    check_condition,
+    check_field,
+    check_number,
+    fits_only_negated,
+    make_comparison,
+    type_error,
 )
 
 GRAMMAR = r"""
@@ -80,9 +80,9 @@ SIGN: "+" | "-"
 SCALE: "*" | "/"
 %ignore /[ \t\f\r\n\x85\u2028\u2029]+/
 """  # noqa: E501  # a terminal is one line
-LONG_DIGITS = 19
-MOST_WILDCARDS = 100
-HEADERS = (
+MAX_LONG_DIGITS = 19
+MAX_WILDCARDS = 100
+HEADER_NAMES = (
     "JMSDeliveryMode",
     "JMSPriority",
     "JMSMessageID",
@@ -94,45 +94,52 @@ HEADERS = (
 
 @lru_cache(maxsize=1)
 def parser() -> Lark:
-    """Made at the first use, for that takes longer than reading a selector.
+    """Return the parser; building it takes longer than parsing a selector, so there is one.
 
-    Its nodes come out finished, so no text needs a deep stack. It raises what `lark` does, and
-    SubjectError with the offset but without the text.
+    It builds the nodes while it parses, without recursion.
+
+    Raises:
+        lark.UnexpectedInput: the text is not a selector.
+        SubjectError: a node breaks a type rule; with the offset, without the text.
     """
     return Lark(GRAMMAR, parser="lalr", lexer="basic", start="either", transformer=_Nodes())
 
 
 @v_args(inline=True)
 class _Nodes(Transformer[Token, Node]):
-    """One method for each rule and alias of the grammar."""
+    """Builds the nodes; one method for each rule and alias of the grammar."""
 
     def either(self, *operands: Node) -> Node:
-        return Logic("OR", tuple(map(condition, operands)), operands[0].at)
+        return Logic("OR", tuple(map(check_condition, operands)), operands[0].offset)
 
     def every(self, *operands: Node) -> Node:
-        return Logic("AND", tuple(map(condition, operands)), operands[0].at)
+        return Logic("AND", tuple(map(check_condition, operands)), operands[0].offset)
 
     def denied(self, word: Token, operand: Node) -> Node:
-        return Not(condition(operand), _at(word))
+        return Not(check_condition(operand), _offset(word))
 
     def compare(self, left: Node, operator: Token, right: Node) -> Node:
-        return comparison(str(operator), left, right)
+        return make_comparison(str(operator), left, right)
 
     def between(self, operand: Node, _: Token, low: Node, high: Node) -> Node:
         return Logic(
-            "AND", (comparison(">=", operand, low), comparison("<=", operand, high)), operand.at
+            "AND",
+            (make_comparison(">=", operand, low), make_comparison("<=", operand, high)),
+            operand.offset,
         )
 
     def not_between(self, operand: Node, _not: Token, _: Token, low: Node, high: Node) -> Node:
         return Logic(
-            "OR", (comparison("<", operand, low), comparison(">", operand, high)), operand.at
+            "OR",
+            (make_comparison("<", operand, low), make_comparison(">", operand, high)),
+            operand.offset,
         )
 
     def one_of(self, field: Node, _: Token, texts: frozenset[str]) -> Node:
-        return OneOf(asked(field, "IN"), texts, field.at)
+        return OneOf(check_field(field, "IN"), texts, field.offset)
 
     def not_one_of(self, field: Node, _not: Token, word: Token, texts: frozenset[str]) -> Node:
-        return Not(self.one_of(field, word, texts), field.at)
+        return Not(self.one_of(field, word, texts), field.offset)
 
     def like(self, field: Node, _: Token, pattern: Token, escape: Token | None = None) -> Node:
         return _like(field, pattern, escape)
@@ -140,13 +147,13 @@ class _Nodes(Transformer[Token, Node]):
     def not_like(
         self, field: Node, _not: Token, _: Token, pattern: Token, escape: Token | None = None
     ) -> Node:
-        return Not(_like(field, pattern, escape), field.at)
+        return Not(_like(field, pattern, escape), field.offset)
 
     def is_null(self, field: Node, _: Token) -> Node:
-        return IsNull(asked(field, "IS NULL"), field.at)
+        return IsNull(check_field(field, "IS NULL"), field.offset)
 
     def is_not_null(self, field: Node, _: Token, _not: Token) -> Node:
-        return Not(IsNull(asked(field, "IS NOT NULL"), field.at), field.at)
+        return Not(IsNull(check_field(field, "IS NOT NULL"), field.offset), field.offset)
 
     def texts(self, *texts: Token) -> frozenset[str]:
         return frozenset(map(_unquoted, texts))
@@ -158,62 +165,70 @@ class _Nodes(Transformer[Token, Node]):
         return _arithmetic(first, rest)
 
     def signed(self, sign: Token, operand: Node) -> Node:
-        if sign == "-" and only_negative(operand):
-            return Constant(-LONG_MAX - 1, _at(sign))
-        return Signed(str(sign), number(operand), _at(sign))
+        if sign == "-" and fits_only_negated(operand):
+            return Constant(-LONG_MAX - 1, _offset(sign))
+        return Signed(str(sign), check_number(operand), _offset(sign))
 
     def text(self, token: Token) -> Node:
-        return Constant(_unquoted(token), _at(token))
+        return Constant(_unquoted(token), _offset(token))
 
     def truth(self, token: Token) -> Node:
-        return Constant(token.upper() == "TRUE", _at(token))
+        return Constant(token.upper() == "TRUE", _offset(token))
 
     def exact(self, token: Token) -> Node:
         digits = token.rstrip("lL")
         if digits != "0" and digits.startswith("0"):
-            raise fault(_at(token), "number", "a leading zero means octal in Java; leave it out")
-        if len(digits) > LONG_DIGITS or int(digits) > LONG_MAX + 1:
-            raise fault(_at(token), "number", "the number is past 64 bits")
-        return Constant(int(digits), _at(token))
+            raise type_error(
+                _offset(token), "number", "a leading zero means octal in Java; leave it out"
+            )
+        if len(digits) > MAX_LONG_DIGITS or int(digits) > LONG_MAX + 1:
+            raise type_error(_offset(token), "number", "the number is past 64 bits")
+        return Constant(int(digits), _offset(token))
 
     def approximate(self, token: Token) -> Node:
         value = float(token.rstrip("fFdD"))
         if math.isinf(value):
-            raise fault(_at(token), "number", "the number is past what a double holds")
-        return Constant(value, _at(token))
+            raise type_error(_offset(token), "number", "the number is past what a double holds")
+        return Constant(value, _offset(token))
 
     def name(self, token: Token) -> Node:
-        free = token in HEADERS or token.startswith(("JMSX", "JMS_"))
+        free = token in HEADER_NAMES or token.startswith(("JMSX", "JMS_"))
         if token.startswith("JMS") and not free:
-            close = get_close_matches(token[:40], HEADERS, n=1, cutoff=0.8)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(HEADERS)}"
-            reason = f"{shown(str(token))} cannot stand in a selector (JMS 2.0, 3.8.1.1){hint}"
-            raise fault(_at(token), "header", reason)
-        return Field(str(token), _at(token))
+            close = get_close_matches(token[:40], HEADER_NAMES, n=1, cutoff=0.8)
+            hint = (
+                f"; did you mean {close[0]!r}?"
+                if close
+                else f"; known are {', '.join(HEADER_NAMES)}"
+            )
+            reason = f"{quoted(str(token))} cannot stand in a selector (JMS 2.0, 3.8.1.1){hint}"
+            raise type_error(_offset(token), "header", reason)
+        return SelectorField(str(token), _offset(token))
 
 
 def _arithmetic(first: Node, rest: Sequence[Node | Token]) -> Node:
     operators = [str(each) for each in rest if isinstance(each, Token)]
-    operands = [number(each) for each in rest if not isinstance(each, Token)]
-    return Arithmetic(number(first), tuple(zip(operators, operands, strict=True)), first.at)
+    operands = [check_number(each) for each in rest if not isinstance(each, Token)]
+    return Arithmetic(
+        check_number(first), tuple(zip(operators, operands, strict=True)), first.offset
+    )
 
 
 def _like(operand: Node, pattern: Token, escape: Token | None) -> Node:
-    """An escape stands before `%`, `_` or itself (SQL-92, 8.5)."""
+    """Build a LIKE; an escape character precedes `%`, `_` or itself (SQL-92, 8.5)."""
     char = "" if escape is None else _unquoted(escape)
     if escape is not None and len(char) != 1:
-        raise fault(_at(escape), "like", "an escape is one character")
+        raise type_error(_offset(escape), "like", "an escape is one character")
     text = _unquoted(pattern)
     if char and char in re.sub(f"{re.escape(char)}[%_{re.escape(char)}]", "", text):
-        raise fault(_at(pattern), "like", f"{char!r} escapes only '%', '_' and itself")
-    if text.count("%") > MOST_WILDCARDS:
-        raise fault(_at(pattern), "like", f"more than {MOST_WILDCARDS} '%' in one pattern")
-    return Like(asked(operand, "LIKE"), text, char, operand.at)
+        raise type_error(_offset(pattern), "like", f"{char!r} escapes only '%', '_' and itself")
+    if text.count("%") > MAX_WILDCARDS:
+        raise type_error(_offset(pattern), "like", f"more than {MAX_WILDCARDS} '%' in one pattern")
+    return Like(check_field(operand, "LIKE"), text, char, operand.offset)
 
 
 def _unquoted(token: Token) -> str:
     return token[1:-1].replace("''", "'")
 
 
-def _at(token: Token) -> int:
+def _offset(token: Token) -> int:
     return token.start_pos or 0

@@ -1,7 +1,6 @@
-"""Message selectors: the SQL-92 subset of JMS over headers and properties, decided here.
+"""Message selectors: the SQL-92 subset of JMS over headers and properties.
 
-`Selector.text` is for a JMS provider that decides for us; elsewhere `matches` does. A selector is
-read once, and answered by closures made then.
+A JMS provider evaluates `Selector.text`; for other brokers the gateway calls `matches`.
 """
 
 from __future__ import annotations
@@ -10,15 +9,15 @@ import re
 from dataclasses import dataclass, field
 from typing import cast
 
-from gateway.errors import SubjectError, shown
+from gateway.errors import SubjectError, quoted
 from gateway.model.message import Headers
-from gateway.routing.selectors.ast import Field, Node, walk
-from gateway.routing.selectors.compile import Test, compile_test
-from gateway.routing.selectors.type_rules import condition
+from gateway.routing.selectors.ast import Node, SelectorField, walk
+from gateway.routing.selectors.compile import Condition, compile_test
+from gateway.routing.selectors.type_rules import check_condition
 
 MAX_CHARACTERS = 65_536
 MAX_DEPTH = 100
-MAX_OPERATORS = 5_000  # EMS reviews no more (tibemsd.conf, selector_logical_operator_limit)
+MAX_OPERATORS = 5_000  # the limit of EMS (tibemsd.conf, selector_logical_operator_limit)
 _SCAN = re.compile(
     rf"'[^']*'?|(?P<deep>(?:(?:not\b|[-+])\s*){{{MAX_DEPTH + 1}}})|(?P<open>\()|(?P<close>\))"
     r"|(?P<operator>[<>=]+|[-+*/]|\b(?:and|or|not)\b)",
@@ -28,7 +27,7 @@ _HINTS = {
     "!": "not equal is written <>",
     '"': "a text stands between apostrophes",
     "'": "a text has no closing apostrophe",
-    "’": "the apostrophe of a text is ', not ’",  # noqa: RUF001  # what a word processor makes of it
+    "’": "the apostrophe of a text is ', not ’",  # noqa: RUF001  # written by word processors
     "‘": "the apostrophe of a text is ', not ‘",  # noqa: RUF001
     "=": "equal is written = once",
     "NULL": "ask with IS NULL or IS NOT NULL",
@@ -38,43 +37,43 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """`text` as written, its `tree`, and `names`: the headers and properties it asks for."""
+    """A parsed selector; `names` are the headers and properties in it."""
 
     text: str
     tree: Node
     names: frozenset[str] = field(compare=False)
-    test: Test = field(compare=False, repr=False)
+    test: Condition = field(compare=False, repr=False)
 
     def matches(self, headers: Headers) -> bool:
-        """Whether the selector is true; false and unknown are both a no."""
+        """Return whether the selector is true; unknown counts as false."""
         return self.test(headers) is True
 
 
 def parse_selector(text: str) -> Selector:
-    """Read a message selector.
+    """Parse a message selector.
 
     Raises:
-        SubjectError: of the dialect `selector`, with the offset and what is wrong there.
+        SubjectError: with the dialect `selector` and the offset of the error.
     """
     if len(text) > MAX_CHARACTERS:
         reason = f"is {len(text)} characters, limit {MAX_CHARACTERS}"
         raise SubjectError("selector", text, MAX_CHARACTERS, "too-long", reason)
-    _refuse_hostile(text)
+    _check_size(text)
     try:
-        tree = condition(_parse(text))
+        tree = check_condition(_parse(text))
     except SubjectError as error:
         raise SubjectError("selector", text, error.offset, error.rule, error.reason) from None
     names: set[str] = set()
     for node, depth in walk(tree):
         if depth > MAX_DEPTH:
-            raise _too_deep(text, node.at)
-        if isinstance(node, Field):
+            raise _too_deep(text, node.offset)
+        if isinstance(node, SelectorField):
             names.add(node.name)
     return Selector(text, tree, frozenset(names), compile_test(tree))
 
 
-def _refuse_hostile(text: str) -> None:
-    """Before anything is parsed, so that the answer is quick."""
+def _check_size(text: str) -> None:
+    """Refuse texts that take long to parse: too deep, or with too many operators."""
     depth = operators = 0
     for found in _SCAN.finditer(text):
         depth += (found.lastgroup == "open") - (found.lastgroup == "close")
@@ -92,7 +91,7 @@ def _too_deep(text: str, at: int) -> SubjectError:
 
 
 def _parse(text: str) -> Node:
-    from lark.exceptions import (  # noqa: PLC0415  # a tenth of the start of those without selectors
+    from lark.exceptions import (  # noqa: PLC0415  # its import takes a tenth of the start
         UnexpectedCharacters,
         UnexpectedInput,
         UnexpectedToken,
@@ -101,7 +100,7 @@ def _parse(text: str) -> Node:
     from gateway.routing.selectors.grammar import parser  # noqa: PLC0415  # likewise
 
     try:
-        return cast(Node, parser().parse(text))  # the transformer's answer, not lark's tree
+        return cast(Node, parser().parse(text))  # the transformer returns a Node, not a lark tree
     except UnexpectedCharacters as error:
         at = cast(int, error.pos_in_stream)
         raise _unexpected(text, at, text[at]) from None
@@ -116,5 +115,5 @@ def _parse(text: str) -> Node:
 
 def _unexpected(text: str, at: int, token: str) -> SubjectError:
     hint = _HINTS.get(token.upper(), "")
-    reason = f"unexpected {shown(token)}" + (f"; {hint}" if hint else "")
+    reason = f"unexpected {quoted(token)}" + (f"; {hint}" if hint else "")
     return SubjectError("selector", text, at, "syntax", reason)

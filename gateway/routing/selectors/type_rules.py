@@ -1,6 +1,6 @@
-"""Which parts of a selector may stand where: a condition, a number, a name; no text is read here.
+"""Type rules of selectors: where a condition, a number or a name is legal.
 
-What could never be true for any message is refused when the selector is read, not at night.
+A comparison that no message can satisfy is refused when the selector is parsed.
 """
 
 from __future__ import annotations
@@ -11,69 +11,72 @@ from gateway.routing.selectors.ast import (
     Arithmetic,
     Compare,
     Constant,
-    Field,
     Node,
+    SelectorField,
     Signed,
 )
 
 
-def fault(at: int, rule: str, reason: str) -> SubjectError:
-    """An error without the text, which `parse_selector` adds."""
+def type_error(at: int, rule: str, reason: str) -> SubjectError:
+    """Return an error without the text; `parse_selector` adds it."""
     return SubjectError("selector", "", at, rule, reason)
 
 
-def condition(node: Node) -> Node:
-    """`node`, which is true, false or unknown; raises SubjectError for a number or a text."""
+def check_condition(node: Node) -> Node:
+    """Return `node`; raise SubjectError when it is a number or a text."""
     if _is_number(node) or (isinstance(node, Constant) and not isinstance(node.value, bool)):
-        raise fault(node.at, "type", "a condition is wanted, and this is a value")
+        raise type_error(node.offset, "type", "a condition is expected here, not a value")
     return node
 
 
-def number(node: Node) -> Node:
-    """`node`, which may be a number."""
-    if isinstance(node, Field) or _is_number(node):
+def check_number(node: Node) -> Node:
+    """Return `node`; raise SubjectError when it is never a number."""
+    if isinstance(node, SelectorField) or _is_number(node):
         return node
-    raise fault(node.at, "type", "a number is wanted here")
+    raise type_error(node.offset, "type", "a number is expected here")
 
 
 def _is_number(node: Node) -> bool:
     match node:
         case Constant(value, at):
-            if only_negative(node):
-                raise fault(at, "number", "the number is past 64 bits")
+            if fits_only_negated(node):
+                raise type_error(at, "number", "the number is past 64 bits")
             return isinstance(value, int | float) and not isinstance(value, bool)
         case _:
             return isinstance(node, Signed | Arithmetic)
 
 
-def only_negative(node: Node) -> bool:
-    """Whether it is the one number that needs the minus before it to fit into a long."""
+def fits_only_negated(node: Node) -> bool:
+    """Return whether it is 2**63, which fits into a long only with a minus before it."""
     value = node.value if isinstance(node, Constant) else None
     return isinstance(value, int) and value == LONG_MAX + 1
 
 
-def comparison(operator: str, left: Node, right: Node) -> Compare:
+def make_comparison(operator: str, left: Node, right: Node) -> Compare:
+    """Build a comparison; raise SubjectError when its sides are never equal or in order."""
     if operator not in {"=", "<>"}:
-        return Compare(operator, number(left), number(right), left.at)
+        return Compare(operator, check_number(left), check_number(right), left.offset)
     kinds = {_kind(side) for side in (left, right)} - {"field"}
     if len(kinds) > 1:
-        reason = f"{' and '.join(sorted(kinds))} are never equal, and never unequal"
-        raise fault(left.at, "type", reason)
-    return Compare(operator, left, right, left.at)
+        reason = f"{' and '.join(sorted(kinds))} are never equal and never unequal"
+        raise type_error(left.offset, "type", reason)
+    return Compare(operator, left, right, left.offset)
 
 
 def _kind(node: Node) -> str:
-    if isinstance(node, Field):
+    if isinstance(node, SelectorField):
         return "field"
     if _is_number(node):
         return "a number"
     if isinstance(node, Constant):
         return "a text" if isinstance(node.value, str) else "a truth value"
-    raise fault(node.at, "type", "a value is wanted here, and this is a condition")
+    raise type_error(node.offset, "type", "a value is expected here, not a condition")
 
 
-def asked(node: Node, word: str) -> Field:
-    """`node`, which must be a name."""
-    if isinstance(node, Field):
+def check_field(node: Node, word: str) -> SelectorField:
+    """Return `node`; raise SubjectError when it is not a name."""
+    if isinstance(node, SelectorField):
         return node
-    raise fault(node.at, "type", f"the name of a header or property is wanted before {word}")
+    raise type_error(
+        node.offset, "type", f"the name of a header or property is expected before {word}"
+    )

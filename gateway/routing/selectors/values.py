@@ -1,4 +1,4 @@
-"""The values a selector compares: headers, properties, and Java's arithmetic over them."""
+"""Compile the values in a selector: headers, properties, and Java's arithmetic."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from gateway.routing.selectors.ast import (
     LONG_MIN,
     Arithmetic,
     Constant,
-    Field,
     Node,
+    SelectorField,
     Signed,
 )
 
-Read: TypeAlias = Callable[[Headers], Value]
-Step: TypeAlias = tuple[Callable[[Value, Value], Value], Read]
-NORMAL = 4  # the priority of a message whose sender did not care (JMS 2.0, 3.4.10)
-MILLI = 1_000  # microseconds
-WRAP = 2**64
+ReadValue: TypeAlias = Callable[[Headers], Value]
+ArithmeticStep: TypeAlias = tuple[Callable[[Value, Value], Value], ReadValue]
+DEFAULT_PRIORITY = 4  # of a message without a priority (JMS 2.0, 3.4.10)
+MICROS_PER_MILLI = 1_000
+LONG_RANGE = 2**64
 
 
-def compile_value(node: Node) -> Read:
-    """What `node`, which is no condition, is worth for a message; None is NULL.
+def compile_value(node: Node) -> ReadValue:
+    """Return a function that reads the value of `node` from a message; None is NULL.
 
     Raises:
-        TypeError: it is a condition; the grammar makes none where a value stands.
+        TypeError: `node` is a condition; the grammar makes none in place of a value.
     """
     match node:
         case Constant(value):
             return lambda _: value
-        case Field(name):
+        case SelectorField(name):
             return _HEADERS.get(name) or (lambda headers: headers.properties.get(name))
         case Signed(sign, operand):
             return _signed(compile_value(operand), -1 if sign == "-" else 1)
@@ -46,11 +46,12 @@ def compile_value(node: Node) -> Read:
 
 
 def is_number(value: object) -> bool:
+    """Return whether a value is an integer or a double, and no boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def promoted(left: Value, right: Value) -> tuple[float, float] | None:
-    """Two numbers as Java compares and adds them: both long, or both double; None for others."""
+    """Promote two numbers as Java does: both long or both double; None for other values."""
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         return None
     if isinstance(left, bool) or isinstance(right, bool):
@@ -60,11 +61,11 @@ def promoted(left: Value, right: Value) -> tuple[float, float] | None:
     return _double(left), _double(right)
 
 
-def _signed(read: Read, factor: int) -> Read:
+def _signed(read: ReadValue, factor: int) -> ReadValue:
     return lambda headers: _multiplied(read(headers), factor)
 
 
-def _arithmetic(first: Read, steps: list[Step]) -> Read:
+def _arithmetic(first: ReadValue, steps: list[ArithmeticStep]) -> ReadValue:
     def read(headers: Headers) -> Value:
         value = first(headers)
         for operation, operand in steps:
@@ -90,7 +91,7 @@ def _multiplied(left: Value, right: Value) -> Value:
 
 
 def _divided(left: Value, right: Value) -> Value:
-    """Towards zero between longs, where a division by zero has no answer (Java: an exception)."""
+    """Divide; longs towards zero, and NULL for a long divided by zero (Java: an exception)."""
     pair = promoted(left, right)
     if pair is None:
         return None
@@ -108,30 +109,30 @@ def _divided(left: Value, right: Value) -> Value:
 
 
 def _long(number: float) -> float:
-    """A whole number within 64 bits, as it wraps around in Java."""
+    """Wrap an integer to 64 bits, as Java does."""
     if isinstance(number, int) and not LONG_MIN <= number <= LONG_MAX:
-        return (number - LONG_MIN) % WRAP + LONG_MIN
+        return (number - LONG_MIN) % LONG_RANGE + LONG_MIN
     return number
 
 
 def _double(number: float) -> float:
     try:
         return float(number)
-    except OverflowError:  # a property from a system whose integers have no end
+    except OverflowError:  # a property from a system with unbounded integers
         return math.inf if number > 0 else -math.inf
 
 
 def _delivery_mode(headers: Headers) -> Value:
-    lost = headers.mode is DeliveryMode.AT_MOST_ONCE
-    return "NON_PERSISTENT" if lost else "PERSISTENT"
+    volatile = headers.mode is DeliveryMode.AT_MOST_ONCE
+    return "NON_PERSISTENT" if volatile else "PERSISTENT"
 
 
 def _timestamp(headers: Headers) -> Value:
-    return None if headers.time is None else headers.time // MILLI
+    return None if headers.time is None else headers.time // MICROS_PER_MILLI
 
 
 def _correlation(headers: Headers) -> Value:
-    """Text as a JMS provider has it: bytes that are no UTF-8 are written in hex."""
+    """Return the id as text, as a JMS provider does: bytes that are not UTF-8 in hexadecimal."""
     found = headers.correlation_id
     if not isinstance(found, bytes):
         return found
@@ -141,15 +142,17 @@ def _correlation(headers: Headers) -> Value:
         return found.hex()
 
 
-_HEADERS: Mapping[str, Read] = MappingProxyType(
+_HEADERS: Mapping[str, ReadValue] = MappingProxyType(
     {
         "JMSDeliveryMode": _delivery_mode,
-        "JMSPriority": lambda headers: NORMAL if headers.priority is None else headers.priority,
+        "JMSPriority": lambda headers: (
+            DEFAULT_PRIORITY if headers.priority is None else headers.priority
+        ),
         "JMSMessageID": lambda headers: headers.source_id,
         "JMSTimestamp": _timestamp,
         "JMSCorrelationID": _correlation,
     }
-)  # JMSType is a property of that name
+)  # JMSType is a property with that name
 _OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = MappingProxyType(
     {"+": _added, "-": _subtracted, "*": _multiplied, "/": _divided}
 )

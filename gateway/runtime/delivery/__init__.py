@@ -1,1 +1,1 @@
-"""A received batch on its way to its targets, until it is settled at the source."""
+"""Batches in flight: from their receipt to their settlement at the source."""

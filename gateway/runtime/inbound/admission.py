@@ -1,4 +1,4 @@
-"""What of a batch goes on: loops, duplicates, retained messages and selectors decide here."""
+"""Admission of received messages: drops loops, duplicates, unwanted and unselected messages."""
 
 from __future__ import annotations
 
@@ -9,130 +9,170 @@ from dataclasses import replace
 from gateway.endpoints.base import Batch
 from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.route import Route
-from gateway.routing.router import Hop, Router, Way
-from gateway.runtime.context import Intake, Surroundings
-from gateway.runtime.inbound.dedup import Landing, Seen
+from gateway.routing.router import Delivery, RouteMatch, Router
+from gateway.runtime.context import GatewayContext, SourceBinding
+from gateway.runtime.inbound.dedup import BatchCompletion, DuplicateFilter
 from gateway.runtime.record.rows import fingerprint
 
 log = logging.getLogger(__name__)
 
 
 class Admission:
-    """For one source endpoint; mutable, it remembers what has come in."""
+    """Admission of the messages of one source endpoint.
 
-    def __init__(self, endpoint: str, around: Surroundings, seen: Seen) -> None:
+    Mutable: owned by the pump's thread.
+    """
+
+    def __init__(self, endpoint: str, context: GatewayContext, duplicates: DuplicateFilter) -> None:
         self._endpoint = endpoint
-        self._around = around
-        self._seen = seen
+        self._context = context
+        self._duplicates = duplicates
 
     def recognise(
-        self, batch: Batch, intake: Intake, landing: Landing
-    ) -> tuple[Batch, Mapping[int, Landing]]:
-        """The batch, with what is known of messages that were here before, and which those are.
+        self, batch: Batch, binding: SourceBinding, completion: BatchCompletion
+    ) -> tuple[Batch, Mapping[int, BatchCompletion]]:
+        """Recognise the echoes and duplicates of a batch.
 
-        An echo gets back the path it has gone; a duplicate is marked, and comes with the landing
-        of the batch that had it first. `landing` is that of this batch.
+        An echo gets its origin path back. A duplicate is marked as redelivered. Returns the
+        changed batch, and the completion of the earlier batch by position of each duplicate;
+        `completion` is the one of this batch.
         """
-        twins: dict[int, Landing] = {}
+        earlier: dict[int, BatchCompletion] = {}
         changed: dict[int, Message] = {}
-        tells = batch.identities or intake.echoes_of or intake.echo_seconds
-        if not tells and not any(map(identity_of, _different(batch.messages))):
-            return batch, twins
+        recognisable = batch.identities or binding.echo_broker or binding.echo_window
+        if not recognisable and not any(map(identity_of, _distinct_headers(batch.messages))):
+            return batch, earlier
         for position, message in enumerate(batch.messages):
             headers = message.headers
-            if intake.echoes_of and not headers.origin:
-                origin = self._around.echoes.origin(intake.echoes_of, message)
+            if binding.echo_broker and not headers.origin:
+                origin = self._context.echoes.take_origin(binding.echo_broker, message)
                 if origin:
                     changed[position] = replace(message, headers=replace(headers, origin=origin))
                     continue
-            given = batch.identities[position] if batch.identities else None
-            twin = self._twin(message, given, intake.echo_seconds, landing)
-            if twin is not None:
-                twins[position] = twin
+            identity = batch.identities[position] if batch.identities else None
+            found = self._find_earlier(message, identity, binding.echo_window, completion)
+            if found is not None:
+                earlier[position] = found
                 changed[position] = replace(message, headers=replace(headers, redelivered=True))
         if changed:
             messages = [changed.get(at, message) for at, message in enumerate(batch.messages)]
             batch = replace(batch, messages=messages)
-        return batch, twins
+        return batch, earlier
 
-    def ways(
-        self, messages: Sequence[Message], intake: Intake, twins: Mapping[int, Landing]
-    ) -> list[tuple[Way, ...]]:
-        """For each message the ways of the routes that take it; `twins` are those seen before."""
-        router = intake.router
+    def match(
+        self,
+        messages: Sequence[Message],
+        binding: SourceBinding,
+        earlier: Mapping[int, BatchCompletion],
+    ) -> list[tuple[RouteMatch, ...]]:
+        """The admitted route matches of each message; `earlier` has the duplicates' positions."""
+        router = binding.router
         try:
             found = [router[message.address] for message in messages]
-        except Exception:  # noqa: BLE001  # one name of ours is at fault; the others are not
-            found = [self._routed(message.address, router) for message in messages]
-        plain = not any(each.origin or each.retained for each in _different(messages))
-        if plain and not twins and not router.selective:
+        except Exception:  # noqa: BLE001  # a fault of ours on one name; try each name alone
+            found = [self._route_one(message.address, router) for message in messages]
+        plain = not any(each.origin or each.retained for each in _distinct_headers(messages))
+        if plain and not earlier and not router.selective:
             return found
         return [
-            self._taken(ways, message.headers, twin=position in twins)
-            for position, (ways, message) in enumerate(zip(found, messages, strict=True))
+            self._admit_one(matches, message.headers, duplicate=position in earlier)
+            for position, (matches, message) in enumerate(zip(found, messages, strict=True))
         ]
 
-    def _routed(self, name: str, router: Router) -> tuple[Way, ...]:
+    def _route_one(self, name: str, router: Router) -> tuple[RouteMatch, ...]:
         try:
             return router[name]
-        except Exception as error:
-            # A fault of ours: this message is set aside with it, the route goes on.
-            log.exception("a name was not routed", extra={"endpoint": self._endpoint})
-            reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
-            return (Way(None, (Hop(None, None, "", rule="internal", reason=reason),)),)
+        except Exception as error:  # noqa: BLE001  # of a dialect on one name
+            return self._refuse_one(error)
 
-    def _taken(self, ways: tuple[Way, ...], headers: Headers, *, twin: bool) -> tuple[Way, ...]:
-        """Those of `ways` whose routes want a message with `headers`, and only onwards."""
-        wanted = tuple(
-            way for way in ways if way.route is None or self._wants(way.route, headers, twin)
+    def _admit_one(
+        self, matches: tuple[RouteMatch, ...], headers: Headers, *, duplicate: bool
+    ) -> tuple[RouteMatch, ...]:
+        try:
+            return self._admitted(matches, headers, duplicate=duplicate)
+        except Exception as error:  # noqa: BLE001  # of a selector on one value
+            return self._refuse_one(error)
+
+    def _refuse_one(self, error: Exception) -> tuple[RouteMatch, ...]:
+        """A fault of ours: this message becomes a dead letter, the others are routed."""
+        log.error(
+            "internal error while routing", exc_info=error, extra={"endpoint": self._endpoint}
         )
-        return self._onwards(wanted, headers.origin) if headers.origin else wanted
+        reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
+        return (RouteMatch(None, (Delivery(None, None, "", rule="internal", reason=reason),)),)
 
-    def _onwards(self, ways: tuple[Way, ...], origin: tuple[str, ...]) -> tuple[Way, ...]:
-        """Without the hops to where the message has been under that name."""
-        kept: list[Way] = []
-        for way in ways:
-            hops = tuple(hop for hop in way.hops if not (hop.mark and hop.mark in origin))
-            if way.route is not None and len(hops) < len(way.hops):
-                self._around.ledger.counters[way.route.name].cuts()
-            if hops:
-                kept.append(way if len(hops) == len(way.hops) else replace(way, hops=hops))
+    def _admitted(
+        self, matches: tuple[RouteMatch, ...], headers: Headers, *, duplicate: bool
+    ) -> tuple[RouteMatch, ...]:
+        """The matches whose routes admit the message, without deliveries that make a loop."""
+        admitted = tuple(
+            match
+            for match in matches
+            if match.route is None or self._admits(match.route, headers, duplicate)
+        )
+        return self._without_loops(admitted, headers.origin) if headers.origin else admitted
+
+    def _without_loops(
+        self, matches: tuple[RouteMatch, ...], origin: tuple[str, ...]
+    ) -> tuple[RouteMatch, ...]:
+        """The matches without deliveries to a broker and name on the path `origin`."""
+        kept: list[RouteMatch] = []
+        for match in matches:
+            onward = tuple(
+                each
+                for each in match.deliveries
+                if not (each.target_mark and each.target_mark in origin)
+            )
+            if match.route is not None and len(onward) < len(match.deliveries):
+                self._context.ledger.counters[match.route.name].count_loop()
+            if onward:
+                complete = len(onward) == len(match.deliveries)
+                kept.append(match if complete else replace(match, deliveries=onward))
         return tuple(kept)
 
-    def _wants(self, route: Route, headers: Headers, twin: bool) -> bool:
-        """Whether `route` takes a message with `headers`; what it leaves is counted."""
-        counters = self._around.ledger.counters[route.name]
+    def _admits(self, route: Route, headers: Headers, duplicate: bool) -> bool:
+        """Return whether `route` admits a message with `headers`; count it when it does not."""
+        counters = self._context.ledger.counters[route.name]
         if headers.retained and not route.take_retained:
-            counters.ignores()
+            counters.count_ignored()
         elif route.selector is not None and not route.selector.matches(headers):
-            counters.passes_over()
-        elif route.has_carried(self._around.gateway, headers.origin):
-            counters.cuts()
-        elif twin:
-            counters.doubles()
+            counters.count_unselected()
+        elif route.has_carried(self._context.gateway, headers.origin):
+            counters.count_loop()
+        elif duplicate:
+            counters.count_duplicate()
             return not route.drop_duplicates
         else:
             return True
         return False
 
-    def _twin(
-        self, message: Message, given: str | None, seconds: float, landing: Landing
-    ) -> Landing | None:
-        """The batch that brought this message before, if one did; `given` is its broker's word."""
-        headers, twin = message.headers, None
-        identity = given
-        if given is None or headers.properties:
-            identity = identity_of(headers if given is None else replace(headers, source_id=given))
+    def _find_earlier(
+        self,
+        message: Message,
+        source_id: str | None,
+        echo_window: float,
+        completion: BatchCompletion,
+    ) -> BatchCompletion | None:
+        """The completion of the batch that had this message before; None if no batch had it.
+
+        `source_id` is the identity the broker gave, `echo_window` in seconds.
+        """
+        headers, earlier = message.headers, None
+        identity = source_id
+        if source_id is None or headers.properties:
+            identity = identity_of(
+                headers if source_id is None else replace(headers, source_id=source_id)
+            )
         if identity:
-            twin = self._seen.find((message.address, identity), landing)
-        if seconds and twin is None:
+            earlier = self._duplicates.find_or_add((message.address, identity), completion)
+        if echo_window and earlier is None:
             key = (message.address, fingerprint(message.payload)[1])
-            twin = self._seen.find(key, landing, seconds)
-        return twin
+            earlier = self._duplicates.find_or_add(key, completion, echo_window)
+        return earlier
 
 
-def _different(messages: Sequence[Message]) -> Iterable[Headers]:
-    """The headers of `messages`, shared ones once."""
+def _distinct_headers(messages: Sequence[Message]) -> Iterable[Headers]:
+    """The header objects of `messages`, each once."""
     headers = [message.headers for message in messages]
     if len(set(map(id, headers))) == 1:
         return headers[:1]

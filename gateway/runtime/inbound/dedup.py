@@ -1,7 +1,7 @@
-"""Messages seen before, by the identity that their source gives them; never guessed from content.
+"""Recognition of duplicates by the identity that their source gives them.
 
-The exception is an endpoint with `echo_seconds`: there the user says that the same name and payload
-within that time is the same message, come back through brokers that carry no origin path.
+The payload is compared only for an endpoint with `echo_window`: two messages with the same name
+and payload within that time count as the same message.
 """
 
 from __future__ import annotations
@@ -13,94 +13,101 @@ from itertools import islice
 from time import monotonic
 from typing import Final
 
-WINDOW: Final = 50_000  # identities of one source endpoint that are remembered
-AT_ONCE: Final = 1_000  # that are forgotten together, when there are so many more
+MAX_IDENTITIES: Final = 50_000  # remembered for each source endpoint
+EVICTION_BATCH: Final = 1_000  # identities evicted together, when that many are too many
 
 
-class Landing:
-    """When a batch came, and whether it has reached its end, for those that wait; mutable."""
+class BatchCompletion:
+    """Arrival time and completion of a batch, with callbacks.
+
+    Thread-safe: guarded by self._lock.
+    """
 
     def __init__(self) -> None:
-        self.since = monotonic()
+        self.arrived = monotonic()
         self._lock = threading.Lock()
-        self._followers: list[Callable[[], None]] | None = []
+        self._callbacks: list[Callable[[], None]] | None = []  # None when completed
 
-    def follow(self, landed: Callable[[], None]) -> None:
-        """Call `landed` when the batch has landed, at once when it has already."""
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Call `callback` on completion, or now if the batch is completed."""
         with self._lock:
-            if self._followers is not None:
-                self._followers.append(landed)
+            if self._callbacks is not None:
+                self._callbacks.append(callback)
                 return
-        landed()
+        callback()
 
-    def land(self) -> None:
+    def complete(self) -> None:
         with self._lock:
-            followers, self._followers = self._followers, None
-        _here.call(followers or ())
+            callbacks, self._callbacks = self._callbacks, None
+        _queue.run(callbacks or ())
 
 
-class _Here(threading.local):
-    """The calling thread, and what it has to call before it goes on."""
+class _CallbackQueue(threading.local):
+    """The outstanding callbacks of each thread."""
 
     def __init__(self) -> None:
         self._due: deque[Callable[[], None]] = deque()
-        self._calling = False
+        self._running = False
 
-    def call(self, followers: Iterable[Callable[[], None]]) -> None:
-        """Call one after the other, whatever one raises, and what they cause to be called.
+    def run(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        """Run the callbacks, and those they add, in turn; then raise the first exception.
 
-        One within the other would be too deep: thousands of batches may wait each for the one
-        before, when that waits for a target that was away.
+        Nested calls would exceed the stack: thousands of batches may each wait for the one
+        before while a target is unreachable.
         """
-        self._due.extend(followers)
-        if self._calling:
+        self._due.extend(callbacks)
+        if self._running:
             return
-        self._calling = True
+        self._running = True
         failures: list[Exception] = []
         try:
             while self._due:
                 try:
                     self._due.popleft()()
-                except Exception as error:  # noqa: BLE001  # raised when all had their turn
+                except Exception as error:  # noqa: BLE001  # raised after the last callback
                     failures.append(error)
         finally:
-            self._calling = False
+            self._running = False
         if failures:
             raise failures[0]
 
 
-_here = _Here()
+_queue = _CallbackQueue()
 
 
-class Seen:
-    """The last identities of one source endpoint and what became of them.
+class DuplicateFilter:
+    """The latest identities of one source endpoint, with the completion of their batches.
 
-    Mutable; used by the thread of its pump alone.
+    Mutable: owned by the pump's thread.
     """
 
     def __init__(self) -> None:
-        self._landings: dict[Hashable, Landing] = {}
+        self._completions: dict[Hashable, BatchCompletion] = {}
 
     def remember(self, identities: Iterable[Hashable]) -> None:
-        """Take what an earlier run has delivered and recorded."""
-        done = Landing()
-        done.land()
-        self._landings.update(dict.fromkeys(identities, done))
+        """Add identities that an earlier run has delivered and recorded."""
+        done = BatchCompletion()
+        done.complete()
+        self._completions.update(dict.fromkeys(identities, done))
 
-    def find(
-        self, identity: Hashable, landing: Landing, seconds: float = float("inf")
-    ) -> Landing | None:
-        """The batch that had `identity` within `seconds`; if none had, `landing` has it now."""
-        found = self._landings.get(identity)
-        if found is not None and landing.since - found.since <= seconds:
+    def find_or_add(
+        self, identity: Hashable, completion: BatchCompletion, seconds: float = float("inf")
+    ) -> BatchCompletion | None:
+        """The batch that had `identity` in the last `seconds`; if there is none, add this batch."""
+        found = self._completions.get(identity)
+        if found is not None and completion.arrived - found.arrived <= seconds:
             return found
-        self._landings.pop(identity, None)
-        self._landings[identity] = landing
-        if len(self._landings) >= WINDOW + AT_ONCE:
-            self._forget()
+        self._completions.pop(identity, None)
+        self._completions[identity] = completion
+        if len(self._completions) >= MAX_IDENTITIES + EVICTION_BATCH:
+            self._evict()
         return None
 
-    def _forget(self) -> None:
-        """Drop the oldest; one by one, each look for the first would pass over all dropped ones."""
-        for identity in list(islice(self._landings, AT_ONCE)):
-            del self._landings[identity]
+    def _evict(self) -> None:
+        """Drop the oldest identities, many at once.
+
+        A search for the first entry of a dict skips every deleted one, so single evictions would
+        be slow.
+        """
+        for identity in list(islice(self._completions, EVICTION_BATCH)):
+            del self._completions[identity]

@@ -1,7 +1,7 @@
-"""What a gateway that starts again should know: what the journals of its last run had recorded.
+"""Recovery of identities and echoes from the journals of the last run.
 
-A journal has a message only when all its ends were known, so what it names need not be delivered
-again when the source repeats it.
+A journal holds a message only after all its outcomes were known, so a message found there need
+not be delivered again when the source repeats it.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import Final
 from gateway.archive.journal.records import Cell, Damage, Rows, is_journal, read_records
 from gateway.archive.layout import journals
 from gateway.archive.schema import Leg
-from gateway.runtime.inbound.echo_cache import SECONDS, Key
+from gateway.runtime.inbound.echo_cache import COPY_LIFETIME, EchoKey
 
-LATEST: Final = 2  # journals that are read: the one a crash left, and the one before it
+MAX_JOURNALS: Final = 2  # journals that are read: the one open at the crash and the one before
 
 
 @dataclass(slots=True)
-class Recall:
-    """Identities by source endpoint, and copies sent to brokers that return them."""
+class RecoveredState:
+    """Identities by source endpoint, and copies sent to echo brokers."""
 
-    seen: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    sent: list[tuple[Key, tuple[str, ...]]] = field(default_factory=list)
+    identities: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    sent: list[tuple[EchoKey, tuple[str, ...]]] = field(default_factory=list)
 
 
-def recall(root: Path, gateway: str, brokers: Mapping[str, str]) -> Recall:
-    """Read the journals that `gateway` left; `brokers` has those whose echoes matter, by endpoint.
+def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredState:
+    """Read the latest journals of `gateway`; `brokers` maps endpoints to their echo brokers.
 
-    Of what was sent only the last seconds count: older echoes have come back.
+    Sent copies older than COPY_LIFETIME are omitted: their echoes have arrived.
     """
-    found = Recall()
+    state = RecoveredState()
     times: list[int] = []
-    for path in journals(root, gateway)[-LATEST:]:
+    for path in journals(root, gateway)[-MAX_JOURNALS:]:
         try:
             data = path.read_bytes()
         except OSError:
@@ -42,13 +42,13 @@ def recall(root: Path, gateway: str, brokers: Mapping[str, str]) -> Recall:
         for rows in _batches(data) if is_journal(data) else ():
             leg = rows.common.get("leg")
             if leg == Leg.RECEIVED.value and "origin_id" in rows.columns:
-                _take_seen(rows, found)
+                _add_identities(rows, state)
             elif leg == Leg.DELIVERED.value and str(rows.common.get("endpoint")) in brokers:
-                _take_sent(rows, brokers, found, times)
+                _add_sent(rows, brokers, state, times)
     if times:
-        oldest = max(times) - int(SECONDS * 1_000_000)
-        found.sent = [each for each, at in zip(found.sent, times, strict=True) if at >= oldest]
-    return found
+        oldest = max(times) - int(COPY_LIFETIME * 1_000_000)
+        state.sent = [each for each, at in zip(state.sent, times, strict=True) if at >= oldest]
+    return state
 
 
 def _batches(data: bytes) -> Iterator[Rows]:
@@ -57,18 +57,22 @@ def _batches(data: bytes) -> Iterator[Rows]:
             yield from record
 
 
-def _take_seen(rows: Rows, found: Recall) -> None:
-    seen = found.seen.setdefault(str(rows.common["endpoint"]), [])
+def _add_identities(rows: Rows, state: RecoveredState) -> None:
+    identities = state.identities.setdefault(str(rows.common["endpoint"]), [])
     pairs = zip(rows.columns["name"], rows.columns["origin_id"], strict=True)
-    seen.extend((str(name), str(identity)) for name, identity in pairs if identity is not None)
+    identities.extend(
+        (str(name), str(identity)) for name, identity in pairs if identity is not None
+    )
 
 
-def _take_sent(rows: Rows, brokers: Mapping[str, str], found: Recall, times: list[int]) -> None:
+def _add_sent(
+    rows: Rows, brokers: Mapping[str, str], state: RecoveredState, times: list[int]
+) -> None:
     common = rows.common
     broker, gateway = brokers[str(common["endpoint"])], str(common["gateway"])
     wanted = map(rows.values, ("route", "name", "hash"))
     for route, name, digest in zip(*wanted, strict=True):
-        found.sent.append(((broker, str(name), _bytes(digest)), (f"{gateway}/{route}",)))
+        state.sent.append(((broker, str(name), _bytes(digest)), (f"{gateway}/{route}",)))
         times.append(int(str(common["time"])))
 
 

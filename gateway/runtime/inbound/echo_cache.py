@@ -1,8 +1,8 @@
-"""Our own messages coming back from brokers that carry no origin path: MQTT 3.1.1 above all.
+"""Recognition of echoes from brokers that carry no origin path, above all MQTT 3.1.1.
 
-What is sent to such a broker is remembered by broker, name and payload hash, with the path it has
-gone. When the gateway receives it there again, once for each time it was sent, it gets that path
-back, and the routes cut the loop as they do everywhere.
+The cache keeps each copy sent to such a broker by broker, name and payload hash, with its origin
+path. An echo gets this path back, once for each copy that was sent, and admission then cuts the
+loop as usual.
 """
 
 from __future__ import annotations
@@ -16,41 +16,44 @@ from typing import Final, TypeAlias
 from gateway.model.message import Message
 from gateway.runtime.record.rows import fingerprint
 
-KEPT: Final = 100_000  # copies that are remembered at most, over all brokers
-SECONDS: Final = 30.0  # after which an echo will not come any more
+MAX_COPIES: Final = 100_000  # over all brokers
+COPY_LIFETIME: Final = 30.0  # seconds; a later echo is not expected
 
-Key: TypeAlias = tuple[str, str, bytes]
-_Copy: TypeAlias = tuple[float, tuple[str, ...]]
-_Copies: TypeAlias = _Copy | deque[_Copy]  # a queue takes 760 bytes, and most have one copy
+EchoKey: TypeAlias = tuple[str, str, bytes]  # broker, name, payload hash
+_Copy: TypeAlias = tuple[float, tuple[str, ...]]  # end of its lifetime, origin path
+_Copies: TypeAlias = _Copy | deque[_Copy]  # a deque takes 760 bytes, and most keys have one copy
 
 
-class Echoes:
-    """Mutable and shared by all threads: what was sent where, and has not come back."""
+class EchoCache:
+    """The copies sent to echo brokers that have not come back.
+
+    Thread-safe: guarded by self._lock.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sent: OrderedDict[Key, _Copies] = OrderedDict()
+        self._sent: OrderedDict[EchoKey, _Copies] = OrderedDict()
         self._count = 0
 
-    def sending(self, broker: str, messages: Iterable[Message]) -> None:
-        """Remember copies on their way to `broker`; their headers have the path they went."""
-        noted = [
+    def note_sent(self, broker: str, messages: Iterable[Message]) -> None:
+        """Remember copies about to be sent to `broker`, with the origin path in their headers."""
+        copies = [
             ((broker, message.address, fingerprint(message.payload)[1]), message.headers.origin)
             for message in messages
         ]
-        self.remember(noted)
+        self.remember(copies)
 
-    def remember(self, noted: Sequence[tuple[Key, tuple[str, ...]]]) -> None:
-        until = monotonic() + SECONDS
+    def remember(self, copies: Sequence[tuple[EchoKey, tuple[str, ...]]]) -> None:
+        until = monotonic() + COPY_LIFETIME
         shared: dict[tuple[str, ...], _Copy] = {}
         with self._lock:
-            for key, origin in noted:
-                self._keep(key, shared.setdefault(origin, (until, origin)))
-            self._count += len(noted)
-            self._forget()
+            for key, origin in copies:
+                self._add(key, shared.setdefault(origin, (until, origin)))
+            self._count += len(copies)
+            self._evict()
 
-    def origin(self, broker: str, message: Message) -> tuple[str, ...]:
-        """The path of a message that came back from `broker`; empty when it is not ours."""
+    def take_origin(self, broker: str, message: Message) -> tuple[str, ...]:
+        """Remove and return the origin path of an echo from `broker`; empty for other messages."""
         key = (broker, message.address, fingerprint(message.payload)[1])
         now = monotonic()
         with self._lock:
@@ -60,8 +63,8 @@ class Echoes:
                     return origin
         return ()
 
-    def _keep(self, key: Key, copy: _Copy) -> None:
-        """Add the latest copy under `key`, which is then the last to be forgotten."""
+    def _add(self, key: EchoKey, copy: _Copy) -> None:
+        """Add the latest copy under `key` and move the key to the end of the eviction order."""
         earlier = self._sent.pop(key, None)
         if earlier is None:
             self._sent[key] = copy
@@ -71,8 +74,8 @@ class Echoes:
         else:
             self._sent[key] = deque((earlier, copy))
 
-    def _take(self, key: Key) -> _Copy | None:
-        """The oldest copy under `key`, which is not remembered any more."""
+    def _take(self, key: EchoKey) -> _Copy | None:
+        """Remove and return the oldest copy under `key`."""
         copies = self._sent.get(key)
         if copies is None:
             return None
@@ -86,13 +89,13 @@ class Echoes:
         del self._sent[key]
         return copy
 
-    def _forget(self) -> None:
-        """Drop what is too old, and what is too much; the keys are in the order of their use."""
+    def _evict(self) -> None:
+        """Drop expired keys and the least recently used ones past MAX_COPIES."""
         now = monotonic()
         while self._sent:
             key, copies = next(iter(self._sent.items()))
-            last, many = (copies[-1], len(copies)) if isinstance(copies, deque) else (copies, 1)
-            if self._count <= KEPT and last[0] >= now:
+            last, count = (copies[-1], len(copies)) if isinstance(copies, deque) else (copies, 1)
+            if self._count <= MAX_COPIES and last[0] >= now:
                 return
-            self._count -= many
+            self._count -= count
             del self._sent[key]

@@ -1,101 +1,104 @@
-"""Headers as a target gets them: its rules applied, what it cannot carry counted, replies spelt."""
+"""Mapping of headers for a target: its rules, the fields it carries, and its reply address."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from gateway.clock import now
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
-from gateway.model.message import PLAIN, Headers
-from gateway.routing.headers import NO_RULES
-from gateway.routing.router import Hop
+from gateway.model.message import NO_HEADERS, Headers
+from gateway.routing.header_rules import NO_RULES
+from gateway.routing.router import Delivery
 from gateway.runtime.record.ledger import Counters
 
-REMEMBERED = 10_000  # headers and hops, past which the memory starts anew
-OPTIONAL_FIELDS = tuple(
+MAX_CACHED: Final = 10_000  # results; a full cache is cleared
+OPTIONAL_FIELDS: Final = tuple(
     name
     for name in Headers.__dataclass_fields__
     if name not in {"mode", "redelivered", "source_id", "time", "origin"}
 )
-Fate: TypeAlias = tuple[Headers, tuple[str, ...]]  # as made, and the fields that cannot cross
+MappedHeaders: TypeAlias = tuple[Headers, tuple[str, ...]]  # and the fields that were lost
 _optional = attrgetter(*OPTIONAL_FIELDS)
-_ABSENT = _optional(PLAIN)
+_ABSENT = _optional(NO_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Adapted:
-    """What became of headers on the way of a hop.
+class CachedMapping:
+    """The mapped headers of one source header object and one delivery.
 
-    It holds what it was made from, so that an identity is never another object's.
+    Keeps a reference to both, so that their id() is not reused.
     """
 
-    given: Headers
-    hop: Hop
-    fate: Fate
+    source: Headers
+    delivery: Delivery
+    mapped: MappedHeaders
 
 
-class Adapter:
-    """For one source endpoint; mutable, it remembers.
+class HeaderMapper:
+    """Maps the headers of one source endpoint and caches the results.
 
-    Most messages of a source share their headers, so what became of them is kept.
+    Most messages of a source share one header object, so the cache key is its id().
+    Mutable: owned by the pump's thread.
     """
 
     def __init__(self, gateway: str, dialect: Dialect, counters: Counters) -> None:
         self._gateway = gateway
         self._dialect = dialect
         self._counters = counters
-        self._adapted: dict[tuple[int, int], Adapted] = {}
+        self._cache: dict[tuple[int, int], CachedMapping] = {}
 
-    def adapt(self, headers: Headers, hop: Hop, carries: frozenset[str]) -> Headers:
-        """Headers as the target gets them, which carries the fields `carries`.
-
-        What cannot cross is counted on the route.
+    def map_headers(self, headers: Headers, delivery: Delivery, carries: frozenset[str]) -> Headers:
+        """Map headers for a target that carries the fields `carries`; count the lost fields.
 
         Raises:
-            TranslationError: a rule of the target makes a value that does not fit its field.
+            TranslationError: a rule of the target gives a value that its field cannot hold.
         """
-        known = self._adapted.get((id(headers), id(hop)))
-        if known is not None and known.given is headers and known.hop is hop:
-            made, lost = known.fate
+        cached = self._cache.get((id(headers), id(delivery)))
+        if cached is not None and cached.source is headers and cached.delivery is delivery:
+            mapped, lost = cached.mapped
         else:
-            made, lost = self._adapt(headers, hop, carries)
-            # Of an identity there is no other message, and rules may read the clock.
-            if headers.source_id is None and hop.rules is NO_RULES:
-                self._remember(Adapted(headers, hop, (made, lost)))
-        if lost and hop.route is not None:
+            mapped, lost = self._map(headers, delivery, carries)
+            # A source id is unique to its message, and rules may read the clock.
+            if headers.source_id is None and delivery.rules is NO_RULES:
+                self._remember(CachedMapping(headers, delivery, (mapped, lost)))
+        if lost and delivery.route is not None:
             for field in lost:
-                self._counters[hop.route.name].lost(field)
-        return made
+                self._counters[delivery.route.name].count_lost_field(field)
+        return mapped
 
-    def _remember(self, adapted: Adapted) -> None:
-        if len(self._adapted) >= REMEMBERED:
-            self._adapted.clear()
-        self._adapted[id(adapted.given), id(adapted.hop)] = adapted
+    def _remember(self, mapping: CachedMapping) -> None:
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.clear()
+        self._cache[id(mapping.source), id(mapping.delivery)] = mapping
 
-    def _adapt(self, given: Headers, hop: Hop, carries: frozenset[str]) -> Fate:
-        headers = hop.rules.apply(given, now()) if hop.rules is not NO_RULES else given
+    def _map(self, source: Headers, delivery: Delivery, carries: frozenset[str]) -> MappedHeaders:
+        rules = delivery.rules
+        headers = rules.apply(source, now()) if rules is not NO_RULES else source
         lost: tuple[str, ...] = ()
         if _optional(headers) != _ABSENT:
-            headers, lost = self._leave(headers, hop, carries)
-        if hop.route is not None:  # also where it cannot be carried: the echo gets it back
-            carried = f"{self._gateway}/{hop.route.name}"
-            taken = (hop.taken,) if hop.taken else ()
+            headers, lost = self._translate_reply(headers, delivery, carries)
+        if delivery.route is not None:  # even if not carried: an echo gets it back
+            carried = f"{self._gateway}/{delivery.route.name}"
+            taken = (delivery.source_mark,) if delivery.source_mark else ()
             headers = headers.with_origin((*headers.origin, *taken, carried))
         return headers, lost
 
-    def _leave(self, headers: Headers, hop: Hop, carries: frozenset[str]) -> Fate:
-        """The headers with a reply address as the target spells it, and what cannot cross."""
+    def _translate_reply(
+        self, headers: Headers, delivery: Delivery, carries: frozenset[str]
+    ) -> MappedHeaders:
+        """Translate the reply address and list the fields that the target cannot carry."""
         lost = [
             field
             for field in OPTIONAL_FIELDS
-            if field not in carries and getattr(headers, field) != getattr(PLAIN, field)
+            if field not in carries and getattr(headers, field) != getattr(NO_HEADERS, field)
         ]
-        if headers.reply_to is not None and hop.target is not None and "reply_to" not in lost:
+        target = delivery.target
+        if headers.reply_to is not None and target is not None and "reply_to" not in lost:
             try:
-                name = hop.target.reply_name(self._dialect, headers.reply_to)
+                name = target.reply_name(self._dialect, headers.reply_to)
                 headers = replace(headers, reply_to=name)
             except (SubjectError, TranslationError):
                 lost.append("reply_to")

@@ -1,4 +1,4 @@
-"""What the running gateway says of itself: connections and counters, for people and for metrics."""
+"""ConnectionState states and counters of a running gateway, for status and metrics."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gateway.errors import GatewayError
 log = logging.getLogger(__name__)
 
 
-LATENCIES: Final = (
+LATENCY_BUCKETS: Final = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
-)  # fmt: skip  # seconds: upper bounds of what is counted together
-REFUSALS: Final = 20  # dead letters of a route that are kept to show
+)  # fmt: skip  # upper bounds in seconds
+MAX_REFUSALS: Final = 20  # latest dead letters of a route, for display
 
 
-class Connection(Enum):
+class ConnectionState(Enum):
     CONNECTING = "connecting"
     CONNECTED = "connected"
     LOST = "lost"
@@ -31,38 +31,41 @@ class Connection(Enum):
 
 @dataclass(slots=True)
 class EndpointState:
-    """One side of an endpoint; mutable because it follows the connection."""
+    """The connection of one side of an endpoint.
+
+    Mutable: owned by the thread that connects; other threads only read.
+    """
 
     name: str
-    side: str  # source or sink
-    connection: Connection = Connection.CONNECTING
+    side: str  # source, sink or tap
+    connection: ConnectionState = ConnectionState.CONNECTING
     reconnects: int = 0
     reason: str = ""
-    since: float = field(default_factory=monotonic)  # of the connection; monotonic seconds
-    messages: int = 0  # received from it, or taken by it
+    since: float = field(default_factory=monotonic)  # of `connection`; monotonic seconds
+    messages: int = 0  # received, or answered by the target
 
     def connected(self) -> None:
-        again = self.connection is not Connection.CONNECTED and self.reason
-        self.connection = Connection.CONNECTED
+        again = self.connection is not ConnectionState.CONNECTED and self.reason
+        self.connection = ConnectionState.CONNECTED
         self.since = monotonic()
         self.reason = ""
         self.reconnects += bool(again)
         log.info("connected", extra={"endpoint": self.name, "side": self.side})
 
     def lost(self, error: GatewayError) -> None:
-        if self.connection is Connection.CONNECTED:
+        if self.connection is ConnectionState.CONNECTED:
             self.since = monotonic()
-        self.connection = Connection.LOST if error.retryable else Connection.REFUSED
-        said = str(error)
-        if said != self.reason or not error.retryable:
+        self.connection = ConnectionState.LOST if error.retryable else ConnectionState.REFUSED
+        reason = str(error)
+        if reason != self.reason or not error.retryable:
             level = logging.WARNING if error.retryable else logging.ERROR
-            log.log(level, "%s", said, extra={"endpoint": self.name, "side": self.side})
-        self.reason = said
+            log.log(level, "%s", reason, extra={"endpoint": self.name, "side": self.side})
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One dead letter, to show; `time` is microseconds since 1970-01-01 UTC."""
+    """A dead letter for display; `time` is microseconds since 1970-01-01 UTC."""
 
     time: int
     name: str
@@ -71,7 +74,10 @@ class Refusal:
 
 
 class RouteCounters:
-    """Messages and bytes of one route since the start; mutable, counted from several threads."""
+    """Messages and bytes of one route since the start of the gateway.
+
+    Thread-safe: guarded by self._lock.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -79,65 +85,65 @@ class RouteCounters:
         self.received_bytes = 0
         self.delivered = 0
         self.spooled = 0
-        self.latencies = [0] * (len(LATENCIES) + 1)  # deliveries, each in its bucket alone
+        self.latencies = [0] * (len(LATENCY_BUCKETS) + 1)  # deliveries by bucket, not cumulative
         self.latency_sum = 0.0  # seconds
-        self.ignored = 0  # retained messages that the route leaves alone
-        self.unselected = 0  # messages for which the route's selector is not true
-        self.loops = 0  # messages that came back by themselves
-        self.duplicates = 0  # messages that the source gave before
+        self.ignored = 0  # retained messages that the route does not take
+        self.unselected = 0  # messages that the route's selector excludes
+        self.loops = 0  # messages not sent on, because the route or target had them before
+        self.duplicates = 0  # messages that the source repeated
         self.rules: dict[str, int] = {}  # dead letters by rule
-        self.lost_fields: dict[str, int] = {}  # headers that could not cross
-        self.refusals: deque[Refusal] = deque(maxlen=REFUSALS)  # the latest dead letters
+        self.lost_fields: dict[str, int] = {}  # header fields that a target cannot carry
+        self.refusals: deque[Refusal] = deque(maxlen=MAX_REFUSALS)  # the latest dead letters
 
     @property
     def dead(self) -> int:
-        """Dead letters, one a message and target."""
+        """Dead letters, one for each message and target."""
         return sum(self.rules.values())
 
-    def took(self, messages: int, size: int) -> None:
+    def count_received(self, messages: int, size: int) -> None:
         with self._lock:
             self.received += messages
             self.received_bytes += size
 
-    def delivers(self, messages: int, seconds: float) -> None:
-        """Count deliveries that took `seconds` each since their receipt.
+    def count_delivered(self, messages: int, seconds: float) -> None:
+        """Count deliveries, each with a latency of `seconds` since its receipt.
 
-        A clock that was set back meanwhile makes that negative: it counts as no time at all.
+        The latency is negative if the clock was set back; it then counts as 0.
         """
         seconds = max(0.0, seconds)
         with self._lock:
             self.delivered += messages
-            self.latencies[bisect_left(LATENCIES, seconds)] += messages
+            self.latencies[bisect_left(LATENCY_BUCKETS, seconds)] += messages
             self.latency_sum += seconds * messages
 
-    def spools(self, messages: int) -> None:
+    def count_spooled(self, messages: int) -> None:
         with self._lock:
             self.spooled += messages
 
-    def ignores(self) -> None:
+    def count_ignored(self) -> None:
         with self._lock:
             self.ignored += 1
 
-    def passes_over(self) -> None:
+    def count_unselected(self) -> None:
         with self._lock:
             self.unselected += 1
 
-    def cuts(self) -> None:
+    def count_loop(self) -> None:
         with self._lock:
             self.loops += 1
 
-    def doubles(self) -> None:
+    def count_duplicate(self) -> None:
         with self._lock:
             self.duplicates += 1
 
-    def set_aside(self, refusal: Refusal) -> bool:
-        """Count a dead letter; whether it is the first of its rule."""
+    def count_refusal(self, refusal: Refusal) -> bool:
+        """Count a dead letter; return whether it is the first of its rule."""
         rule = refusal.rule
         with self._lock:
             self.refusals.append(refusal)
             self.rules[rule] = self.rules.get(rule, 0) + 1
             return self.rules[rule] == 1
 
-    def lost(self, field: str) -> None:
+    def count_lost_field(self, field: str) -> None:
         with self._lock:
             self.lost_fields[field] = self.lost_fields.get(field, 0) + 1

@@ -1,7 +1,7 @@
-"""Signs of life through a route: sent to its source, taken by it, delivered to its targets.
+"""The heartbeat of a route: a message sent to its source that must reach all its targets.
 
-A route can be connected at both ends and carry nothing: a session without its subscription, a
-broker that accepts and forgets. Only a message that made the whole way shows that it works.
+A route can be connected at both ends and carry no messages, for example when a session has lost
+its subscription. Only a message that passed the whole route shows that it works.
 """
 
 from __future__ import annotations
@@ -12,48 +12,51 @@ from time import monotonic
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
 
 
-class Pulse:
-    """The heartbeat of one route; mutable, it knows when it was last felt.
+class Heartbeat:
+    """The heartbeat of one route, with the times it was last received and delivered.
 
-    Times are seconds of the monotonic clock. Ages count from the start until the first beat.
+    Ages count from the start until the first heartbeat.
+    Mutable: written by the pump, the lanes and the watchdog; every write is one assignment.
+    Units: seconds of the monotonic clock.
     """
 
     def __init__(self, gateway: str, route: str, endpoint: str, name: str) -> None:
         self.route = route
-        self.endpoint = endpoint  # the source of the route, to which it is sent
+        self.endpoint = endpoint  # the source of the route; heartbeats are sent to it
         self.name = name
-        self.healthy: Callable[[], bool] = lambda: True  # whether its targets are there
-        self._mark = f"gateway-heartbeat {gateway}/{route} "
+        self.targets_ready: Callable[[], bool] = lambda: True
+        self._prefix = f"gateway-heartbeat {gateway}/{route} "
         self._sent = 0
-        self._arrived = self._landed = self.acted = monotonic()
+        self._received_at = self._delivered_at = self.acted_at = monotonic()
 
-    def message(self) -> Message:
-        """The next beat."""
+    def next_message(self) -> Message:
+        """Create the next heartbeat."""
         self._sent += 1
         headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-        return Message(self.name, f"{self._mark}{self._sent}".encode(), headers)
+        return Message(self.name, f"{self._prefix}{self._sent}".encode(), headers)
 
     def is_ours(self, payload: Payload) -> bool:
+        """Return whether `payload` is a heartbeat of this gateway and route."""
         text = payload if isinstance(payload, str) else None
         if isinstance(payload, bytes):
             text = payload.decode("utf-8", "replace")
-        return text is not None and text.startswith(self._mark)
+        return text is not None and text.startswith(self._prefix)
 
-    def arrived(self) -> None:
-        """It has come in at the source."""
-        self._arrived = monotonic()
+    def note_received(self) -> None:
+        """Note that a heartbeat was received from the source."""
+        self._received_at = monotonic()
 
-    def landed(self) -> None:
-        """All targets have it; one whose target is away is only on disk, and proves nothing."""
-        if self.healthy():
-            self._landed = monotonic()
+    def note_delivered(self) -> None:
+        """Note that a heartbeat was settled; a spooled one does not count as delivered."""
+        if self.targets_ready():
+            self._delivered_at = monotonic()
 
     @property
     def age(self) -> float:
-        """Seconds since a beat went all the way."""
-        return monotonic() - self._landed
+        """Seconds since a heartbeat was delivered to all targets."""
+        return monotonic() - self._delivered_at
 
     @property
     def source_age(self) -> float:
-        """Seconds since a beat came in."""
-        return monotonic() - self._arrived
+        """Seconds since a heartbeat was received."""
+        return monotonic() - self._received_at

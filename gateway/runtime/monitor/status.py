@@ -1,4 +1,4 @@
-"""What a running gateway says of itself at one moment; frozen values for whoever shows them."""
+"""The status of a running gateway at one moment, as frozen values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import gateway
-from gateway.check.examine import effective_mode
+from gateway.check.guarantee import effective_mode
 from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.endpoints.base import Sink, Source
@@ -21,27 +21,30 @@ from gateway.runtime.pump import Pump
 
 @dataclass(frozen=True, slots=True)
 class EndpointStatus:
-    """One side of an endpoint. Sizes are bytes, ages seconds."""
+    """The status of one side of an endpoint.
+
+    Units: bytes and seconds.
+    """
 
     name: str
-    side: str  # source or sink
+    side: str  # source, sink or tap
     system: str
     connection: str  # connecting, connected, lost, refused
     reason: str
     reconnects: int
     since: float  # seconds in this state of the connection
-    messages: int = 0  # received from it, or answered by it
-    held: int = 0  # bytes in memory that no target has answered for
+    messages: int = 0  # received, or answered by the target
+    held: int = 0  # unanswered bytes in memory
     spooled_messages: int = 0
     spooled_bytes: int = 0
-    spooled_age: float = 0.0  # of the oldest parcel on disk
-    spool_share: float = 0.0  # of the nearest bound of its spool that is used, 1.0 is full
-    counts: Mapping[str, int] = field(default_factory=dict)  # what its driver counts
+    spooled_age: float = 0.0  # of the oldest batch on disk
+    spool_share: float = 0.0  # used share of the spool's nearest limit; 1.0 is full
+    counts: Mapping[str, int] = field(default_factory=dict)  # the driver's own counters
 
 
 @dataclass(frozen=True, slots=True)
 class RouteStatus:
-    """One route and its counters since the start."""
+    """The status of one route, with its counters since the start."""
 
     name: str
     source: str  # endpoint and pattern
@@ -57,7 +60,7 @@ class RouteStatus:
     duplicates: int
     rules: Mapping[str, int]  # dead letters by rule
     lost_fields: Mapping[str, int]
-    latency: tuple[int, ...]  # deliveries in each bucket of state.LATENCIES, then slower ones
+    latency: tuple[int, ...]  # deliveries by bucket of LATENCY_BUCKETS, then slower ones
     latency_sum: float
     heartbeat_age: float | None  # None without a heartbeat
     refusals: tuple[Refusal, ...]  # the latest
@@ -65,16 +68,16 @@ class RouteStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The whole gateway."""
+    """The status of the whole gateway."""
 
     gateway: str
     version: str
     started: int  # microseconds since 1970-01-01 UTC
-    reloaded: int  # when the configuration that runs was taken
+    reloaded: int  # when the current configuration was applied
     heartbeat_seconds: float  # between two heartbeats of a route
     endpoints: tuple[EndpointStatus, ...]
     routes: tuple[RouteStatus, ...]
-    archive_queued: int  # bytes that wait for the disk; 0 without an archive
+    archive_queued: int  # bytes waiting for the disk; 0 without an archive
     archive_failure: str
     spool_failure: str
     dead_letters: int
@@ -83,37 +86,41 @@ class Status:
 
 
 def take_status(running: Gateway) -> Status:
-    """What `running` is doing now; it waits for nothing and asks no broker."""
-    archive, store, letters = running.archive, running.store, running.letters
-    configuration = running.configuration  # once: a reload may exchange it meanwhile
-    ends = [_source(name, pump, running) for name, pump in sorted(running.pumps.items())]
-    ends += [_sink(lane) for _, lane in sorted(running.lanes.items())]
-    ends += [_end(tap.state, tap.tapped.system, {}) for tap in running.taps.values()]
+    """The status of `running`; the call never blocks and contacts no broker."""
+    archive, database, letters = running.archive, running.spool_database, running.dead_letters
+    configuration = running.configuration  # read once: a reload may replace it
+    endpoints = [
+        _source_status(name, pump, running) for name, pump in sorted(running.pumps.items())
+    ]
+    endpoints += [_sink_status(lane) for _, lane in sorted(running.lanes.items())]
+    endpoints += [_status(tap.state, tap.target.system, {}) for tap in running.taps.values()]
     return Status(
         gateway=configuration.gateway.name,
         version=gateway.__version__,
         started=running.started,
         reloaded=running.reloaded,
         heartbeat_seconds=configuration.gateway.heartbeat_seconds,
-        endpoints=tuple(ends),
-        routes=tuple(_route(route, running, configuration) for route in configuration.routes),
+        endpoints=tuple(endpoints),
+        routes=tuple(
+            _route_status(route, running, configuration) for route in configuration.routes
+        ),
         archive_queued=archive.queued_bytes if archive else 0,
         archive_failure=str(archive.failure or "") if archive else "",
-        spool_failure=store.failure if store else "",
+        spool_failure=database.failure if database else "",
         dead_letters=letters.count if letters else 0,
         dead_letter_bytes=letters.bytes if letters else 0,
         dead_letters_dropped=letters.dropped if letters else 0,
     )
 
 
-def _source(name: str, pump: Pump, running: Gateway) -> EndpointStatus:
-    endpoint = running.configuration.endpoints.get(name)  # None while a reload lets go of it
+def _source_status(name: str, pump: Pump, running: Gateway) -> EndpointStatus:
+    endpoint = running.configuration.endpoints.get(name)  # None while a reload removes it
     system = endpoint.settings.dialect if endpoint else ""
-    return _end(pump.state, system, _counts(pump.source))
+    return _status(pump.state, system, _driver_counts(pump.source))
 
 
-def _sink(lane: Lane) -> EndpointStatus:
-    status = _end(lane.state, lane.outlet.system, _counts(lane.outlet.sink))
+def _sink_status(lane: Lane) -> EndpointStatus:
+    status = _status(lane.state, lane.binding.system, _driver_counts(lane.binding.sink))
     backlog = lane.backlog
     if not isinstance(backlog, Spool):
         return replace(status, held=lane.held)
@@ -124,22 +131,23 @@ def _sink(lane: Lane) -> EndpointStatus:
         spooled_messages=backlog.messages,
         spooled_bytes=backlog.bytes,
         spooled_age=(now() - oldest) / 1_000_000 if oldest else 0.0,
-        spool_share=_share(backlog),
+        spool_share=_used_share(backlog),
     )
 
 
-def _share(spool: Spool) -> float:
-    bytes_ = spool.bytes / spool.bounds.bytes
-    return max(bytes_, spool.messages / spool.bounds.messages) if spool.bounds.messages else bytes_
+def _used_share(spool: Spool) -> float:
+    limits = spool.limits
+    used = spool.bytes / limits.bytes
+    return max(used, spool.messages / limits.messages) if limits.messages else used
 
 
-def _counts(driver: Source | Sink) -> Mapping[str, int]:
-    """What a driver counts for people, in its attribute `counts`; some have none."""
+def _driver_counts(driver: Source | Sink) -> Mapping[str, int]:
+    """The optional attribute `counts` of a driver: its own counters by name."""
     counts: Mapping[str, int] = getattr(driver, "counts", {})
     return counts
 
 
-def _end(state: EndpointState, system: str, counts: Mapping[str, int]) -> EndpointStatus:
+def _status(state: EndpointState, system: str, counts: Mapping[str, int]) -> EndpointStatus:
     return EndpointStatus(
         state.name,
         state.side,
@@ -153,9 +161,9 @@ def _end(state: EndpointState, system: str, counts: Mapping[str, int]) -> Endpoi
     )
 
 
-def _route(route: Route, running: Gateway, configuration: Configuration) -> RouteStatus:
-    counters = running.counters.get(route.name) or RouteCounters()  # a reload is adding it
-    pulse = running.pulses.get(route.name)
+def _route_status(route: Route, running: Gateway, configuration: Configuration) -> RouteStatus:
+    counters = running.counters.get(route.name) or RouteCounters()  # None while a reload adds it
+    heartbeat = running.heartbeats.get(route.name)
     modes = {effective_mode(route, each, configuration) for each in route.targets}
     return RouteStatus(
         name=route.name,
@@ -174,6 +182,6 @@ def _route(route: Route, running: Gateway, configuration: Configuration) -> Rout
         lost_fields=dict(counters.lost_fields),
         latency=tuple(counters.latencies),
         latency_sum=counters.latency_sum,
-        heartbeat_age=pulse.age if pulse else None,
+        heartbeat_age=heartbeat.age if heartbeat else None,
         refusals=tuple(counters.refusals),
     )

@@ -1,8 +1,8 @@
-"""Lanes that trace what they are given; the gateway uses them only where traces are switched on.
+"""Lanes with tracing; used only when tracing is configured.
 
-A message whose context says `sampled`, or one of `sample` of those without a context, gets a span
-from its receipt to the target's answer. Its copy carries the span's context, where the target has
-properties. Every other message goes on untouched, a context that is not sampled included.
+A message is traced if its trace context is sampled. Among messages without a context, the share
+`sample` is traced. A span lasts from the receipt to the target's answer; if the target carries
+properties, the copy carries the span's context. All other messages pass unchanged.
 """
 
 from __future__ import annotations
@@ -14,54 +14,54 @@ from random import random
 from typing import TYPE_CHECKING, TypeAlias
 
 from gateway.clock import now
-from gateway.config.process import TracingRef
+from gateway.config.process import TracingSettings
 from gateway.errors import DriverMissingError
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
-from gateway.runtime.outbound.backlog import Parcel
-from gateway.runtime.outbound.lane import Lane, Outlet
-from gateway.runtime.outbound.spool_codec import End
-from gateway.tracing.context import TRACEPARENT, Context, context_of, with_context
+from gateway.runtime.outbound.backlog import OutboundBatch
+from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.spool_codec import PendingRow
+from gateway.tracing.context import TRACEPARENT, TraceContext, context_of, with_context
 
 if TYPE_CHECKING:  # the SDK is optional
     from opentelemetry.trace import Span
 
-    from gateway.tracing.spans import Spans
+    from gateway.tracing.spans import SpanRecorder
 
-Open: TypeAlias = "list[tuple[int, Span]]"  # positions in a parcel, and their spans
+OpenSpans: TypeAlias = "list[tuple[int, Span]]"  # with their positions in the batch
 
 
-def open_spans(ref: TracingRef, name: str) -> Spans:
-    """The spans of the gateway `name`, to be closed by the caller.
+def open_span_recorder(ref: TracingSettings, name: str) -> SpanRecorder:
+    """Create the span recorder of the gateway `name`; the caller closes them.
 
     Raises:
-        DriverMissingError: the extra is not installed.
-        TracingError: a file of the section cannot be used.
+        DriverMissingError: the extra `otel` is not installed.
+        TracingError: a file of the section `tracing` cannot be used.
     """
     try:
-        made: Spans = import_module("gateway.tracing.spans").Spans(ref, name)
+        recorder: SpanRecorder = import_module("gateway.tracing.spans").SpanRecorder(ref, name)
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("gateway"):
             raise
         raise DriverMissingError(
             f"tracing: the module {error.name!r} is not installed;"
-            " run `pip install 'gateway[otel]'`, or take the section away"
+            " run `pip install 'gateway[otel]'`, or remove the section"
         ) from error
-    return made
+    return recorder
 
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """Decides who is traced; `chance` gives a number from 0 to 1."""
+    """Selects the messages to trace; `chance` gives a random number from 0 to 1."""
 
     share: float
     chance: Callable[[], float] = random
 
-    def choose(self, messages: Sequence[Message]) -> list[tuple[int, Context | None]]:
+    def select(self, messages: Sequence[Message]) -> list[tuple[int, TraceContext | None]]:
         """Positions of the messages to trace, each with its parent."""
-        return [*self._choose(messages)]
+        return [*self._select(messages)]
 
-    def _choose(self, messages: Sequence[Message]) -> Iterator[tuple[int, Context | None]]:
+    def _select(self, messages: Sequence[Message]) -> Iterator[tuple[int, TraceContext | None]]:
         for position, message in enumerate(messages):
             properties = message.headers.properties
             parent = context_of(properties) if TRACEPARENT in properties else None
@@ -70,15 +70,15 @@ class Sampler:
 
 
 class TracedLanes(Mapping[str, "TracedLane"]):
-    """The lanes of `lanes`, which may change meanwhile, each with a tracer in front of it."""
+    """A view of `lanes`, which may change, with tracing around each lane."""
 
-    def __init__(self, lanes: Mapping[str, Lane], spans: Spans, sampler: Sampler) -> None:
+    def __init__(self, lanes: Mapping[str, Lane], recorder: SpanRecorder, sampler: Sampler) -> None:
         self._lanes = lanes
-        self._spans = spans
+        self._recorder = recorder
         self._sampler = sampler
 
     def __getitem__(self, endpoint: str) -> TracedLane:
-        return TracedLane(self._lanes[endpoint], self._spans, self._sampler)
+        return TracedLane(self._lanes[endpoint], self._recorder, self._sampler)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._lanes)
@@ -89,59 +89,63 @@ class TracedLanes(Mapping[str, "TracedLane"]):
 
 @dataclass(frozen=True, slots=True)
 class TracedLane:
-    """A lane whose parcels are traced on their way in and when their answer comes."""
+    """A lane that begins spans when it accepts a batch and ends them with the answer."""
 
     lane: Lane
-    spans: Spans
+    recorder: SpanRecorder
     sampler: Sampler
 
     @property
-    def outlet(self) -> Outlet:
-        return self.lane.outlet
+    def binding(self) -> SinkBinding:
+        return self.lane.binding
 
-    def deliver(self, parcel: Parcel) -> None:
-        chosen = self.sampler.choose(parcel.messages)
-        self.lane.deliver(self._traced(parcel, dict(chosen)) if chosen else parcel)
+    def deliver(self, batch: OutboundBatch) -> None:
+        selected = self.sampler.select(batch.messages)
+        self.lane.deliver(self._traced(batch, dict(selected)) if selected else batch)
 
-    def _traced(self, parcel: Parcel, chosen: Mapping[int, Context | None]) -> Parcel:
-        messages = list(parcel.messages)
-        carried = "properties" in self.outlet.carries
-        begun: Open = []
-        for end in parcel.ends():
-            for place, position in enumerate(end.positions):
-                if position in chosen:
-                    span = _begin(self.spans, end, place, chosen[position])
-                    begun.append((position, span))
-                    if carried:
-                        messages[position] = _carrying(messages[position], span)
+    def _traced(
+        self, batch: OutboundBatch, selected: Mapping[int, TraceContext | None]
+    ) -> OutboundBatch:
+        messages = list(batch.messages)
+        carries_properties = "properties" in self.binding.carries
+        open_spans: OpenSpans = []
+        for pending in batch.pending_rows():
+            for index, position in enumerate(pending.positions):
+                if position in selected:
+                    span = _begin(self.recorder, pending, index, selected[position])
+                    open_spans.append((position, span))
+                    if carries_properties:
+                        messages[position] = _with_span_context(messages[position], span)
 
         def done(settlements: Sequence[Settlement], attempts: int) -> None:
-            parcel.done(settlements, attempts)
+            batch.done(settlements, attempts)
             at = now()
-            for position, span in begun:
-                settled = settlements[position]
-                facts = {"gateway.outcome": settled.outcome.value, "gateway.attempts": attempts}
-                self.spans.end(span, facts, at, settled.rule)
+            for position, span in open_spans:
+                settlement = settlements[position]
+                facts = {"gateway.outcome": settlement.outcome.value, "gateway.attempts": attempts}
+                self.recorder.end(span, facts, at, settlement.rule)
 
-        return replace(parcel, messages=messages, done=done)
+        return replace(batch, messages=messages, done=done)
 
 
-def _begin(spans: Spans, end: End, place: int, parent: Context | None) -> Span:
-    """A span of one message, told by what the archive will say of it."""
-    common, columns = end.rows.common, end.rows.columns
-    facts = {
+def _begin(
+    recorder: SpanRecorder, pending: PendingRow, index: int, parent: TraceContext | None
+) -> Span:
+    """Begin the span of one message, with attributes from entry `index` of its pending rows."""
+    common, columns = pending.rows.common, pending.rows.columns
+    attributes = {
         "gateway.route": str(common["route"]),
-        "gateway.source.endpoint": end.source,
-        "gateway.source.name": str(columns["source_name"][place]),
+        "gateway.source.endpoint": pending.source,
+        "gateway.source.name": str(columns["source_name"][index]),
         "gateway.target.endpoint": str(common["endpoint"]),
         "messaging.system": str(common["system"]),
-        "messaging.destination.name": str(columns["name"][place]),
+        "messaging.destination.name": str(columns["name"][index]),
     }
     received = int(str(common["received"]))
-    return spans.begin(f"relay {facts['gateway.route']}", parent, facts, received)
+    return recorder.begin(f"relay {attributes['gateway.route']}", parent, attributes, received)
 
 
-def _carrying(message: Message, span: Span) -> Message:
+def _with_span_context(message: Message, span: Span) -> Message:
     context = span.get_span_context()
     properties = with_context(message.headers.properties, context.trace_id, context.span_id)
     return replace(message, headers=replace(message.headers, properties=properties))

@@ -1,4 +1,4 @@
-"""Looks after what cannot look after itself: heartbeats, and connections that only seem to work."""
+"""The watchdog: sends heartbeats and replaces connections that are open and carry nothing."""
 
 from __future__ import annotations
 
@@ -11,43 +11,50 @@ from typing import Final
 
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
-from gateway.runtime.monitor.counters import Connection
-from gateway.runtime.monitor.heartbeat import Pulse
-from gateway.runtime.outbound.backlog import Parcel
+from gateway.runtime.monitor.counters import ConnectionState
+from gateway.runtime.monitor.heartbeat import Heartbeat
+from gateway.runtime.outbound.backlog import OutboundBatch
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.pump import Pump
 
 log = logging.getLogger(__name__)
 
-LOOK: Final = 0.5  # seconds between two looks
-BEAT: Final = 0.1  # seconds that something to send waits
-WAITING: Final = 1_000  # messages to publish that wait at most
-MISSED: Final = 3  # heartbeats in a row without which a route counts as stuck
+CHECK_INTERVAL: Final = 0.5  # seconds between two checks of all lanes and heartbeats
+SEND_INTERVAL: Final = 0.1  # seconds between two checks for messages to send
+MAX_QUEUED: Final = 1_000  # copies of dead letters that wait to be published
+MAX_MISSED: Final = 3  # heartbeats in a row; without them a route counts as stuck
 
 
-class Watch:
-    """Looks at every lane, sends heartbeats and copies of dead letters; mutable, it has threads."""
+class Watchdog:
+    """Checks every lane and heartbeat; sends heartbeats and copies of dead letters.
+
+    Thread-safe: the queue of dead letters is a deque; other fields belong to the two threads.
+    """
 
     def __init__(
         self,
         lanes: Mapping[str, Lane],
         pumps: Mapping[str, Pump],
-        pulses: Mapping[str, Pulse],
-        seconds: Callable[[], float],
+        heartbeats: Mapping[str, Heartbeat],
+        interval: Callable[[], float],
     ) -> None:
-        """`seconds` between two heartbeats."""
+        """`interval` gives the seconds between two heartbeats of a route."""
         self._lanes = lanes
         self._pumps = pumps
-        self._pulses = pulses
-        self._seconds = seconds
+        self._heartbeats = heartbeats
+        self._interval = interval
         self._stop = threading.Event()
-        self._letters: deque[tuple[str, Message]] = deque(maxlen=WAITING)
-        steps = {"watch": (LOOK, self._look), "beat": (BEAT, self._beat)}
+        self._queue: deque[tuple[str, Message]] = deque(maxlen=MAX_QUEUED)
+        # a driver may block a send, so sending has a thread of its own
+        steps = {
+            "watch": (CHECK_INTERVAL, self._check_all),
+            "beat": (SEND_INTERVAL, self._send_due),
+        }
         self._threads = [
             threading.Thread(target=self._run, args=step, name=name, daemon=True)
             for name, step in steps.items()
         ]
-        self._next = 0.0
+        self._next_heartbeat = 0.0
 
     def start(self) -> None:
         for thread in self._threads:
@@ -60,53 +67,60 @@ class Watch:
                 thread.join(timeout=2)
 
     def publish(self, endpoint: str, messages: Sequence[Message]) -> None:
-        """Send messages to `endpoint` soon, if it is there; the oldest go when there are many."""
-        self._letters.extend((endpoint, message) for message in messages)
+        """Queue messages for `endpoint`; a full queue drops the oldest.
 
-    def _run(self, pause: float, step: Callable[[], None]) -> None:
-        while not self._stop.wait(pause):
+        A message is sent once, and dropped if the endpoint cannot take it at that moment.
+        """
+        self._queue.extend((endpoint, message) for message in messages)
+
+    def _run(self, interval: float, step: Callable[[], None]) -> None:
+        while not self._stop.wait(interval):
             try:
                 step()
-            except Exception:  # the next time may be better
-                log.exception("a fault while looking after the connections")
+            except Exception:  # try again at the next interval
+                log.exception("unexpected error in the watchdog")
 
-    def _look(self) -> None:
+    def _check_all(self) -> None:
         for lane in list(self._lanes.values()):
-            lane.look()
-        for pulse in list(self._pulses.values()):
-            self._look_at(pulse)
+            lane.check_answers()
+        for heartbeat in list(self._heartbeats.values()):
+            self._check_heartbeat(heartbeat)
 
-    def _beat(self) -> None:
-        """Send what is due; in a thread of its own, as a driver may make it wait."""
-        while self._letters:
-            self._offer(*self._letters.popleft())
-        if monotonic() >= self._next:
-            self._next = monotonic() + self._seconds()
-            for pulse in list(self._pulses.values()):
-                self._offer(pulse.endpoint, pulse.message())
+    def _send_due(self) -> None:
+        """Send the queued messages, and the heartbeats when they are due."""
+        while self._queue:
+            self._offer(*self._queue.popleft())
+        if monotonic() >= self._next_heartbeat:
+            self._next_heartbeat = monotonic() + self._interval()
+            for heartbeat in list(self._heartbeats.values()):
+                self._offer(heartbeat.endpoint, heartbeat.next_message())
 
     def _offer(self, endpoint: str, message: Message) -> None:
         lane = self._lanes.get(endpoint)
         if lane is not None:
-            lane.offer(Parcel([message], len(message.payload), _forget, list))
+            lane.offer(OutboundBatch([message], len(message.payload), _ignore, list))
 
-    def _look_at(self, pulse: Pulse) -> None:
-        """Build anew what a missing heartbeat points to: its source, or its targets."""
-        patience = MISSED * self._seconds()
-        pump = self._pumps.get(pulse.endpoint)
-        if pump is None or min(pulse.age, monotonic() - pulse.acted) < patience:
+    def _check_heartbeat(self, heartbeat: Heartbeat) -> None:
+        """Reconnect the source or the targets of a route whose heartbeats are missing.
+
+        The source is reconnected if no heartbeat was received, otherwise the targets.
+        """
+        timeout = MAX_MISSED * self._interval()
+        pump = self._pumps.get(heartbeat.endpoint)
+        if pump is None or min(heartbeat.age, monotonic() - heartbeat.acted_at) < timeout:
             return
-        ends = [pump.state, *(self._lanes[name].state for name in _targets(pump, pulse.route))]
-        if any(end.connection is not Connection.CONNECTED for end in ends):
-            return  # that one is known, and being mended
-        pulse.acted = monotonic()
-        reason = f"no heartbeat of route {pulse.route!r} for {pulse.age:.0f} s"
-        if pulse.source_age >= patience:
-            self._lanes[pulse.endpoint].rebuild(reason)
-            pump.rebuild(reason)
+        targets = _targets(pump, heartbeat.route)
+        states = [pump.state, *(self._lanes[name].state for name in targets)]
+        if any(state.connection is not ConnectionState.CONNECTED for state in states):
+            return  # the lost connection is being reopened
+        heartbeat.acted_at = monotonic()
+        reason = f"no heartbeat of route {heartbeat.route!r} for {heartbeat.age:.0f} s"
+        if heartbeat.source_age >= timeout:
+            self._lanes[heartbeat.endpoint].reconnect(reason)
+            pump.reconnect(reason)
             return
-        for name in _targets(pump, pulse.route):
-            self._lanes[name].rebuild(reason)
+        for name in targets:
+            self._lanes[name].reconnect(reason)
 
 
 def _targets(pump: Pump, name: str) -> Sequence[str]:
@@ -115,5 +129,5 @@ def _targets(pump: Pump, name: str) -> Sequence[str]:
     return sorted({target.endpoint for route in routes for target in route.targets})
 
 
-def _forget(_settlements: Sequence[Settlement], _attempts: int) -> None:
-    """A heartbeat that does not arrive is missed; nothing else is to be done."""
+def _ignore(_settlements: Sequence[Settlement], _attempts: int) -> None:
+    """Accept the answer; a heartbeat that does not arrive is noticed as missing."""

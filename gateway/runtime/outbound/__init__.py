@@ -1,1 +1,1 @@
-"""The sending side: one lane per target, its backlog, the spool and dead letters."""
+"""The sending side: the lane of each target, its backlog, the spool and dead letters."""

@@ -1,144 +1,163 @@
-"""What waits for a target: parcels in order, in memory; the disk's form of it is the spool."""
+"""The backlog of one target: batches in order. This one is in memory; the spool is on disk."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.routing.route import WhenFull
-from gateway.runtime.outbound.spool_codec import End
+from gateway.runtime.outbound.spool_codec import PendingRow
+
+MESSAGE_OVERHEAD: Final = 300  # bytes of memory for a message besides its payload
 
 Done: TypeAlias = Callable[[Sequence[Settlement], int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
-    """Messages for one target; `done` is called once with a final settlement for each.
+def memory_size(messages: Sequence[Message]) -> int:
+    """Bytes of memory that `messages` take, for the limits of a lane."""
+    return sum([len(message.payload) for message in messages]) + MESSAGE_OVERHEAD * len(messages)
 
-    `attempts` tells `done` how often the parcel was handed over; `ends` is asked for only when the
-    parcel goes to disk.
+
+@dataclass(frozen=True, slots=True)
+class OutboundBatch:
+    """Messages for one target.
+
+    `done` is called once, with a final settlement for each message and the number of attempts.
+    `pending_rows` is called only if the batch is spooled.
+    Units: `size` in bytes.
     """
 
     messages: Sequence[Message]
-    size: int  # bytes it counts for in the lane's bound
+    size: int  # counts towards the limit of the lane
     done: Done
-    ends: Callable[[], Sequence[End]]
+    pending_rows: Callable[[], Sequence[PendingRow]]
     when_full: WhenFull = WhenFull.SLOW
 
 
-class Item:
-    """A parcel that a lane has; mutable because answers come in several attempts.
+class QueuedBatch:
+    """A batch in a lane, with the settlements of its attempts.
 
-    `number` is its place among all of them; `stored` says that the spool has it on disk, `kept`
-    that it is sent again after a break.
+    `number` is its place in the order of the lane. `stored` is true when the spool has it on disk,
+    `resend` when it is sent again after a lost connection.
+    Mutable: guarded by the lane's lock while it is in flight.
     """
 
-    __slots__ = ("alone", "attempts", "final", "kept", "number", "open_", "parcel", "stored")
+    __slots__ = (
+        "attempts", "batch", "number", "resend", "settlements", "solo_losses", "stored",
+        "unsettled",
+    )  # fmt: skip
 
     def __init__(
         self,
-        parcel: Parcel,
+        batch: OutboundBatch,
         number: int,
         *,
         stored: bool = False,
-        kept: bool = True,
+        resend: bool = True,
         attempts: int = 0,
     ) -> None:
-        self.parcel = parcel
+        self.batch = batch
         self.number = number
         self.stored = stored
-        self.kept = kept
+        self.resend = resend
         self.attempts = attempts
-        self.open_ = list(range(len(parcel.messages)))  # positions without a final settlement
-        self.final: list[Settlement | None] = [None] * len(parcel.messages)
-        self.alone: Counter[int] = Counter()  # breaks while only this position was under way
+        self.unsettled = list(range(len(batch.messages)))  # positions
+        self.settlements: list[Settlement | None] = [None] * len(batch.messages)  # final ones
+        self.solo_losses: Counter[int] = Counter()  # lost connections with only this position sent
 
     def messages(self, positions: Sequence[int]) -> Sequence[Message]:
-        every = self.parcel.messages
+        every = self.batch.messages
         if len(positions) == len(every):
             return every
         return [every[position] for position in positions]
 
     def settle(self, positions: Sequence[int], settlements: Sequence[Settlement]) -> bool:
-        """Note the final ones among the answers; whether all answers were final."""
-        if len(positions) == len(self.final) and settlements.count(ACCEPTED) == len(self.final):
-            self.final[:] = settlements
-            self.open_ = []
+        """Store the final settlements; return whether all of `settlements` are final."""
+        count = len(self.settlements)
+        if len(positions) == count and settlements.count(ACCEPTED) == count:
+            self.settlements[:] = settlements
+            self.unsettled = []
             return True
         for position, settlement in zip(positions, settlements, strict=True):
             if settlement.outcome is not Outcome.RETRY:
-                self.final[position] = settlement
-        self.open_ = [position for position in self.open_ if self.final[position] is None]
-        return all(self.final[position] is not None for position in positions)
+                self.settlements[position] = settlement
+        self.unsettled = [each for each in self.unsettled if self.settlements[each] is None]
+        return all(self.settlements[position] is not None for position in positions)
 
     def finish(self) -> None:
-        """Tell the final settlements; all of them must be there."""
-        self.parcel.done([each for each in self.final if each is not None], self.attempts)
+        """Call `done` of the batch; every message must have its final settlement."""
+        self.batch.done([each for each in self.settlements if each is not None], self.attempts)
 
 
 class Backlog(Protocol):
-    """Parcels in order. One thread at a time numbers and puts, one takes and puts back."""
+    """Batches that wait for a target, in order.
 
-    on_disk: bool  # whether what it holds is ours already, and its source settled
+    Thread-safe: for one thread that numbers and puts, and one that takes and puts back.
+    """
 
-    def number(self) -> int:
-        """The place of the next parcel."""
+    on_disk: bool  # whether a batch in it counts as settled for its source
 
-    def admit(self, parcel: Parcel) -> bool:
-        """Wait until there is room, or do what the parcel says; whether it may be put now."""
+    def next_number(self) -> int:
+        """The place of the next batch in the order."""
 
-    def put(self, item: Item) -> None:
-        """Take the item behind all others."""
+    def admit(self, batch: OutboundBatch) -> bool:
+        """Wait for room, or apply the batch's `when_full`; return whether to put it now."""
 
-    def put_back(self, items: Iterable[Item]) -> None:
-        """Take items that were handed out, in their order, before all others."""
+    def put(self, queued: QueuedBatch) -> None:
+        """Append the batch."""
 
-    def take(self) -> Item | None:
-        """Hand out the next item."""
+    def put_back(self, batches: Iterable[QueuedBatch]) -> None:
+        """Put batches that were taken back at the front, in their order."""
 
-    def tend(self) -> None:
-        """Set aside what has waited too long; called by the thread that takes."""
+    def take(self) -> QueuedBatch | None:
+        """Remove and return the first batch; None if no batch is ready."""
+
+    def expire(self) -> None:
+        """Reject the batches that are too old; called by the thread that takes."""
 
     def empty(self) -> bool:
-        """Whether there is nothing to hand out, now or soon."""
+        """Return whether no batch is ready or about to be."""
 
     def stop(self) -> None:
-        """Let no `admit` wait any longer."""
+        """End every waiting `admit`."""
 
 
 class MemoryBacklog:
-    """What waits when there is no spool; its lane bounds the bytes."""
+    """The backlog of a target without a spool; its lane limits the bytes.
+
+    Thread-safe: by the atomic operations of its deque.
+    """
 
     on_disk = False
 
     def __init__(self) -> None:
-        self._items: deque[Item] = deque()
+        self._batches: deque[QueuedBatch] = deque()
 
-    def number(self) -> int:
-        return 0  # the order of the calls is enough
+    def next_number(self) -> int:
+        return 0  # the order of the calls suffices
 
-    def admit(self, parcel: Parcel) -> bool:
-        del parcel  # its lane has waited
+    def admit(self, batch: OutboundBatch) -> bool:
+        del batch  # its lane has waited for room
         return True
 
-    def put(self, item: Item) -> None:
-        self._items.append(item)
+    def put(self, queued: QueuedBatch) -> None:
+        self._batches.append(queued)
 
-    def put_back(self, items: Iterable[Item]) -> None:
-        self._items.extendleft(reversed(list(items)))
+    def put_back(self, batches: Iterable[QueuedBatch]) -> None:
+        self._batches.extendleft(reversed(list(batches)))
 
-    def take(self) -> Item | None:
-        return self._items.popleft() if self._items else None
+    def take(self) -> QueuedBatch | None:
+        return self._batches.popleft() if self._batches else None
 
     def empty(self) -> bool:
-        return not self._items
+        return not self._batches
 
-    def tend(self) -> None:
-        """Nothing waits too long here."""
+    def expire(self) -> None:
+        """Do nothing: batches in memory have no maximum age."""
 
     def stop(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: `admit` never waits."""

@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt to connect."""
+"""Pauses between attempts to connect."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-STEADY: Final = 10.0  # seconds that a connection lives before its loss is the first again
-REFUSED: Final = 32  # as many failures as make the longest pause of any back-off
+STABLE_SECONDS: Final = 10.0  # a connection that lived this long resets the back-off
+MAX_DOUBLINGS: Final = 32  # enough to reach the maximum of any back-off
 
 
-class Attempts:
-    """The attempts in a row to connect to one broker; mutable, it counts those that failed.
+class Backoff:
+    """Consecutive failed attempts to connect to one broker.
 
-    A connection that is lost at once is a failed attempt, too: a broker hangs up on the first of
-    two clients with one id, so those would take it from each other several times a second.
+    A connection that is lost soon counts as a failed attempt. A broker closes the first of two
+    connections with one client id, so two such clients would otherwise replace each other several
+    times a second.
+    Mutable: owned by the thread that connects.
     """
 
     def __init__(
@@ -25,23 +27,23 @@ class Attempts:
     ) -> None:
         self._clock, self._jitter = clock, jitter
         self._failed = 0
-        self._since: float | None = None  # of the connection
+        self._connected_at: float | None = None
 
     def connected(self) -> None:
-        """Take note of a connection."""
-        self._since = self._clock()
+        """Note that an attempt succeeded."""
+        self._connected_at = self._clock()
 
     def pause(self, backoff: tuple[float, float], *, refused: bool = False) -> float:
-        """Seconds before the next attempt, after a failed one or a lost connection.
+        """Seconds to wait after a failed attempt or a lost connection.
 
-        They double from the first of `backoff` up to the second, at once there when the broker has
-        `refused` us. Up to half is taken away at random, so that many gateways that lost one
-        broker do not come back in step.
+        The pause doubles from the minimum of `backoff` to its maximum; when the broker `refused`
+        the connection, it is the maximum at once. Jitter subtracts up to half, so that many
+        gateways do not reconnect to one broker at the same moment.
         """
-        if self._since is not None and self._clock() - self._since >= STEADY:
+        connected_at, self._connected_at = self._connected_at, None
+        if connected_at is not None and self._clock() - connected_at >= STABLE_SECONDS:
             self._failed = 0
-        self._since = None
         minimum, maximum = backoff
-        doubled = minimum * 2.0 ** min(REFUSED if refused else self._failed, REFUSED)
+        doublings = MAX_DOUBLINGS if refused else min(self._failed, MAX_DOUBLINGS)
         self._failed += 1
-        return min(maximum, doubled) * (1.0 - self._jitter() / 2)
+        return min(maximum, minimum * 2.0**doublings) * (1.0 - self._jitter() / 2)

@@ -1,4 +1,4 @@
-"""Dead letters on disk: the whole message with its rule, time and attempts, until someone acts."""
+"""Dead letters on disk: the whole message with its rule, reason, time and attempts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gateway.model.message import Message, Value
+from gateway.errors import SpoolError
+from gateway.model.message import Headers, Message, Value
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
-from gateway.runtime.outbound.spool_db import Change, Durable, Store
+from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase
+from gateway.runtime.record.rows import header_map, payload_bytes
 
 log = logging.getLogger(__name__)
 
@@ -21,29 +23,29 @@ COLUMNS: Final = (
 _INSERT: Final = (
     f"INSERT INTO letters ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608  # constants
 )
-_SUM: Final = "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM letters"
+_COUNT: Final = "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM letters"
 _TRIM: Final = (
     "DELETE FROM letters WHERE number IN (SELECT number FROM"
     " (SELECT number, SUM(size) OVER (ORDER BY number DESC) AS newer FROM letters)"
     " WHERE newer > ?)"
 )
-LEFT: Final = 0.9  # of the bytes allowed, when the oldest had to go
-REMOVE: Final = "DELETE FROM letters WHERE number = ?"
+TRIMMED_SHARE: Final = 0.9  # of the maximum bytes; left after the oldest were deleted
+DELETE: Final = "DELETE FROM letters WHERE number = ?"
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A message set aside.
+class DeadLetter:
+    """A message that was rejected or could not be translated.
 
-    With an `endpoint` it is as that target rejected it, and can be sent there as it is; without
-    one it is as its source had it, for the mapping could not say its name.
+    With an `endpoint`, the message is the copy that this target rejected, ready to be sent again.
+    Without one, it is the message as received, because the mapping could not translate it.
     """
 
     number: int  # 0 until it is stored
     time: int  # microseconds since 1970-01-01 UTC
     id: bytes
     route: str
-    source: str  # the endpoint it came from
+    source: str  # the endpoint it was received from
     source_name: str
     target: str  # the label of the target; empty when no route took the message
     endpoint: str
@@ -53,8 +55,8 @@ class Letter:
     message: Message
 
     def as_message(self, name: str) -> Message:
-        """A copy to publish to `name`: the payload as it is, what happened in properties."""
-        told: dict[str, Value] = {
+        """A copy to publish to `name`: the same payload, the dead letter's facts as properties."""
+        facts: dict[str, Value] = {
             "dead_rule": self.rule,
             "dead_reason": self.reason,
             "dead_route": self.route,
@@ -64,52 +66,69 @@ class Letter:
             "dead_time": self.time,
             "dead_attempts": self.attempts,
         }
-        properties = {**self.message.headers.properties, **told}
+        properties = {**self.message.headers.properties, **facts}
         headers = replace(self.message.headers, properties=properties, reply_to=None)
         return Message(name, self.message.payload, headers)
 
 
-def to_row(letter: Letter, number: int) -> tuple[Any, ...]:
-    """The columns of COLUMNS."""
-    body = pack_message(letter.message)
+def to_row(letter: DeadLetter, number: int) -> tuple[Any, ...]:
+    """The values of COLUMNS.
+
+    A message with a value that has no form on disk is kept as bytes, with its headers as texts.
+    """
+    try:
+        body = pack_message(letter.message)
+    except SpoolError:
+        body = pack_message(_simplified(letter.message))
     return (
-        number, letter.time, letter.id, letter.route, letter.source, letter.source_name,
-        letter.target, letter.endpoint, letter.rule, letter.reason, letter.attempts,
+        number, letter.time, letter.id, letter.route, letter.source, _utf8(letter.source_name),
+        letter.target, letter.endpoint, letter.rule, _utf8(letter.reason), letter.attempts,
         len(body), body,
     )  # fmt: skip
 
 
-def to_letter(row: Sequence[Any]) -> Letter:
-    """The reverse of `to_row`.
+def _simplified(message: Message) -> Message:
+    headers = Headers(mode=message.headers.mode, properties=header_map(message))
+    return Message(message.address, payload_bytes(message.payload), headers)
+
+
+def _utf8(text: str) -> str:
+    """`text` with half characters escaped, because SQLite refuses them."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def from_row(row: Sequence[Any]) -> DeadLetter:
+    """The dead letter of a row of COLUMNS.
 
     Raises:
         SpoolError: the message is damaged.
     """
     (number, time, identity, route, source, source_name, target, endpoint, rule, reason,
      attempts, _, body) = row  # fmt: skip
-    return Letter(
+    return DeadLetter(
         number, time, identity, route, source, source_name, target, endpoint, rule, reason,
         attempts, unpack_message(body),
     )  # fmt: skip
 
 
 class DeadLetters:
-    """Where a running gateway puts them; mutable, it knows how much it holds.
+    """The dead letters of a running gateway, at most `maximum` bytes.
 
-    Past `maximum` bytes the oldest go, counted and said aloud: the newest show what is wrong now.
+    Past the maximum the oldest are deleted and counted: the newest show the current fault.
+    Thread-safe: guarded by self._lock.
     """
 
-    def __init__(self, store: Store, maximum: int) -> None:
-        self._store = store
+    def __init__(self, database: SpoolDatabase, maximum: int) -> None:
+        self._database = database
         self._maximum = maximum
         self._lock = threading.Lock()
         self.count = self.bytes = self.dropped = 0
         self.refresh()
-        self.published: Callable[[Sequence[Letter]], None] = lambda _: None
+        self.publish: Callable[[Sequence[DeadLetter]], None] = lambda _: None
 
-    def put(self, letters: Sequence[Letter], durable: Durable) -> None:
-        """Store the letters; then publish them where that is wanted, and call `durable`."""
-        rows = [to_row(letter, self._store.number()) for letter in letters]
+    def put(self, letters: Sequence[DeadLetter], durable: Durable) -> None:
+        """Store the letters, then publish copies if configured, then call `durable`."""
+        rows = [to_row(letter, self._database.next_number()) for letter in letters]
         size = sum(len(row[-1]) for row in rows)
         changes: list[Change] = [(_INSERT, row) for row in rows]
         with self._lock:
@@ -117,24 +136,24 @@ class DeadLetters:
             self.bytes += size
             full = self.bytes > self._maximum
         if full:
-            changes.append((_TRIM, (int(self._maximum * LEFT),)))
+            changes.append((_TRIM, (int(self._maximum * TRIMMED_SHARE),)))
 
         def stored() -> None:
             if full:
                 self._count_dropped()
-            self.published(letters)
+            self.publish(letters)
             durable()
 
-        self._store.wait_for_room()
-        self._store.put(changes, stored, size)
+        self._database.wait_for_room()
+        self._database.put(changes, stored, size)
 
     def refresh(self) -> None:
-        """Count anew: commands of other processes take letters away.
+        """Read count and size again: commands in other processes delete letters.
 
         Raises:
             SpoolError: the file cannot be read.
         """
-        count, size = (int(str(each)) for each in self._store.rows(_SUM)[0])
+        count, size = (int(str(each)) for each in self._database.rows(_COUNT)[0])
         with self._lock:
             self.count, self.bytes = count, size
 
@@ -142,5 +161,5 @@ class DeadLetters:
         before = self.count
         self.refresh()
         if not self.dropped:
-            log.warning("dead letters are full; the oldest go, and from now on are only counted")
+            log.warning("dead letters are full: the oldest are deleted, and only counted from now")
         self.dropped += before - self.count

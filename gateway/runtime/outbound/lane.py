@@ -1,4 +1,4 @@
-"""One target's way out: sends in order, and after a break sends again in order."""
+"""The lane of one target: sends batches in order, and again in order after a lost connection."""
 
 from __future__ import annotations
 
@@ -7,366 +7,375 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.endpoints.base import Sink
-from gateway.errors import GatewayError, NotConnectedError
+from gateway.errors import GatewayError, NotConnectedError, unexpected_error
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement, rejected
-from gateway.runtime.monitor.counters import Connection, EndpointState
-from gateway.runtime.outbound.backlog import Backlog, Item, MemoryBacklog, Parcel
-from gateway.runtime.outbound.backoff import Attempts
+from gateway.runtime.monitor.counters import ConnectionState, EndpointState
+from gateway.runtime.outbound.backlog import Backlog, MemoryBacklog, OutboundBatch, QueuedBatch
+from gateway.runtime.outbound.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
-CAPACITY = 64 << 20  # bytes
-WATCH = 1.0  # seconds between looks at an idle connection
-ALONE = 2  # breaks with nothing else under way that make a message guilty
-GUILTY = 5.0  # seconds after which a break is not the message's fault: a time-out, say
-SOON = 0.05  # seconds between looks for what the disk is about to have
+MAX_HELD_BYTES: Final = 64 << 20
+IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection
+MAX_SOLO_LOSSES: Final = 2  # connections a message may break alone; then it is poisoned
+POISON_WINDOW: Final = 5.0  # seconds after a send; a later loss is not the message's fault
+POLL_INTERVAL: Final = 0.05  # seconds between checks for batches about to be on disk
 
 
 @dataclass(frozen=True, slots=True)
-class Outlet:
-    """Where a lane leads: a sink, what its system can carry, how to come back to it."""
+class SinkBinding:
+    """A sink with the fields its system carries and its limits."""
 
     sink: Sink
     system: str
     carries: frozenset[str]
     backoff: tuple[float, float]
-    capacity: int = CAPACITY  # bytes under way and waiting in memory
-    suspect_after: int = 3  # breaks after which what was under way is sent one by one
-    answer_seconds: float = 60.0  # silence after which a connection with work counts as stuck
-    sending: Callable[[Sequence[Message]], None] | None = None  # told of all that is handed over
+    capacity: int = MAX_HELD_BYTES  # bytes in flight and waiting in memory
+    isolate_after: int = 3  # attempts after which the messages of a batch are sent one by one
+    stuck_after_seconds: float = 60.0  # silence after which an unanswered target is stuck
+    before_send: Callable[[Sequence[Message]], None] | None = None  # called with every send
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
-    """A part of an item that waits for its answer since a moment of the monotonic clock."""
+class _UnansweredSend:
+    """Part of a batch that was sent at a moment of the monotonic clock."""
 
-    item: Item
+    queued: QueuedBatch
     positions: Sequence[int]
     since: float
 
 
 class Lane:
-    """Owns the sink of one endpoint and the thread that opens it and opens it again.
+    """The sink of one endpoint, with the thread that connects it.
 
-    `deliver` hands over at once while the sink is up and nothing waits. Otherwise the parcel goes
-    behind what waits: on disk when there is a spool, else in memory, at most `capacity` bytes with
-    what is under way; then a full lane makes `deliver` wait, which slows the source. After a break
-    all that has no answer is sent again, before anything newer.
+    `deliver` sends at once while the sink is connected and the backlog is empty. Otherwise the
+    batch goes to the backlog: on disk with a spool, else in memory, where `capacity` limits the
+    bytes waiting and in flight. A full lane blocks `deliver`, which slows the source. After a lost
+    connection every unanswered batch is sent again before any newer one.
 
-    A message that is under way at every break is sent alone; when the connection breaks then
-    too, it is set aside and its neighbours go on.
+    A batch that was in flight at several losses is sent message by message. A message that breaks
+    the connection alone is rejected as poisoned; the other messages are sent.
+
+    Thread-safe: self._lock guards the fields and is never held during a call; self._send_lock
+    keeps the order and may be held while a send or a spool blocks.
     """
 
     def __init__(
-        self, outlet: Outlet, state: EndpointState, backlog: Backlog | None = None
+        self, binding: SinkBinding, state: EndpointState, backlog: Backlog | None = None
     ) -> None:
         self.state = state
-        self.outlet = outlet
+        self.binding = binding
         self.backlog = backlog or MemoryBacklog()
-        self.held = 0  # bytes in memory that have no answer
-        self._up = False  # the sink is open
-        self._direct = False  # and nothing waits
-        self.finishing = False  # nothing more is taken from the disk
+        self.held = 0  # unanswered bytes in memory
+        self._connected = False
+        self._direct = False  # connected, and the backlog is empty
+        self.draining = False  # stopping: batches on disk stay there
         self._stopping = False
-        self._given_up = False  # we broke the connection, and no message did
-        self._sent: dict[int, _Sent] = {}
-        self._next = 0
-        self._heard = time.monotonic()
-        self._send_lock = threading.Lock()  # keeps order; may be held while a send or a spool waits
-        self._lock = threading.Lock()  # guards the fields; never held during a call
+        self._closed_by_us = False  # so that no message is suspected
+        self._unanswered: dict[int, _UnansweredSend] = {}
+        self._next_send = 0
+        self._last_answer = time.monotonic()
+        self._send_lock = threading.Lock()
+        self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._ended = threading.Condition(self._lock)  # the connection or the lane; no answer wakes
-        self._keeper = threading.Thread(
-            target=self._keep_open, name=f"lane-{state.name}", daemon=True
-        )
+        self._disconnected = threading.Condition(self._lock)  # or stopping; answers do not notify
+        self._thread = threading.Thread(target=self._run, name=f"lane-{state.name}", daemon=True)
 
     def start(self) -> None:
-        self._keeper.start()
+        self._thread.start()
 
-    def deliver(self, parcel: Parcel) -> None:
-        """Take the parcel; its order among all parcels of this lane is the order of the calls."""
-        with self._changed:  # not under the send lock: what makes room may need that
-            self._changed.wait_for(lambda: self._takes(parcel.size))
+    def deliver(self, batch: OutboundBatch) -> None:
+        """Accept the batch; batches are sent in the order of the calls."""
+        with self._changed:  # before the send lock, which the thread that makes room may need
+            self._changed.wait_for(lambda: self._has_room(batch.size))
             direct = self._direct
-        if not direct and not self.backlog.admit(parcel):
+        if not direct and not self.backlog.admit(batch):
             return
         with self._send_lock:
-            item = Item(parcel, self.backlog.number())
+            queued = QueuedBatch(batch, self.backlog.next_number())
             with self._lock:
                 direct = self._direct
                 if direct or not self.backlog.on_disk:
-                    self.held += parcel.size
+                    self.held += batch.size
             if direct:
-                self._send(item, item.open_)
+                self._send(queued, queued.unsettled)
             else:
-                self.backlog.put(item)
+                self.backlog.put(queued)
 
-    def offer(self, parcel: Parcel) -> bool:
-        """Send the parcel if that is possible now and at once; it is never kept."""
+    def offer(self, batch: OutboundBatch) -> bool:
+        """Send the batch if that is possible at once, and never again; return whether it was."""
         if not self._direct or not self._send_lock.acquire(blocking=False):
             return False
         try:
             with self._lock:
-                fits = self.direct and self._fits(parcel.size)
-                self.held += parcel.size if fits else 0
+                fits = self.direct and self._fits(batch.size)
+                self.held += batch.size if fits else 0
             if fits:
-                self._send(Item(parcel, 0, kept=False), range(len(parcel.messages)))
+                self._send(QueuedBatch(batch, 0, resend=False), range(len(batch.messages)))
         finally:
             self._send_lock.release()
         return fits
 
     @property
     def direct(self) -> bool:
-        """Whether the target is there and nothing waits for it."""
+        """Whether the target is connected and its backlog is empty."""
         return self._direct
 
     def idle(self) -> bool:
-        """Whether nothing in memory waits for an answer; what is on disk may."""
+        """Return whether no batch in memory is unanswered; batches on disk do not count."""
         with self._lock:
             return self._idle()
 
-    def exchange(self, outlet: Outlet) -> None:
-        """Go on with another sink; what has no answer is sent again through it."""
+    def rebind(self, binding: SinkBinding) -> None:
+        """Replace the sink; unanswered batches are sent again through the new one."""
         with self._changed:
-            old, self.outlet = self.outlet, outlet
-            self._given_up = self._up
-        self._break(NotConnectedError(f"{self.state.name}: its settings changed"))
+            old, self.binding = self.binding, binding
+            self._closed_by_us = self._connected
+        self._disconnect(NotConnectedError(f"{self.state.name}: its settings changed"))
         old.sink.close()
 
-    def look(self) -> None:
-        """Break a connection that has work and says nothing; called now and then."""
+    def check_answers(self) -> None:
+        """Reconnect if sends have been unanswered for too long; the watchdog calls this."""
         with self._lock:
-            silent = time.monotonic() - self._heard
-            waits = self._up and len(self._sent) > 0
-        if waits and silent > self.outlet.answer_seconds:
-            self.rebuild(f"no answer for {silent:.0f} s")
+            silence = time.monotonic() - self._last_answer
+            waiting = self._connected and len(self._unanswered) > 0
+        if waiting and silence > self.binding.stuck_after_seconds:
+            self.reconnect(f"no answer for {silence:.0f} s")
 
-    def rebuild(self, reason: str) -> None:
-        """Give up the connection and build a new one."""
-        text = f"{self.state.name}: {reason}; the connection is built anew"
+    def reconnect(self, reason: str) -> None:
+        """Replace the connection."""
         with self._lock:
-            self._given_up = self._up
-        self._break(NotConnectedError(text))
-        self.outlet.sink.close()  # frees a send that waits in it
+            self._closed_by_us = self._connected
+        self._disconnect(NotConnectedError(f"{self.state.name}: {reason}; reconnecting"))
+        self.binding.sink.close()  # wakes a blocked send
 
     def stop(self, seconds: float = 0.0) -> None:
-        """Wait so long for the answers to what is under way, then close the sink.
+        """Wait up to `seconds` for outstanding answers, then close the sink.
 
-        What has no answer stays at its source or on disk, and comes again.
+        Unanswered batches stay at their source or on disk, and are sent again later.
         """
         with self._changed:
-            self.finishing = self.backlog.on_disk
+            self.draining = self.backlog.on_disk
             self._changed.wait_for(self._idle, timeout=seconds)
             self._stopping = True
-            self._up = self._direct = False
-            self._changed.notify_all()
-            self._ended.notify_all()
+            self._set_disconnected()
         self.backlog.stop()
-        self.outlet.sink.close()
-        if self._keeper.is_alive():
-            self._keeper.join(timeout=5)
+        self.binding.sink.close()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
 
     def _idle(self) -> bool:
-        return not self._sent and (self.backlog.on_disk or self.backlog.empty())
+        return not self._unanswered and (self.backlog.on_disk or self.backlog.empty())
 
-    def _takes(self, size: int) -> bool:
-        on_disk = self.backlog.on_disk and not self._direct
-        return self._stopping or on_disk or self._fits(size)
+    def _has_room(self, size: int) -> bool:
+        to_disk = self.backlog.on_disk and not self._direct
+        return self._stopping or to_disk or self._fits(size)
 
     def _fits(self, size: int) -> bool:
-        return not self.held or self.held + size <= self.outlet.capacity
+        return not self.held or self.held + size <= self.binding.capacity
 
-    def _send(self, item: Item, positions: Sequence[int]) -> int:
-        """Hand over a part of an item; the number under which its answer is awaited."""
+    def _send(self, queued: QueuedBatch, positions: Sequence[int]) -> int:
+        """Send part of a batch and return the number of the send."""
         with self._lock:
-            number = self._next
-            self._next += 1
-            if not self._sent:
-                self._heard = time.monotonic()
-            self._sent[number] = _Sent(item, positions, time.monotonic())
-        item.attempts += 1
-        messages = item.messages(positions)
+            number = self._next_send
+            self._next_send += 1
+            if not self._unanswered:
+                self._last_answer = time.monotonic()
+            self._unanswered[number] = _UnansweredSend(queued, positions, time.monotonic())
+        queued.attempts += 1
+        messages = queued.messages(positions)
         try:
-            if self.outlet.sending is not None:
-                self.outlet.sending(messages)
-            self.outlet.sink.send(messages, lambda settlements: self._answered(number, settlements))
+            if self.binding.before_send is not None:
+                self.binding.before_send(messages)
+            self.binding.sink.send(messages, lambda answers: self._answered(number, answers))
         except GatewayError as error:
-            self._break(error)
-        except Exception as error:  # a fault of the driver, perhaps of this message
-            log.exception("a fault in the driver", extra={"endpoint": self.state.name})
-            self._break(_fault(self.state.name, error))
+            self._disconnect(error)
+        except Exception as error:  # a fault of the driver, perhaps caused by this message
+            log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
+            self._disconnect(unexpected_error(self.state.name, error))
         return number
 
     def _answered(self, number: int, settlements: Sequence[Settlement]) -> None:
         with self._changed:
-            sent = self._sent.get(number)
-            if sent is None:
-                return  # the late answer of an attempt that was given up
-            self._heard = time.monotonic()
-            item = sent.item
-            final = item.settle(sent.positions, settlements)
+            send = self._unanswered.get(number)
+            if send is None:
+                return  # a late answer, from a connection that was given up
+            self._last_answer = time.monotonic()
+            queued = send.queued
+            final = queued.settle(send.positions, settlements)
             if final:
-                del self._sent[number]
-            done = not item.open_
+                del self._unanswered[number]
+            done = not queued.unsettled
             if done:
-                self.held -= item.parcel.size
-                self.state.messages += len(item.final)
+                self.held -= queued.batch.size
+                self.state.messages += len(queued.settlements)
             self._changed.notify_all()
         if done:
-            item.finish()
+            queued.finish()
         elif not final:
-            self._break(NotConnectedError(f"{self.state.name}: messages came back unanswered"))
+            self._disconnect(NotConnectedError(f"{self.state.name}: messages were not answered"))
 
-    def _break(self, error: GatewayError) -> None:
+    def _disconnect(self, error: GatewayError) -> None:
         with self._changed:
-            if not self._up:
+            if not self._connected:
                 return
-            self._up = self._direct = False
-            self._changed.notify_all()
-            self._ended.notify_all()
+            self._set_disconnected()
         self.state.lost(error)
 
-    def _keep_open(self) -> None:
-        attempts, pause = Attempts(), 0.0
+    def _set_disconnected(self) -> None:
+        """Note a lost connection, under the lock, and wake the waiting threads."""
+        self._connected = self._direct = False
+        self._changed.notify_all()
+        self._disconnected.notify_all()
+
+    def _run(self) -> None:
+        backoff, pause = Backoff(), 0.0
         while not self._stopping:
             try:
-                if self._reopen(pause):
-                    attempts.connected()
+                if self._connect(pause):
+                    backoff.connected()
                     if self._drain():
-                        self._watch()
+                        self._hold()
                 error: GatewayError | None = None
             except GatewayError as failure:
                 error = failure
             except Exception as failure:  # a driver's fault must not end this thread
-                log.exception("a fault in the driver", extra={"endpoint": self.state.name})
-                error = _fault(self.state.name, failure)
+                log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
+                error = unexpected_error(self.state.name, failure)
             if error is not None:
-                self._up = self._direct = False
+                self._connected = self._direct = False
                 self.state.lost(error)
-            self._put_back([])
+            self._put_back_unanswered([])
             refused = error is not None and not error.retryable
-            pause = attempts.pause(self.outlet.backoff, refused=refused)
+            pause = backoff.pause(self.binding.backoff, refused=refused)
 
-    def _reopen(self, pause: float) -> bool:
-        """Open the sink after a pause of so many seconds; whether it is up."""
-        self._wait(self._ended, lambda: False, pause)
+    def _connect(self, pause: float) -> bool:
+        """Open the sink after `pause` seconds; return whether it is connected."""
+        self._wait(self._disconnected, lambda: False, pause)
         if self._stopping:
             return False
-        self.backlog.tend()
-        self.state.connection = Connection.CONNECTING
-        self.outlet.sink.close()
-        self.outlet.sink.open()
+        self.backlog.expire()
+        self.state.connection = ConnectionState.CONNECTING
+        self.binding.sink.close()
+        self.binding.sink.open()
         with self._changed:
-            self._up = not self._stopping
+            self._connected = not self._stopping
         self.state.connected()
-        return self._up
+        return self._connected
 
-    def _watch(self) -> None:
-        """Return when the connection breaks or the lane stops."""
-        while not self._wait(self._ended, lambda: not self._up, WATCH):
-            if self._send_lock.acquire(blocking=False):  # else a send will notice by itself
+    def _hold(self) -> None:
+        """Check the connection while it is idle; return when it is lost or the lane stops."""
+        while not self._wait(self._disconnected, lambda: not self._connected, IDLE_CHECK_INTERVAL):
+            if self._send_lock.acquire(blocking=False):  # otherwise a send checks it
                 try:
-                    self.outlet.sink.send((), _ignore)
+                    self.binding.sink.send((), _ignore)
                 finally:
                     self._send_lock.release()
 
     def _wait(
-        self, told: threading.Condition, done: Callable[[], bool], seconds: float | None
+        self, condition: threading.Condition, done: Callable[[], bool], seconds: float | None
     ) -> bool:
-        with told:
-            return told.wait_for(lambda: self._stopping or done(), timeout=seconds)
+        with condition:
+            return condition.wait_for(lambda: self._stopping or done(), timeout=seconds)
 
-    def _put_back(self, more: Sequence[Item]) -> None:
-        """Give the backlog what was under way when the connection broke, and `more` behind it."""
-        self.outlet.sink.close()  # wakes a send that waits in the broken connection
+    def _put_back_unanswered(self, more: Sequence[QueuedBatch]) -> None:
+        """Put the unanswered batches, then `more`, back at the front of the backlog."""
+        self.binding.sink.close()  # wakes a blocked send
         with self._send_lock:
             with self._changed:
-                sent, self._sent = list(self._sent.values()), {}
-                if not self._given_up:
-                    _blame(sent)
-                self._given_up = False
-                every = {id(item): item for item in [*(each.item for each in sent), *more]}
-                left = [item for item in every.values() if item.open_]
-                gone = left if self.backlog.on_disk else [each for each in left if not each.kept]
-                self.held -= sum(item.parcel.size for item in gone)
+                sends, self._unanswered = list(self._unanswered.values()), {}
+                if not self._closed_by_us:
+                    _suspect(sends)
+                self._closed_by_us = False
+                distinct = {id(each): each for each in [*(send.queued for send in sends), *more]}
+                left = [each for each in distinct.values() if each.unsettled]
+                freed = left if self.backlog.on_disk else [each for each in left if not each.resend]
+                self.held -= sum(each.batch.size for each in freed)
                 self._changed.notify_all()
-            self.backlog.put_back([item for item in left if item.kept])
+            self.backlog.put_back([each for each in left if each.resend])
 
     def _drain(self) -> bool:
-        """Send what waits, in order, until nothing does; False when the connection broke."""
-        while self._up and not self._stopping:
-            item = None if self.finishing else self.backlog.take()
-            if item is None:
-                if self._caught_up():
+        """Send the backlog in order until it is empty; return false if the connection is lost."""
+        while self._connected and not self._stopping:
+            queued = None if self.draining else self.backlog.take()
+            if queued is None:
+                if self._switch_to_direct():
                     return True
-            elif not self._send_waiting(item):
-                self._put_back([item])
+            elif not self._send_queued(queued):
+                self._put_back_unanswered([queued])
                 return False
         return False
 
-    def _caught_up(self) -> bool:
-        """Whether nothing waits any more; from then on `deliver` hands over itself."""
+    def _switch_to_direct(self) -> bool:
+        """If the backlog is empty, let `deliver` send directly; return whether it is."""
         with self._send_lock:
             if self.backlog.empty():
                 with self._changed:
-                    self._direct = self._up
+                    self._direct = self._connected
                     self._changed.notify_all()
                 return True
-        self._wait(self._ended, lambda: not self._up, SOON)
+        self._wait(self._disconnected, lambda: not self._connected, POLL_INTERVAL)
         return False
 
-    def _send_waiting(self, item: Item) -> bool:
-        """Send an item from the backlog, alone when it is suspected; False when it could not be."""
+    def _send_queued(self, queued: QueuedBatch) -> bool:
+        """Send a batch from the backlog; return false if the connection is lost."""
         with self._changed:
-            size = item.parcel.size
+            size = queued.batch.size
             if self.backlog.on_disk:
-                self._changed.wait_for(lambda: self._stopping or not self._up or self._fits(size))
+                self._changed.wait_for(
+                    lambda: self._stopping or not self._connected or self._fits(size)
+                )
             if self.backlog.on_disk:
                 self.held += size
-            if self._stopping or not self._up:
+            if self._stopping or not self._connected:
                 return False
-        if item.attempts < self.outlet.suspect_after:
-            self._send(item, item.open_)
+        if queued.attempts < self.binding.isolate_after:
+            self._send(queued, queued.unsettled)
             return True
-        return self._send_alone(item)
+        return self._send_one_by_one(queued)
 
-    def _send_alone(self, item: Item) -> bool:
-        """Send the messages of an item one by one; those that broke it alone are set aside."""
-        answer_seconds = self.outlet.answer_seconds
-        self._wait(self._changed, lambda: not self._sent or not self._up, answer_seconds)
-        guilty = [position for position in item.open_ if item.alone[position] >= ALONE]
+    def _send_one_by_one(self, queued: QueuedBatch) -> bool:
+        """Send each message of a batch alone, without the poisoned ones; return as `_drain`."""
+        stuck_after_seconds = self.binding.stuck_after_seconds
+        self._wait(
+            self._changed, lambda: not self._unanswered or not self._connected, stuck_after_seconds
+        )
+        poisoned = [
+            each for each in queued.unsettled if queued.solo_losses[each] >= MAX_SOLO_LOSSES
+        ]
         reason = f"the connection to {self.state.name} broke each time it was sent"
-        item.settle(guilty, [rejected("poisoned", reason)] * len(guilty))
-        if not item.open_:
+        queued.settle(poisoned, [rejected("poisoned", reason)] * len(poisoned))
+        if not queued.unsettled:
             with self._changed:
-                self.held -= item.parcel.size
+                self.held -= queued.batch.size
                 self._changed.notify_all()
-            item.finish()
+            queued.finish()
             return True
-        tries = item.attempts + 1
-        for position in list(item.open_):
-            number = self._send(item, [position])
-            item.attempts = tries  # of the item, not of each message
-            self._wait(self._changed, lambda: number not in self._sent or not self._up, None)  # noqa: B023
-            if not self._up:
+        attempts = queued.attempts + 1
+        for position in list(queued.unsettled):
+            number = self._send(queued, [position])
+            queued.attempts = attempts  # counted for the batch, not for each message
+            self._wait(
+                self._changed,
+                lambda: number not in self._unanswered or not self._connected,  # noqa: B023
+                None,
+            )
+            if not self._connected:
                 return False
         return True
 
 
-def _blame(sent: Sequence[_Sent]) -> None:
-    """A message that was the only one under way when the connection broke at once is suspect."""
-    if len(sent) != 1 or len(sent[0].positions) != 1:
+def _suspect(sends: Sequence[_UnansweredSend]) -> None:
+    """Count a lost connection for a message that was the only one sent, shortly before."""
+    if len(sends) != 1 or len(sends[0].positions) != 1:
         return
-    if time.monotonic() - sent[0].since < GUILTY:
-        sent[0].item.alone[sent[0].positions[0]] += 1
-
-
-def _fault(endpoint: str, error: Exception) -> GatewayError:
-    return NotConnectedError(f"{endpoint}: {type(error).__name__}: {error}")
+    if time.monotonic() - sends[0].since < POISON_WINDOW:
+        sends[0].queued.solo_losses[sends[0].positions[0]] += 1
 
 
 def _ignore(_: Sequence[Settlement]) -> None:
-    """The answer for no messages."""
+    """Accept the answer to an empty send."""

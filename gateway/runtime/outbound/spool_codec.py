@@ -1,4 +1,4 @@
-"""Messages and the archive rows they will owe, as bytes for the disk and back; no files."""
+"""Encoding of spooled batches: messages and their pending archive rows to bytes and back."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any, Final
 import msgpack
 
 from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.schema import Leg, Step
+from gateway.archive.schema import Leg, RowOutcome
 from gateway.errors import SpoolError
-from gateway.model.message import PLAIN, DeliveryMode, Headers, Message
+from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 
 _FIELDS: Final = tuple(Headers.__dataclass_fields__)
-_HUGE: Final = 1  # extension type of an integer past 64 bits, in decimal digits
+_BIG_INTEGER: Final = 1  # extension type of an integer past 64 bits: hex, once decimal digits
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """What the archive will say of the messages at `positions`, but when and after how many tries.
+class PendingRow:
+    """The delivered rows of the messages at `positions`, before their outcome is known.
 
-    `rows` is their delivered row as it will be.
+    Time and attempt in `rows` are placeholders until then.
     """
 
     positions: tuple[int, ...]
     rows: Rows
-    source: str  # the endpoint the messages came from
+    source: str  # the endpoint the messages were received from
 
-    def ended(self, wanted: Sequence[int], **facts: Cell) -> Rows:
-        """The rows of the messages at `wanted`, a part of `positions`, with `facts` put in."""
+    def completed(self, wanted: Sequence[int], **facts: Cell) -> Rows:
+        """The rows of the messages at `wanted`, a subset of `positions`, with `facts` set."""
         index = {position: at for at, position in enumerate(self.positions)}
         chosen = [index[position] for position in wanted]
         columns = {
@@ -39,67 +39,86 @@ class End:
         return Rows(len(chosen), {**self.rows.common, **facts}, columns)
 
     def spooled(self, wanted: Sequence[int], at: int) -> Rows:
-        """Rows that say that the gateway keeps the messages at `wanted` since `at`."""
-        facts: dict[str, Cell] = {"leg": Leg.SPOOLED.value, "outcome": Step.SPOOLED.value}
+        """Spooled rows of the messages at `wanted`, with the time `at` in microseconds."""
+        facts: dict[str, Cell] = {"leg": Leg.SPOOLED.value, "outcome": RowOutcome.SPOOLED.value}
         facts |= {"time": at, "attempt": 1}
-        return self.ended(wanted, **facts)
+        return self.completed(wanted, **facts)
 
 
-def pack_parcel(messages: Sequence[Message], ends: Sequence[End]) -> bytes:
-    """Messages for one target with their ends; equal headers are kept once."""
-    table, listed = _listed(messages)
-    told = [[end.positions, end.rows.common, end.rows.columns, end.source] for end in ends]
-    return _pack([table, listed, told])
+def pack_batch(messages: Sequence[Message], pending: Sequence[PendingRow]) -> bytes:
+    """Encode messages for one target with their pending rows; equal headers are stored once.
+
+    Raises:
+        SpoolError: a value has no form on disk.
+    """
+    table, entries = _header_table(messages)
+    rows = [[each.positions, each.rows.common, each.rows.columns, each.source] for each in pending]
+    return _pack([table, entries, rows])
 
 
-def unpack_parcel(body: bytes) -> tuple[list[Message], list[End]]:
-    """The reverse of `pack_parcel`."""
-    table, listed, told = _unpack(body)
+def unpack_batch(body: bytes) -> tuple[list[Message], list[PendingRow]]:
+    """Decode the bytes of `pack_batch`.
+
+    Raises:
+        SpoolError: the bytes are damaged.
+    """
+    table, entries, rows = _unpack(body)
     headers = [_headers(fields) for fields in table]
-    messages = [Message(address, payload, headers[at]) for address, payload, at in listed]
-    ends = [
-        End(tuple(positions), Rows(len(positions), common, columns), source)
-        for positions, common, columns, source in told
+    messages = [Message(address, payload, headers[at]) for address, payload, at in entries]
+    pending = [
+        PendingRow(tuple(positions), Rows(len(positions), common, columns), source)
+        for positions, common, columns, source in rows
     ]
-    return messages, ends
+    return messages, pending
 
 
-def part_of(ends: Sequence[End], kept: Sequence[int], attempts: int) -> list[End]:
-    """`ends` of a parcel of which only the messages at `kept` are left, after `attempts`."""
-    place = {position: at for at, position in enumerate(kept)}
-    parts: list[End] = []
-    for end in ends:
-        wanted = [position for position in end.positions if position in place]
+def select_pending(
+    pending: Sequence[PendingRow], kept: Sequence[int], attempts: int
+) -> list[PendingRow]:
+    """The pending rows of the messages at `kept`, renumbered, with `attempts` so far."""
+    renumbered = {position: at for at, position in enumerate(kept)}
+    selected: list[PendingRow] = []
+    for each in pending:
+        wanted = [position for position in each.positions if position in renumbered]
         if wanted:
-            moved = tuple(place[position] for position in wanted)
-            parts.append(End(moved, end.ended(wanted, attempt=attempts), end.source))
-    return parts
+            positions = tuple(renumbered[position] for position in wanted)
+            rows = each.completed(wanted, attempt=attempts)
+            selected.append(PendingRow(positions, rows, each.source))
+    return selected
 
 
 def pack_message(message: Message) -> bytes:
-    return pack_parcel([message], [])
+    """Encode one message.
+
+    Raises:
+        SpoolError: a value has no form on disk.
+    """
+    return pack_batch([message], [])
 
 
 def unpack_message(body: bytes) -> Message:
-    return unpack_parcel(body)[0][0]
+    return unpack_batch(body)[0][0]
 
 
-def _listed(messages: Sequence[Message]) -> tuple[list[dict[str, object]], list[list[object]]]:
+def _header_table(
+    messages: Sequence[Message],
+) -> tuple[list[dict[str, object]], list[list[object]]]:
+    """The distinct headers, and name, payload and header index of each message."""
     numbers: dict[int, int] = {}
     table: list[dict[str, object]] = []
-    listed: list[list[object]] = []
+    entries: list[list[object]] = []
     for message in messages:
         at = numbers.setdefault(id(message.headers), len(table))
         if at == len(table):
-            table.append(_said(message.headers))
-        listed.append([message.address, message.payload, at])
-    return table, listed
+            table.append(_set_fields(message.headers))
+        entries.append([message.address, message.payload, at])
+    return table, entries
 
 
-def _said(headers: Headers) -> dict[str, object]:
-    """The fields that say something, by name, so that a later version can add some."""
+def _set_fields(headers: Headers) -> dict[str, object]:
+    """The fields that differ from their default, by name, so that a later version can add some."""
     values = ((name, getattr(headers, name)) for name in _FIELDS)
-    return {name: value for name, value in values if value != getattr(PLAIN, name)}
+    return {name: value for name, value in values if value != getattr(NO_HEADERS, name)}
 
 
 def _headers(fields: Mapping[str, object]) -> Headers:
@@ -108,36 +127,35 @@ def _headers(fields: Mapping[str, object]) -> Headers:
         known["mode"] = DeliveryMode(int(str(known["mode"])))
     if "origin" in known:
         known["origin"] = tuple(known["origin"])  # type: ignore[arg-type]  # a list of strings
-    return replace(PLAIN, **known)  # type: ignore[arg-type]  # as `_said` wrote them
+    return replace(NO_HEADERS, **known)  # type: ignore[arg-type]  # as `_set_fields` wrote them
 
 
 def _pack(value: object) -> bytes:
-    packed: bytes = msgpack.packb(value, unicode_errors="surrogatepass", default=_beyond)
+    try:
+        packed: bytes = msgpack.packb(value, unicode_errors="surrogatepass", default=_encode_other)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise SpoolError(f"spool: a message has no form on disk: {error}") from error
     return packed
 
 
-def _beyond(value: object) -> object:
-    """What msgpack has no type for: integers past 64 bits, and read-only mappings."""
+def _encode_other(value: object) -> object:
+    """Encode the types that msgpack lacks: integers past 64 bits, and read-only mappings."""
     if isinstance(value, int):
-        return msgpack.ExtType(_HUGE, str(int(value)).encode())
+        return msgpack.ExtType(_BIG_INTEGER, hex(value).encode())  # Python limits decimal digits
     if isinstance(value, (Mapping, MappingProxyType)):
         return dict(value)
     raise TypeError(f"a {type(value).__name__} cannot be kept on disk")
 
 
 def _unpack(body: bytes) -> tuple[list[Any], list[Any], list[Any]]:
-    """What `_pack` was given.
-
-    Raises:
-        SpoolError: the bytes are damaged.
-    """
+    """Headers, entries and pending rows, as `pack_batch` encoded them."""
     try:
-        table, listed, told = msgpack.unpackb(
+        table, entries, rows = msgpack.unpackb(
             body,
             unicode_errors="surrogatepass",
             strict_map_key=False,
-            ext_hook=lambda _, digits: int(digits),
+            ext_hook=lambda _, digits: int(digits, 0),
         )
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise SpoolError(f"spool: {len(body)} bytes are damaged: {error}") from error
-    return table, listed, told
+    return table, entries, rows

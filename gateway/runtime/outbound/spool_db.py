@@ -1,14 +1,12 @@
-"""One SQLite file for what must outlive the process: spooled parcels and dead letters.
+"""The SQLite file of a gateway's spool: spooled batches and dead letters.
 
-One thread writes. It takes all that is queued, commits it once and then calls back, so that the
-disk's time is paid once for everything that arrived while it was busy. It knows no messages.
+One thread writes. It commits all queued changes at once and then calls back, so that one flush of
+the disk serves every change that arrived during the last one.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -18,18 +16,21 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from gateway.errors import SpoolError
+from gateway.file_lock import FileLock, FileLockedError
 
 log = logging.getLogger(__name__)
 
 Change: TypeAlias = "tuple[str, Sequence[object]]"  # SQL and the values of its parameters
 Durable: TypeAlias = Callable[[], None]
-_Queued: TypeAlias = tuple[Sequence[Change], int, Durable]
+_QueuedChanges: TypeAlias = tuple[Sequence[Change], int, Durable]
 
-FILE: Final = "spool.sqlite"
-QUEUE: Final = 32 << 20  # bytes that wait for the disk, past which callers wait
-RETRY: Final = 0.5  # seconds between attempts on a disk that does not take it
-GIVE_BACK: Final = 256  # free pages handed back to the file system after a commit
+FILE_NAME: Final = "spool.sqlite"
+MAX_QUEUED_BYTES: Final = 32 << 20  # changes waiting for the disk; past it callers wait
+RETRY_INTERVAL: Final = 0.5  # seconds between attempts to write to a failing disk
+MAX_VACUUM_PAGES: Final = 256  # free pages returned to the file system after a commit
 
+# `parcels` are spooled batches, `letters` are dead letters; `handed` is the last batch that was
+# read for sending, by endpoint.
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS parcels (
     number INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, messages INTEGER NOT NULL,
@@ -45,19 +46,21 @@ CREATE TABLE IF NOT EXISTS letters (
 
 
 def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
-    """The database of `folder`, in WAL mode so that readers and the writer do not wait.
+    """Open the database of `folder`, in WAL mode, where readers and the writer do not block.
 
     Raises:
-        SpoolError: there is none, or it cannot be opened.
+        SpoolError: the file does not exist, or cannot be opened.
     """
-    path = folder / FILE
+    path = folder / FILE_NAME
     if not create and not path.exists():
-        raise SpoolError(f"spool {folder}: has no {FILE}; is it the `path` of a section `spool`?")
+        raise SpoolError(
+            f"spool {folder}: has no {FILE_NAME}; is it the `path` of a section `spool`?"
+        )
     try:
         if create:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         database = sqlite3.connect(path, timeout=10, check_same_thread=False, isolation_level=None)
-        database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only before the first table
+        database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has effect before the first table
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")  # a commit is on disk when it returns
         database.executescript(SCHEMA)
@@ -66,23 +69,26 @@ def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
     return database
 
 
-class Store:
-    """Mutable: it owns a thread, a lock file and the changes that are not yet durable."""
+class SpoolDatabase:
+    """The database of one running gateway, with its writing thread and its lock file.
+
+    Thread-safe: self._lock guards the queue, self._read_lock the reading connection.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Open the store of `folder`, which becomes ours alone.
+        """Open and lock the database of `folder`.
 
         Raises:
-            SpoolError: the folder cannot be written, or another gateway uses it.
+            SpoolError: the folder is not writable, or another gateway uses it.
         """
         self._folder = folder
         self._writing = connect(folder, create=True)
-        self._lock_file = _locked(folder)
+        self._lock_file = _lock_folder(folder)
         self._reading = connect(folder)
         self._read_lock = threading.Lock()
         self._lock = threading.Condition()
-        self._queue: list[_Queued] = []
-        self._queued = 0
+        self._queue: list[_QueuedChanges] = []
+        self._queued_bytes = 0
         self._busy = self._closing = False
         self._numbers = count(self._last_number() + 1)
         self.failure = ""
@@ -90,37 +96,37 @@ class Store:
         self._thread.start()
 
     def put(self, changes: Sequence[Change], durable: Durable, size: int = 0) -> None:
-        """Queue the changes; `durable` is called once by the store's thread and must be short.
+        """Queue the changes, which become durable together or not at all.
 
-        The changes of one call become durable together or not at all. It never waits; who brings
-        much, of `size` bytes, first calls `wait_for_room`.
+        The writing thread calls `durable` once; it must return soon. This call never waits, so a
+        caller with many bytes (`size`) first calls `wait_for_room`.
 
         Raises:
-            SpoolError: the store is closed; nothing was taken.
+            SpoolError: the database is closed; the changes were not queued.
         """
         with self._lock:
             if self._closing:
                 raise SpoolError(f"spool {self._folder}: is closed; nothing was written")
             self._queue.append((changes, size, durable))
-            self._queued += size
+            self._queued_bytes += size
             self._lock.notify_all()
 
     def wait_for_room(self) -> None:
-        """Wait while a disk that is slow, or full, has too much in hand already."""
+        """Wait while more than MAX_QUEUED_BYTES are queued, as with a slow or full disk."""
         with self._lock:
-            self._lock.wait_for(lambda: self._closing or self._queued < QUEUE)
+            self._lock.wait_for(lambda: self._closing or self._queued_bytes < MAX_QUEUED_BYTES)
 
-    def number(self) -> int:
-        """A number for a row, larger than every one before it, in this run and earlier ones."""
+    def next_number(self) -> int:
+        """A row number larger than all earlier ones, of this run and of earlier runs."""
         return next(self._numbers)
 
     def flush(self, seconds: float) -> bool:
-        """Wait until all that was put is durable and told; whether it was, within `seconds`."""
+        """Wait until all changes are durable and called back; return whether they are in time."""
         with self._lock:
             return self._lock.wait_for(lambda: not self._queue and not self._busy, seconds)
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
-        """What is durable now.
+        """The durable rows that `query` selects.
 
         Raises:
             SpoolError: the file cannot be read.
@@ -131,23 +137,23 @@ class Store:
             except sqlite3.Error as error:
                 raise SpoolError(f"spool {self._folder}: {error}") from error
 
-    def some_rows(
-        self, query: str, values: Sequence[object], enough: int
+    def rows_up_to(
+        self, size: int, query: str, values: Sequence[object] = ()
     ) -> list[tuple[object, ...]]:
-        """The first rows of what is durable now, until their last columns have `enough` bytes.
+        """The first durable rows of `query`, until their last columns reach `size` bytes.
 
         Raises:
             SpoolError: the file cannot be read.
         """
         found: list[tuple[object, ...]] = []
-        size = 0
+        read = 0
         with self._read_lock:
             try:
                 cursor = self._reading.execute(query, tuple(values))
                 for row in cursor:
                     found.append(row)
-                    size += len(row[-1])
-                    if size >= enough:
+                    read += len(row[-1])
+                    if read >= size:
                         break
                 cursor.close()
             except sqlite3.Error as error:
@@ -155,7 +161,7 @@ class Store:
         return found
 
     def close(self, seconds: float) -> None:
-        """Write what is queued, within `seconds`, and stop. Safe to call twice."""
+        """Write the queued changes within `seconds`, and stop. A second call has no effect."""
         with self._lock:
             self._closing = True
             self._lock.notify_all()
@@ -165,28 +171,28 @@ class Store:
         with self._read_lock:
             self._reading.close()
         self._writing.close()
-        os.close(self._lock_file)
+        self._lock_file.close()
 
     def _run(self) -> None:
         while taken := self._take():
             if not self._commit(taken):
                 return
 
-    def _take(self) -> list[_Queued]:
+    def _take(self) -> list[_QueuedChanges]:
         with self._lock:
             self._lock.wait_for(lambda: self._queue or self._closing)
             taken, self._queue = self._queue, []
             self._busy = bool(taken)
             return taken
 
-    def _commit(self, taken: Sequence[_Queued]) -> bool:
-        """Make it durable, however long it takes; False when closing came first."""
-        while not self._written(taken):
+    def _commit(self, taken: Sequence[_QueuedChanges]) -> bool:
+        """Make the changes durable, with retries; return false if the database closes first."""
+        while not self._try_commit(taken):
             with self._lock:
-                if self._lock.wait_for(lambda: self._closing, RETRY):
+                if self._lock.wait_for(lambda: self._closing, RETRY_INTERVAL):
                     return False
         with self._lock:
-            self._queued -= sum(size for _, size, _ in taken)
+            self._queued_bytes -= sum(size for _, size, _ in taken)
             self._lock.notify_all()
         for _, _, durable in taken:
             durable()
@@ -201,19 +207,19 @@ class Store:
         found = self._writing.execute(f"SELECT COALESCE(MAX(number), 0) FROM ({tables})").fetchone()  # noqa: S608  # a constant
         return int(found[0])
 
-    def _written(self, taken: Sequence[_Queued]) -> bool:
+    def _try_commit(self, taken: Sequence[_QueuedChanges]) -> bool:
         try:
             self._writing.execute("BEGIN IMMEDIATE")
             for changes, _, _ in taken:
                 for statement, values in changes:
                     self._writing.execute(statement, tuple(values))
             self._writing.execute("COMMIT")
-            self._writing.execute(f"PRAGMA incremental_vacuum({GIVE_BACK})").fetchall()
+            self._writing.execute(f"PRAGMA incremental_vacuum({MAX_VACUUM_PAGES})").fetchall()
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._writing.execute("ROLLBACK")
             if not self.failure:
-                log.error("spool %s: %s; what must be kept waits, and slows its sources",  # noqa: TRY400  # a full disk needs no traceback
+                log.error("spool %s: %s; sources wait until it is writable",  # noqa: TRY400  # a full disk needs no traceback
                           self._folder, error)  # fmt: skip
             self.failure = str(error)
             return False
@@ -223,13 +229,11 @@ class Store:
         return True
 
 
-def _locked(folder: Path) -> int:
-    file = os.open(folder / "spool.lock", os.O_RDWR | os.O_CREAT, 0o600)
+def _lock_folder(folder: Path) -> FileLock:
+    conflict = "another gateway uses it; give each gateway a folder of its own"
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return FileLock(folder / "spool.lock", conflict)
+    except FileLockedError as error:
+        raise SpoolError(f"spool {error}") from error
     except OSError as error:
-        os.close(file)
-        raise SpoolError(
-            f"spool {folder}: another gateway uses it; give each gateway a folder of its own"
-        ) from error
-    return file
+        raise SpoolError(f"spool {folder}: {error}") from error

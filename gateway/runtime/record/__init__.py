@@ -1,1 +1,1 @@
-"""Archive rows of what was received and delivered, and the message back from its row."""
+"""Archive rows of received, delivered and observed messages, and their restoration."""

@@ -1,4 +1,4 @@
-"""A message from its archive row, as `recording` wrote it; it makes nothing up."""
+"""Restores a message from its archive row: the inverse of `record.rows`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ import msgpack
 
 from gateway.errors import ArchiveError
 from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
-from gateway.runtime.record.rows import CUT, NOT_TEXT, PROPERTY, REDACTED
+from gateway.runtime.record.rows import FULL_SIZE, NOT_TEXT, PROPERTY_PREFIX, REDACTED
 
 
 def restore(row: Mapping[str, Any]) -> Message:
-    """The message of a received row, marked as perhaps seen before.
-
-    Values that were redacted are left out.
+    """The message of a received row, marked as redelivered and without redacted values.
 
     Raises:
         ArchiveError: the row has no payload, or a cut or damaged one.
@@ -26,8 +24,9 @@ def restore(row: Mapping[str, Any]) -> Message:
     if row["payload"] is None:
         raise ArchiveError("no payload: the route did not keep it (archive_payload)")
     headers = {name: value for name, value in row["headers"] or () if value != REDACTED}
-    if CUT in headers:
-        raise ArchiveError(f"payload cut: {len(row['payload'])} of {headers[CUT]} bytes are kept")
+    if FULL_SIZE in headers:
+        kept, full = len(row["payload"]), headers[FULL_SIZE]
+        raise ArchiveError(f"payload cut: {kept} of {full} bytes are kept")
     try:
         payload = _payload(row["payload"], headers.get("payload_kind", "bytes"))
         return Message(row["name"], payload, _headers(row, headers))
@@ -35,8 +34,8 @@ def restore(row: Mapping[str, Any]) -> Message:
         raise ArchiveError(f"damaged content: {error}") from error
 
 
-def redacted(row: Mapping[str, Any]) -> bool:
-    """Whether the archive was not allowed to keep some of the message."""
+def has_redacted_values(row: Mapping[str, Any]) -> bool:
+    """Return whether the archive kept the message without some of its values."""
     return any(value == REDACTED for _, value in row["headers"] or ())
 
 
@@ -49,28 +48,28 @@ def _payload(data: bytes, kind: str) -> Payload:
     return unpacked
 
 
-def _headers(row: Mapping[str, Any], told: Mapping[str, str]) -> Headers:
-    other = frozenset(json.loads(told.get(NOT_TEXT, "[]")))
+def _headers(row: Mapping[str, Any], texts: Mapping[str, str]) -> Headers:
+    not_text = frozenset(json.loads(texts.get(NOT_TEXT, "[]")))
     time = row["source_time"]
-    correlation = told.get("correlation_id")
+    correlation = texts.get("correlation_id")
     return Headers(
         mode=DeliveryMode(row["mode"] or 0),
-        retained=told.get("retained") == "True",
+        retained=texts.get("retained") == "True",
         redelivered=True,
         time=int(time.timestamp() * 1_000_000) if isinstance(time, datetime) else None,
         correlation_id=bytes.fromhex(correlation or "")
-        if "correlation_id" in other
+        if "correlation_id" in not_text
         else correlation,
         source_id=row["origin_id"],
         properties={
-            name.removeprefix(PROPERTY): _value(text, name in other)
-            for name, text in told.items()
-            if name.startswith(PROPERTY)
+            name.removeprefix(PROPERTY_PREFIX): _value(text, name in not_text)
+            for name, text in texts.items()
+            if name.startswith(PROPERTY_PREFIX)
         },
-        priority=_number(told.get("priority")),
-        expiry=_number(told.get("expiry")),
-        reply_to=told.get("reply_to"),
-        content_type=told.get("content_type"),
+        priority=_number(texts.get("priority")),
+        expiry=_number(texts.get("expiry")),
+        reply_to=texts.get("reply_to"),
+        content_type=texts.get("content_type"),
     )
 
 
@@ -79,7 +78,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _value(text: str, literal: bool) -> Value:
-    """A value that is no text stands as Python spells it; infinities have no such spelling."""
+    """A property's value; one that was not text is a Python literal, except an infinity or NaN."""
     if not literal:
         return text
     try:

@@ -1,50 +1,69 @@
-"""Archive rows of one batch: received, delivered and dead, with ids and fingerprints; no I/O."""
+"""Archive rows of one batch: received, delivered and dead, with ids and fingerprints."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgpack
 from xxhash import xxh3_128_digest
 
 from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.schema import Leg, Step
+from gateway.archive.schema import Leg, RowOutcome
 from gateway.model.message import Headers, Message, Payload, identity_of
 from gateway.model.outcome import Settlement
 from gateway.routing.route import Route
-from gateway.routing.router import Hop, Way
+from gateway.routing.router import Delivery, RouteMatch
 
-PROPERTY = "property."  # in front of a property's name among the headers
-CUT = "payload_cut_from"  # header of a payload that is not whole: the bytes it had
-REDACTED = "[redacted]"
-NOT_TEXT = "not_text"  # header with the names of those whose values are no text, as JSON
+PROPERTY_PREFIX: Final = "property."  # of the properties among the archived headers
+FULL_SIZE: Final = "payload_cut_from"  # header of a cut payload: its full size in bytes
+REDACTED: Final = "[redacted]"
+NOT_TEXT: Final = "not_text"  # header: a JSON list of the headers whose values were not text
+
+_MAX_TIME: Final = 2**63  # microseconds
 
 Columns = dict[str, Sequence[Cell]]
 _T = TypeVar("_T")
 
 
 def payload_bytes(payload: Payload) -> bytes:
-    """The bytes a payload is counted and hashed by: of a map its msgpack form."""
+    """The bytes that are counted and hashed for a payload; a map is encoded as msgpack."""
     if isinstance(payload, bytes):
         return payload
     if isinstance(payload, str):
         return payload.encode("utf-8", "surrogatepass")
-    packed: bytes = msgpack.packb(dict(payload), unicode_errors="surrogatepass", default=str)
+    try:
+        packed: bytes = msgpack.packb(
+            dict(payload), unicode_errors="surrogatepass", default=value_text
+        )
+    except (ValueError, RecursionError):  # nested too deep for msgpack
+        return value_text(dict(payload)).encode("utf-8", "surrogatepass")
     return packed
 
 
+def value_text(value: object) -> str:
+    """The text of a value; it never raises, so that every message can be recorded."""
+    try:
+        return str(value)
+    except (ValueError, RecursionError):  # an integer of very many digits, or nested too deep
+        return hex(value) if isinstance(value, int) else f"a {type(value).__name__} without text"
+
+
 def fingerprint(payload: Payload) -> tuple[int, bytes]:
-    """Size in bytes and 16-byte hash of a payload: XXH3, which finds faults and not forgery."""
+    """Size in bytes and 16-byte XXH3 hash of a payload; it detects faults, not forgery."""
     data = payload_bytes(payload)
     return len(data), xxh3_128_digest(data)
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a batch came from, when, and the ids of its messages: a run and a first counter."""
+class BatchOrigin:
+    """Source endpoint, system and receipt time of a batch, and the ids of its messages.
+
+    The id of a message is `run` followed by `first` plus its position.
+    Units: microseconds since 1970-01-01 UTC.
+    """
 
     endpoint: str
     system: str
@@ -54,51 +73,54 @@ class Origin:
 
 
 class BatchRecord:
-    """Makes the rows of one batch; mutable, it computes what rows share once."""
+    """Creates the rows of one batch.
 
-    __slots__ = ("_messages", "_names", "_origin", "_whole")
+    Mutable: caches the columns that all rows share; a race only computes them twice.
+    """
 
-    def __init__(self, messages: Sequence[Message], origin: Origin) -> None:
+    __slots__ = ("_messages", "_names", "_origin", "_shared_columns")
+
+    def __init__(self, messages: Sequence[Message], origin: BatchOrigin) -> None:
         self._messages = messages
         self._names: Sequence[Cell] = [message.address for message in messages]
         self._origin = origin
-        self._whole: Columns | None = None
+        self._shared_columns: Columns | None = None
 
-    def received(self, positions: Sequence[int], ways: Sequence[Way]) -> Rows:
-        """Rows that say that a route each took the messages at `positions`, and what ends it owes.
+    def received(self, positions: Sequence[int], matches: Sequence[RouteMatch]) -> Rows:
+        """Received rows: one per message and route, with its expected targets.
 
-        Of routes that keep payloads these are all of one. Positions rise, here as everywhere.
+        Matches of a route that archives payloads are passed alone. `positions` ascend.
         """
-        positions = self._every(positions)
+        positions = self._as_range(positions)
         messages = _at(positions, self._messages)
         columns = self._columns(positions)
         columns["name"] = _at(positions, self._names)
-        common = self._common(Leg.RECEIVED, Step.RECEIVED, self._origin.time)
+        common = self._common(Leg.RECEIVED, RowOutcome.RECEIVED, self._origin.time)
         common["attempt"] = 1
         columns |= _header_columns([message.headers for message in messages])
-        route = ways[0].route
+        route = matches[0].route
         if route is not None and route.archive_payload:
-            columns |= kept_content(messages, route)
-        routes = [way.route.name if way.route else "" for way in ways]
-        return _rows(common, columns, route=routes, targets=[way.labels for way in ways])
+            columns |= archived_content(messages, route)
+        routes = [match.route.name if match.route else "" for match in matches]
+        return _rows(common, columns, route=routes, targets=[match.labels for match in matches])
 
     def delivered(
         self,
-        hops: Sequence[Hop],
+        deliveries: Sequence[Delivery],
         positions: Sequence[int],
         sent: Sequence[Message],
         attempts: int,
         at: int,
     ) -> Rows:
-        """Rows that say that the ends of `hops` have the messages at `positions`, as `sent`.
+        """Delivered rows of the messages at `positions`, which were `sent` to one endpoint.
 
-        All of one endpoint, and all converted or none.
+        Either all payloads were converted or none. `positions` ascend.
         """
-        positions = self._every(positions)
-        target = hops[0].target
+        positions = self._as_range(positions)
+        target = deliveries[0].target
         converted = target is not None and target.conversion is not None
-        step = Step.CONVERTED if converted else Step.ACCEPTED
-        common = self._common(Leg.DELIVERED, step, at)
+        outcome = RowOutcome.CONVERTED if converted else RowOutcome.ACCEPTED
+        common = self._common(Leg.DELIVERED, outcome, at)
         if target is not None:
             common |= {"endpoint": target.endpoint, "system": target.system}
         common["attempt"] = attempts
@@ -107,73 +129,75 @@ class BatchRecord:
         columns["source_name"] = _at(positions, self._names)
         if converted:
             columns["size"], columns["hash"] = _fingerprints(sent)
-        routes = [hop.route.name if hop.route else "" for hop in hops]
-        return _rows(common, columns, route=routes, target=[hop.label for hop in hops])
+        routes = [each.route.name if each.route else "" for each in deliveries]
+        return _rows(common, columns, route=routes, target=[each.label for each in deliveries])
 
-    def dead(self, hop: Hop, position: int, name: str, settled: Settlement, at: int) -> Rows:
-        """The row of a dead letter: the whole message, and under `name` if it got that far."""
+    def dead(
+        self, delivery: Delivery, position: int, name: str, settlement: Settlement, at: int
+    ) -> Rows:
+        """The row of a dead letter, with its content; `name` is empty if it was not translated."""
         message = self._messages[position]
         columns = self._columns([position])
         columns["name"] = [name or message.address]
-        columns |= kept_content([message], hop.route)
-        common = self._common(Leg.DEAD, Step.REJECTED, at)
-        common["route"] = hop.route.name if hop.route else ""
-        common |= {"rule": settled.rule, "reason": settled.reason, "attempt": 1}
+        columns |= archived_content([message], delivery.route)
+        common = self._common(Leg.DEAD, RowOutcome.REJECTED, at)
+        common["route"] = delivery.route.name if delivery.route else ""
+        common |= {"rule": settlement.rule, "reason": settlement.reason, "attempt": 1}
         common["source_name"] = message.address
-        if hop.target is not None:
-            common["target"] = hop.label
+        if delivery.target is not None:
+            common["target"] = delivery.label
             if name:
-                common |= {"endpoint": hop.target.endpoint, "system": hop.target.system}
+                common |= {"endpoint": delivery.target.endpoint, "system": delivery.target.system}
         return Rows(1, common, columns)
 
-    def identity(self, position: int) -> bytes:
-        """The id of the message at `position`: the run, then its number in it."""
+    def message_id(self, position: int) -> bytes:
+        """The 16-byte id of the message at `position`: the run, then its number in the run."""
         origin = self._origin
         return origin.run.to_bytes(8, "big") + (origin.first + position).to_bytes(8, "big")
 
     def size(self, positions: Sequence[int]) -> int:
-        """Payload bytes of all messages at `positions`."""
-        found = _at(self._every(positions), self._shared()["size"])
+        """Payload bytes of the messages at `positions`."""
+        found = _at(self._as_range(positions), self._shared()["size"])
         return sum(found)  # type: ignore[arg-type]  # they are numbers
 
-    def _every(self, positions: Sequence[int]) -> Sequence[int]:
-        """`positions`, as a range when they are all there are: nothing is looked up then."""
+    def _as_range(self, positions: Sequence[int]) -> Sequence[int]:
+        """`positions`, as a range if they cover the batch; `_at` then selects without a copy."""
         every = range(len(self._messages))
         return every if len(positions) == len(every) and [*positions] == [*every] else positions
 
-    def _common(self, leg: Leg, step: Step, at: int) -> dict[str, Cell]:
+    def _common(self, leg: Leg, outcome: RowOutcome, at: int) -> dict[str, Cell]:
         origin = self._origin
-        common: dict[str, Cell] = {"leg": leg.value, "outcome": step.value}
+        common: dict[str, Cell] = {"leg": leg.value, "outcome": outcome.value}
         common |= {"time": at, "received": origin.time}
         return common | {"endpoint": origin.endpoint, "system": origin.system}
 
     def _columns(self, positions: Sequence[int]) -> Columns:
-        """The columns that are the same on every leg."""
+        """The shared columns of the messages at `positions`."""
         return {name: _at(positions, values) for name, values in self._shared().items()}
 
     def _shared(self) -> Columns:
-        """Those columns of the whole batch, made once."""
-        if self._whole is None:
+        """The columns of the whole batch that all legs share, computed once."""
+        if self._shared_columns is None:
             messages, origin = self._messages, self._origin
             sizes, hashes = _fingerprints(messages)
-            self._whole = {
-                "id": _identities(origin.run, origin.first, len(messages)),
+            self._shared_columns = {
+                "id": _message_ids(origin.run, origin.first, len(messages)),
                 "size": sizes,
                 "hash": hashes,
                 "mode": [message.headers.mode for message in messages],
             }
-        return self._whole
+        return self._shared_columns
 
 
 def _at(positions: Sequence[int], values: Sequence[_T]) -> Sequence[_T]:
-    """The values at `positions`, as `BatchRecord._every` gives them."""
+    """The values at `positions`, as returned by `BatchRecord._as_range`."""
     if positions.__class__ is range:
         return values
     return [values[position] for position in positions]
 
 
 def _rows(common: dict[str, Cell], columns: Columns, **given: Sequence[Cell]) -> Rows:
-    """Rows of `columns` and what is `given`: once where all have the same."""
+    """Rows of `columns` and `given`; a given column with one value for all is stored once."""
     count = 0
     for name, values in given.items():
         count = len(values)
@@ -185,7 +209,7 @@ def _rows(common: dict[str, Cell], columns: Columns, **given: Sequence[Cell]) ->
 
 
 def _fingerprints(messages: Sequence[Message]) -> tuple[list[Cell], list[Cell]]:
-    """As `fingerprint`, sizes and hashes of many."""
+    """Sizes and hashes of the payloads, as `fingerprint` computes them."""
     data = [
         payload if (payload := message.payload).__class__ is bytes else payload_bytes(payload)
         for message in messages
@@ -193,58 +217,64 @@ def _fingerprints(messages: Sequence[Message]) -> tuple[list[Cell], list[Cell]]:
     return list(map(len, data)), list(map(xxh3_128_digest, data))
 
 
-def _identities(run: int, first: int, count: int) -> list[Cell]:
-    """Ids of `count` messages in a row: 8 bytes of the run, 8 of the number in it."""
+def _message_ids(run: int, first: int, count: int) -> list[Cell]:
+    """Ids of `count` consecutive messages: 8 bytes of the run, 8 of the number in the run."""
     start = run.to_bytes(8, "big")
     return [start + number.to_bytes(8, "big") for number in range(first, first + count)]
 
 
 def _header_columns(headers: Sequence[Headers]) -> Columns:
-    """The columns that are not empty in all of them."""
-    shared = len(set(map(id, headers))) == 1  # as most messages of a source do
-    different, times = (headers[:1], len(headers)) if shared else (headers, 1)
+    """The header columns that are set for at least one message."""
+    shared = len(set(map(id, headers))) == 1  # usual for the messages of one source
+    distinct, times = (headers[:1], len(headers)) if shared else (headers, 1)
     columns: Columns = {
-        "origin_id": [identity_of(each) for each in different],
-        "source_time": [each.time for each in different],
-        "redelivered": [each.redelivered for each in different],
+        "origin_id": [identity_of(each) for each in distinct],
+        "source_time": [_stored_time(each.time) for each in distinct],
+        "redelivered": [each.redelivered for each in distinct],
     }
     return {name: [*values] * times for name, values in columns.items() if any(values)}
 
 
-def kept_content(messages: Sequence[Message], route: Route | None) -> Columns:
-    """Payloads and headers as the route lets the archive have them.
+def _stored_time(time: int | None) -> int | None:
+    """`time` in microseconds if a column of 64 bits can store it, else None."""
+    return time if time is None or -_MAX_TIME <= time < _MAX_TIME else None
 
-    A payload that is cut says so in its headers, with the bytes it had.
+
+def archived_content(messages: Sequence[Message], route: Route | None) -> Columns:
+    """Payload and header columns, redacted and cut as the route's archive settings demand.
+
+    The headers of a cut payload contain FULL_SIZE.
     """
     payloads = [payload_bytes(message.payload) for message in messages]
     headers = [header_map(message) for message in messages]
     if route is not None and route.archive_redact:
         headers = [_redacted(each, route.archive_redact) for each in headers]
-    most = None if route is None else route.archive_payload_bytes
-    if most is not None:
+    maximum = None if route is None else route.archive_payload_bytes
+    if maximum is not None:
         headers = [
-            {**each, CUT: str(len(payload))} if len(payload) > most else each
+            {**each, FULL_SIZE: str(len(payload))} if len(payload) > maximum else each
             for each, payload in zip(headers, payloads, strict=True)
         ]
-        payloads = [payload[:most] for payload in payloads]
+        payloads = [payload[:maximum] for payload in payloads]
     return {"payload": list(payloads), "headers": list(headers)}
 
 
 def _redacted(headers: Mapping[str, str], names: Sequence[str]) -> Mapping[str, str]:
-    """`headers` without the values of those `names` tell, as a property or as a field."""
+    """`headers` with REDACTED for each field or property that `names` selects."""
     return {
-        name: REDACTED if any(_is_meant(name, each) for each in names) else value
+        name: REDACTED if any(_selects(each, name) for each in names) else value
         for name, value in headers.items()
     }
 
 
-def _is_meant(name: str, wanted: str) -> bool:
-    name = name.removeprefix(PROPERTY)
+def _selects(wanted: str, name: str) -> bool:
+    """Return whether `wanted`, perhaps with a final `*`, selects the header `name`."""
+    name = name.removeprefix(PROPERTY_PREFIX)
     return name.startswith(wanted[:-1]) if wanted.endswith("*") else name == wanted
 
 
 def header_map(message: Message) -> Mapping[str, str]:
-    """Headers as text by name, properties behind PROPERTY; for people and for a replay."""
+    """The set headers as text, properties with PROPERTY_PREFIX; for display and replay."""
     headers = message.headers
     named = {
         "priority": headers.priority,
@@ -254,20 +284,22 @@ def header_map(message: Message) -> Mapping[str, str]:
         "retained": headers.retained or None,
         "payload_kind": type(message.payload).__name__,
     }
-    shown = {name: str(value) for name, value in named.items() if value is not None}
+    texts = {name: value_text(value) for name, value in named.items() if value is not None}
     if headers.correlation_id is not None:
         raw = headers.correlation_id
-        shown["correlation_id"] = raw if isinstance(raw, str) else raw.hex()
-    shown |= {f"{PROPERTY}{name}": str(value) for name, value in headers.properties.items()}
+        texts["correlation_id"] = raw if isinstance(raw, str) else raw.hex()
+    texts |= {
+        f"{PROPERTY_PREFIX}{name}": value_text(value) for name, value in headers.properties.items()
+    }
     if other := _not_text(headers):
-        shown[NOT_TEXT] = json.dumps(other)
-    return shown
+        texts[NOT_TEXT] = json.dumps(other)
+    return texts
 
 
 def _not_text(headers: Headers) -> list[str]:
-    """Of the values that may be text, those that are something else."""
+    """The names of the properties, and of the correlation id, whose values are not text."""
     found = [
-        f"{PROPERTY}{name}"
+        f"{PROPERTY_PREFIX}{name}"
         for name, value in headers.properties.items()
         if not isinstance(value, str)
     ]

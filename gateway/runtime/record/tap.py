@@ -1,4 +1,4 @@
-"""A tap: an independent subscriber at a target, whose rows say what really arrived there."""
+"""A tap: an independent subscriber at a target that archives the messages arriving there."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.archive.journal.records import Rows
-from gateway.archive.schema import Leg, Step
+from gateway.archive.schema import Leg, RowOutcome
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Source
-from gateway.errors import ArchiveError, GatewayError, NotConnectedError
+from gateway.errors import ArchiveError, GatewayError, unexpected_error
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.runtime.context import Identities
-from gateway.runtime.monitor.counters import Connection, EndpointState
-from gateway.runtime.outbound.backoff import Attempts
-from gateway.runtime.record.ledger import Archive
+from gateway.runtime.context import MessageIds
+from gateway.runtime.monitor.counters import ConnectionState, EndpointState
+from gateway.runtime.outbound.backoff import Backoff
+from gateway.runtime.record.ledger import ArchiveAppend
 from gateway.runtime.record.rows import fingerprint
 
 log = logging.getLogger(__name__)
-WAIT = 0.25  # seconds that a stop may have to wait for a quiet target
+RECEIVE_TIMEOUT: Final = 0.25  # seconds; a stop waits this long for a quiet target
 
 
 @dataclass(frozen=True, slots=True)
-class Tapped:
-    """What a tap listens to: the target `label` of `route`, at an endpoint, by a subscription."""
+class TapTarget:
+    """The target that a tap observes: route, label and endpoint, and the pattern to subscribe."""
 
     route: str
     label: str
@@ -36,28 +37,29 @@ class Tapped:
 
 
 class Tap:
-    """The thread of one tap; mutable, it owns its connection.
+    """The thread and the connection of one tap.
 
-    It settles what it has seen when the rows are durable, and counts nothing among the routes.
+    Messages are settled when their rows are durable. Route counters do not include them.
+    Mutable: owned by the tap's thread.
     """
 
     def __init__(
         self,
-        tapped: Tapped,
+        target: TapTarget,
         source: Source,
         backoff: tuple[float, float],
-        archive: Archive,
-        identities: Identities,
+        archive: ArchiveAppend,
+        message_ids: MessageIds,
     ) -> None:
-        self.tapped = tapped
-        self.state = EndpointState(tapped.endpoint, "tap")
+        self.target = target
+        self.state = EndpointState(target.endpoint, "tap")
         self._source = source
         self._backoff = backoff
         self._archive = archive
-        self._identities = identities
+        self._message_ids = message_ids
         self._stop = threading.Event()
-        name = f"tap-{tapped.route}-{tapped.label}"
-        self._thread = threading.Thread(target=self._listen, name=name, daemon=True)
+        name = f"tap-{target.route}-{target.label}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -65,68 +67,73 @@ class Tap:
     def stop(self) -> None:
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(timeout=4 * WAIT)
+            self._thread.join(timeout=4 * RECEIVE_TIMEOUT)
         self._source.close()
 
-    def _listen(self) -> None:
-        attempts = Attempts()
+    def _run(self) -> None:
+        backoff = Backoff()
         while not self._stop.is_set():
             try:
-                if self.state.connection is not Connection.CONNECTED:
+                if self.state.connection is not ConnectionState.CONNECTED:
                     self._source.open()
                     self.state.connected()
-                    attempts.connected()
-                batch = self._source.receive(WAIT)
+                    backoff.connected()
+                batch = self._source.receive(RECEIVE_TIMEOUT)
                 if batch is not None:
                     self._record(batch)
                 continue
             except ArchiveError:
-                return  # it is closed, and so are we
+                return  # the archive is closed
             except GatewayError as failure:
                 error = failure
             except Exception as failure:  # a driver's fault must not end this thread
-                log.exception("a fault in the driver", extra={"endpoint": self.state.name})
-                error = NotConnectedError(f"{self.state.name}: {type(failure).__name__}: {failure}")
+                log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
+                error = unexpected_error(self.state.name, failure)
             self.state.lost(error)
             self._source.close()
-            self._stop.wait(attempts.pause(self._backoff, refused=not error.retryable))
+            self._stop.wait(backoff.pause(self._backoff, refused=not error.retryable))
 
     def _record(self, batch: Batch) -> None:
         messages = batch.messages
         self.state.messages += len(messages)
-        rows = observed(self.tapped, messages, self._identities, now())
+        rows = observed_rows(self.target, messages, self._message_ids, now())
         self._archive([rows], lambda: batch.settle([ACCEPTED] * len(messages)))
 
 
-def observed(tapped: Tapped, messages: Sequence[Message], identities: Identities, at: int) -> Rows:
-    """The rows of messages seen at `at`; each with the id the gateway gave it, if it carries it."""
-    first = identities.take(len(messages))
-    run = identities.run.to_bytes(8, "big")
-    prints = [fingerprint(message.payload) for message in messages]
+def observed_rows(
+    target: TapTarget, messages: Sequence[Message], message_ids: MessageIds, at: int
+) -> Rows:
+    """The rows of messages observed at `at`, in microseconds.
+
+    `origin_id` is the id that the gateway gave the message, if the message carries it.
+    """
+    first = message_ids.reserve(len(messages))
+    run = message_ids.run.to_bytes(8, "big")
+    fingerprints = [fingerprint(message.payload) for message in messages]
     return Rows(
         len(messages),
         {
-            "route": tapped.route,
+            "route": target.route,
             "leg": Leg.OBSERVED.value,
-            "endpoint": tapped.endpoint,
-            "system": tapped.system,
-            "target": tapped.label,
+            "endpoint": target.endpoint,
+            "system": target.system,
+            "target": target.label,
             "attempt": 1,
             "time": at,
             "received": at,
-            "outcome": Step.ACCEPTED.value,
+            "outcome": RowOutcome.ACCEPTED.value,
         },
         {
             "name": [message.address for message in messages],
             "id": [run + (first + number).to_bytes(8, "big") for number in range(len(messages))],
-            "origin_id": [_given(message) for message in messages],
+            "origin_id": [_gateway_id(message) for message in messages],
             "mode": [int(message.headers.mode) for message in messages],
-            "size": [size for size, _ in prints],
-            "hash": [digest for _, digest in prints],
+            "size": [size for size, _ in fingerprints],
+            "hash": [digest for _, digest in fingerprints],
         },
     )
 
 
-def _given(message: Message) -> str | None:
-    given = message.headers.properties.get(GATEWAY_ID)
-    return given if isinstance(given, str) else None
+def _gateway_id(message: Message) -> str | None:
+    value = message.headers.properties.get(GATEWAY_ID)
+    return value if isinstance(value, str) else None

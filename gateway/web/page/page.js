@@ -1,12 +1,12 @@
 "use strict";
-// Asks /api/status again and again, and changes only the cells that differ. Text goes in as text.
+// Polls /api/status and updates the cells that changed. Text from the gateway is never HTML.
 
-const INTERVAL = 1000; // milliseconds between two questions
-const MANY = 300; // routes, past which it asks half as often, so as not to slow what it shows
-const TYPING = 350; // milliseconds of silence before a name is looked up
+const POLL_INTERVAL = 1000; // milliseconds
+const MANY_ROUTES = 300; // above this number, the interval is doubled
+const TYPING_PAUSE = 350; // milliseconds without input before a lookup
 const byId = (id) => document.getElementById(id);
-const asked = { token: "", timer: 0, latest: 0 };
-const seen = { time: 0, started: 0, routes: new Map() };
+const session = { token: "", timer: 0, lookups: 0 };
+const previous = { time: 0, started: 0, routes: new Map() };
 
 // --- text -----------------------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ function make(tag, text = "", kind = "") {
   return element;
 }
 
-// A table whose rows are known by a key; `columns` are [title, class, text of an entry, mark].
+// A table with a row per key. A column is [title, class, function to text, function to mark class].
 class Table {
   constructor(id, columns) {
     this.element = byId(id);
@@ -58,24 +58,24 @@ class Table {
   }
 
   show(entries, key) {
-    const gone = new Set(this.rows.keys());
-    const fresh = document.createDocumentFragment();
+    const removed = new Set(this.rows.keys());
+    const added = document.createDocumentFragment();
     for (const entry of entries) {
       const name = key(entry);
-      gone.delete(name);
+      removed.delete(name);
       let row = this.rows.get(name);
       if (!row) {
-        row = this.add(fresh);
+        row = this.add(added);
         this.rows.set(name, row);
       }
       row.entry = entry;
       this.fill(row);
     }
-    for (const name of gone) {
+    for (const name of removed) {
       this.rows.get(name).element.remove();
       this.rows.delete(name);
     }
-    this.body.append(fresh);
+    this.body.append(added);
   }
 
   add(parent) {
@@ -91,14 +91,14 @@ class Table {
 
   fill(row) {
     this.columns.forEach(([, kind, text, mark], index) => {
-      const now = text(row.entry);
-      const how = mark ? mark(row.entry) : "";
-      if (row.texts[index] === now && row.marks[index] === how) return;
-      row.texts[index] = now;
-      row.marks[index] = how;
+      const value = text(row.entry);
+      const markClass = mark ? mark(row.entry) : "";
+      if (row.texts[index] === value && row.marks[index] === markClass) return;
+      row.texts[index] = value;
+      row.marks[index] = markClass;
       const cell = row.cells[index];
-      cell.classList.toggle("none", now === "");
-      cell.replaceChildren(how && now ? make("span", now, `mark ${how}`) : now);
+      cell.classList.toggle("none", value === "");
+      cell.replaceChildren(markClass && value ? make("span", value, `mark ${markClass}`) : value);
     });
   }
 }
@@ -107,15 +107,15 @@ const endpoints = new Table("endpoints", [
   ["endpoint", "", (end) => end.name],
   ["side", "", (end) => `${end.side}, ${end.system}`],
   ["connection", "", (end) => end.connection, (end) => ({ connected: "good", connecting: "warn" })[end.connection] || "bad"],
-  ["since", "number", (end) => age(Math.max(0, Math.round(seen.time - end.since)))],
+  ["since", "number", (end) => age(Math.max(0, Math.round(previous.time - end.since)))],
   ["reconnects", "number", (end) => (end.reconnects ? amount(end.reconnects) : "")],
   ["reason", "long", (end) => end.reason],
-  ["waiting", "long", waiting, (end) => (end.spool.share >= 0.8 ? "bad" : "")],
+  ["pending", "long", pending, (end) => (end.spool.share >= 0.8 ? "bad" : "")],
   ["driver counts", "long", (end) => words(tally(end.counts))],
 ]);
 const routes = new Table("routes-table", [
   ["route", "", (route) => route.name],
-  ["way", "long", (route) => `${route.sources.join(", ")} → ${route.targets.join(", ")}`],
+  ["source → targets", "long", (route) => `${route.sources.join(", ")} → ${route.targets.join(", ")}`],
   ["rate", "number", (route) => rate(route.rate)],
   ["received", "number", (route) => amount(route.received)],
   ["delivered", "number", (route) => amount(route.delivered)],
@@ -124,7 +124,7 @@ const routes = new Table("routes-table", [
   ["heartbeat", "number", (route) => age(route.heartbeat_age), (route) => (stale(route) ? "bad" : "")],
   ["guarantee", "whole", (route) => words(route.guarantee)],
   ["dead letters", "long", (route) => tally(route.rules), () => "bad"],
-  ["counted", "long", counted],
+  ["dropped or changed", "long", dropped],
 ]);
 const refusals = new Table("refusals", [
   ["time", "", (refusal) => clock(refusal.time)],
@@ -134,19 +134,19 @@ const refusals = new Table("refusals", [
   ["reason", "long", (refusal) => refusal.reason],
 ]);
 
-function waiting(end) {
+function pending(end) {
   const { messages, bytes, share, age: oldest } = end.spool;
   const memory = end.held ? `${size(end.held)} in memory` : "";
   if (!messages) return memory;
   const used = `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} % of the spool`;
   return `${memory && `${memory}, `}${amount(messages)} on disk (${size(bytes)}, ${used}, oldest ${age(oldest)})`;
 }
-function counted(route) {
+function dropped(route) {
   const lost = tally(route.lost_fields);
   return [
-    route.loops && `loops cut ${amount(route.loops)}`,
+    route.loops && `loops dropped ${amount(route.loops)}`,
     route.duplicates && `duplicates ${amount(route.duplicates)}`,
-    route.ignored && `retained ignored ${amount(route.ignored)}`,
+    route.ignored && `retained messages ignored ${amount(route.ignored)}`,
     route.unselected && `not selected ${amount(route.unselected)}`,
     lost && `lost fields: ${words(lost)}`,
   ].filter(Boolean).join(", ");
@@ -154,23 +154,23 @@ function counted(route) {
 
 // --- the status -----------------------------------------------------------------------------
 
-function stale(route) { return route.heartbeat_age !== null && route.heartbeat_age >= 3 * seen.heartbeat; }
-function troubled(route) { return route.lag > 0 || stale(route) || Object.keys(route.rules).length > 0; }
+function stale(route) { return route.heartbeat_age !== null && route.heartbeat_age >= 3 * previous.heartbeat; }
+function hasProblem(route) { return route.lag > 0 || stale(route) || Object.keys(route.rules).length > 0; }
 
-// Rates over the time since the last status, and the mean latency of what was delivered in it.
+// Adds the rate since the previous status, and the mean latency of the deliveries since then.
 function addRates(status) {
-  const seconds = status.time - seen.time;
-  const again = seen.started === status.started && seconds > 0;
+  const seconds = status.time - previous.time;
+  const comparable = previous.started === status.started && seconds > 0;
   for (const route of status.routes) {
-    const before = again ? seen.routes.get(route.name) : undefined;
+    const before = comparable ? previous.routes.get(route.name) : undefined;
     route.rate = before ? Math.max(0, route.received - before.received) / seconds : null;
     const delivered = before ? route.delivered - before.delivered : 0;
     route.latency = delivered > 0 ? (route.latency_sum - before.latency_sum) / delivered : null;
   }
-  seen.time = status.time;
-  seen.started = status.started;
-  seen.heartbeat = status.heartbeat_seconds;
-  seen.routes = new Map(status.routes.map((route) => [route.name, route]));
+  previous.time = status.time;
+  previous.started = status.started;
+  previous.heartbeat = status.heartbeat_seconds;
+  previous.routes = new Map(status.routes.map((route) => [route.name, route]));
 }
 
 function showFigures(status) {
@@ -178,12 +178,12 @@ function showFigures(status) {
   const spooled = status.endpoints.reduce((total, end) => total + end.spool.messages, 0);
   const known = status.routes.every((route) => route.rate !== null);
   const figures = {
-    "messages in": rate(known ? sum((route) => route.rate) : null),
+    "receive rate": rate(known ? sum((route) => route.rate) : null),
     "received": amount(sum((route) => route.received)),
     "delivered": amount(sum((route) => route.delivered)),
-    "waiting on disk": amount(spooled),
-    "dead letters kept": amount(status.dead_letters.count),
-    "loops cut": amount(sum((route) => route.loops)),
+    "spooled on disk": amount(spooled),
+    "dead letters": amount(status.dead_letters.count),
+    "loops dropped": amount(sum((route) => route.loops)),
     "duplicates": amount(sum((route) => route.duplicates)),
     "archive queue": size(status.archive.queued),
   };
@@ -206,7 +206,7 @@ function showState(text, kind) {
 }
 
 function show(status) {
-  if (status.time <= seen.time && status.started === seen.started) return; // the same as before
+  if (status.time <= previous.time && status.started === previous.started) return; // no newer status
   addRates(status);
   put(byId("gateway"), status.gateway);
   put(byId("version"), status.version);
@@ -234,87 +234,86 @@ function showReasons(reasons) {
   list.replaceChildren(...reasons.map((reason) => make("li", reason)));
 }
 
-// The newest stand first: rows are known by their place, so that only texts move.
+// Newest first. The key of a row is its position, so that a new refusal changes texts only.
 function showRefusals(list) {
-  refusals.show(list.map((refusal, place) => ({ ...refusal, place })), (refusal) => refusal.place);
+  refusals.show(list.map((refusal, position) => ({ ...refusal, position })), (refusal) => refusal.position);
 }
 
 function filter() {
   const wanted = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const onlyTrouble = byId("trouble").checked;
+  const onlyProblems = byId("problems").checked;
   let shown = 0;
   for (const row of routes.rows.values()) {
     const text = `${row.texts[0]} ${row.texts[1]}`.toLowerCase();
-    const hidden = !wanted.every((word) => text.includes(word)) || (onlyTrouble && !troubled(row.entry));
+    const hidden = !wanted.every((word) => text.includes(word)) || (onlyProblems && !hasProblem(row.entry));
     if (row.element.hidden !== hidden) row.element.hidden = hidden;
     shown += hidden ? 0 : 1;
   }
   put(byId("routes-shown"), `${shown} of ${routes.rows.size}`);
 }
 
-async function ask(path) {
-  const headers = asked.token ? { Authorization: `Bearer ${asked.token}` } : {};
-  const answer = await fetch(path, { headers, cache: "no-store", signal: AbortSignal.timeout(10000) });
-  if (answer.status === 401) logIn("This token is not the right one.");
-  return answer;
+async function request(path) {
+  const headers = session.token ? { Authorization: `Bearer ${session.token}` } : {};
+  const response = await fetch(path, { headers, cache: "no-store", signal: AbortSignal.timeout(10000) });
+  if (response.status === 401) logIn("The token is wrong.");
+  return response;
 }
 
-async function look() {
-  clearTimeout(asked.timer);
+async function poll() {
+  clearTimeout(session.timer);
   try {
-    const answer = await ask("api/status");
-    if (answer.status === 401) return;
-    const found = await answer.json();
-    if (answer.ok) show(found);
+    const response = await request("api/status");
+    if (response.status === 401) return;
+    const found = await response.json();
+    if (response.ok) show(found);
     else showState(`✗ ${found.error}`, "bad");
   } catch {
     showState("✗ no answer from the gateway", "bad");
   }
-  if (!document.hidden) asked.timer = setTimeout(look, seen.routes.size > MANY ? 2 * INTERVAL : INTERVAL);
+  if (!document.hidden) session.timer = setTimeout(poll, previous.routes.size > MANY_ROUTES ? 2 * POLL_INTERVAL : POLL_INTERVAL);
 }
 
-function logIn(said) {
-  asked.token = "";
+function logIn(error) {
+  session.token = "";
   byId("login").hidden = false;
-  put(byId("login-said"), said);
-  showState("token needed", "warn");
+  put(byId("login-error"), error);
+  showState("token required", "warn");
   byId("token").focus();
 }
 
-// --- the playground -------------------------------------------------------------------------
-
-const REFUSED = "bad";
+// --- name lookup ----------------------------------------------------------------------------
 
 function line(title, ...parts) {
   const row = make("li");
   row.append(make("strong", title), " ", ...parts);
   return row;
 }
-function used(list) { return list.map((each) => `${each.actual} of ${each.maximum} ${each.unit}`).join(", "); }
+function limitUsage(list) { return list.map((each) => `${each.actual} of ${each.maximum} ${each.unit}`).join(", "); }
 
-function fate(made) {
+function translation(made) {
   if (made.error || made.refused) {
-    return [make("span", made.rule, `mark ${REFUSED}`), ` ${made.error || made.refused}`];
+    return [make("span", made.rule, "mark bad"), ` ${made.error || made.refused}`];
   }
   const texts = made.names || made.patterns || [made.name];
   const parts = texts.flatMap((text, index) => (index ? [", ", make("code", text)] : [make("code", text)]));
-  if (made.exact === false) parts.push(" ", make("span", "wider", "mark warn"), ` kept when ${made.residual}`);
-  if (made.omits) parts.push(` not reached: ${made.omits}`);
-  if (made.used && made.used.length) parts.push(make("span", ` ${used(made.used)}`, "quiet"));
+  if (made.exact === false) parts.push(" ", make("span", "wider", "mark warn"), ` filtered by ${made.residual}`);
+  if (made.omits) parts.push(` not covered: ${made.omits}`);
+  if (made.used && made.used.length) parts.push(make("span", ` ${limitUsage(made.used)}`, "quiet"));
   return parts;
 }
 
 function routeLine(route) {
-  const row = line(route.route, `takes ${route.whole === false ? "some of it" : "it"} from ${route.endpoint}, `, make("code", route.pattern));
-  const captures = route.captures.map(([name, taken]) => `{${name}} = ${taken}`).join(", ");
-  if (route.example) row.append(", such as ", make("code", route.example));
+  const extent = route.whole === undefined ? "it" : route.whole ? "all of it" : "a part of it";
+  const row = line(route.route, `selects ${extent} from ${route.endpoint}, `, make("code", route.pattern));
+  const captures = route.captures.map(([name, value]) => `{${name}} = ${value}`).join(", ");
+  if (route.example) row.append(", for example ", make("code", route.example));
   if (captures) row.append(make("span", ` ${captures}`, "quiet"));
   const list = row.appendChild(make("ul"));
   for (const made of route.made) {
     const end = list.appendChild(line(`→ ${made.target} (${made.system})`));
-    if (made.rule) end.append(make("span", made.rule, `mark ${REFUSED}`), ` ${made.reason}`);
-    else end.append(make("code", made.name), make("span", ` ${used(made.used)}`, "quiet"));
-    for (const back of made.back) end.append(make("div", `from there ${back.route} makes it ${back.name} at ${back.endpoint}`, "quiet"));
+    if (made.rule) end.append(make("span", made.rule, "mark bad"), ` ${made.reason}`);
+    else end.append(make("code", made.name), make("span", ` ${limitUsage(made.used)}`, "quiet"));
+    for (const back of made.back) end.append(make("div", `from there, ${back.route} delivers it as ${back.name} to ${back.endpoint}`, "quiet"));
   }
   return row;
 }
@@ -324,35 +323,35 @@ function showAnswer(found) {
   if (found.error) return box.replaceChildren(make("p", found.error));
   const { check } = found;
   if (check.valid !== true) {
-    const said = make("p");
-    said.append(make("span", check.rule, `mark ${REFUSED}`), ` ${check.detail || check.error}`);
-    return box.replaceChildren(said);
+    const error = make("p");
+    error.append(make("span", check.rule, "mark bad"), ` ${check.detail || check.error}`);
+    return box.replaceChildren(error);
   }
-  const said = make("p", `A legal ${found.kind} in ${found.system}. `);
-  if (found.used && found.used.length) said.append(make("span", `It takes ${used(found.used)}.`, "quiet"));
-  for (const warning of check.warnings || []) said.append(make("div", warning, "quiet"));
+  const summary = make("p", `Valid ${found.kind} in ${found.system}. `);
+  if (found.used && found.used.length) summary.append(make("span", `It uses ${limitUsage(found.used)}.`, "quiet"));
+  for (const warning of check.warnings || []) summary.append(make("div", warning, "quiet"));
   const systems = make("ul");
-  for (const made of found.elsewhere) systems.append(line(made.system, ...fate(made)));
-  const taken = make("ul");
-  for (const route of found.routes) taken.append(routeLine(route));
-  const none = found.routes.length ? [] : [make("p", "No route takes it.", "quiet")];
-  const more = found.more ? [make("p", `${found.more} more were not looked at or are not shown.`, "quiet")] : [];
-  box.replaceChildren(said, make("h3", "Elsewhere"), systems, make("h3", "Routes"), taken, ...none, ...more);
+  for (const made of found.elsewhere) systems.append(line(made.system, ...translation(made)));
+  const selecting = make("ul");
+  for (const route of found.routes) selecting.append(routeLine(route));
+  const none = found.routes.length ? [] : [make("p", "No route selects it.", "quiet")];
+  const more = found.more ? [make("p", `${found.more} more routes were not examined or are not shown.`, "quiet")] : [];
+  box.replaceChildren(summary, make("h3", "Other systems"), systems, make("h3", "Routes"), selecting, ...none, ...more);
   return undefined;
 }
 
 async function lookUp() {
   const text = byId("text").value;
-  const turn = ++asked.latest;
+  const lookup = ++session.lookups;
   if (!text) return byId("answer").replaceChildren();
   const kind = document.querySelector("input[name=kind]:checked").value;
   const query = new URLSearchParams({ system: byId("system").value, kind, text });
   try {
-    const answer = await ask(`api/explain?${query}`);
-    const found = answer.headers.get("content-type") === "application/json" ? await answer.json() : { error: `refused: ${answer.status}` };
-    if (turn === asked.latest) showAnswer(found);
+    const response = await request(`api/explain?${query}`);
+    const found = response.headers.get("content-type") === "application/json" ? await response.json() : { error: `refused: ${response.status}` };
+    if (lookup === session.lookups) showAnswer(found);
   } catch {
-    if (turn === asked.latest) showAnswer({ error: "no answer from the gateway" });
+    if (lookup === session.lookups) showAnswer({ error: "no answer from the gateway" });
   }
   return undefined;
 }
@@ -361,17 +360,17 @@ async function lookUp() {
 
 let typing = 0;
 byId("filter").addEventListener("input", filter);
-byId("trouble").addEventListener("change", filter);
+byId("problems").addEventListener("change", filter);
 byId("names").addEventListener("submit", (event) => { event.preventDefault(); lookUp(); });
-byId("names").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(lookUp, TYPING); });
+byId("names").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(lookUp, TYPING_PAUSE); });
 byId("login").addEventListener("submit", (event) => {
   event.preventDefault();
-  asked.token = byId("token").value;
+  session.token = byId("token").value;
   byId("token").value = "";
   byId("login").hidden = true;
   showState("connecting", "warn");
-  look();
+  poll();
 });
-document.addEventListener("visibilitychange", () => { if (!document.hidden && (asked.token || byId("login").hidden)) look(); });
-if (document.documentElement.dataset.token === "asked") logIn("");
-else look();
+document.addEventListener("visibilitychange", () => { if (!document.hidden && (session.token || byId("login").hidden)) poll(); });
+if (document.documentElement.dataset.token === "needed") logIn("");
+else poll();

@@ -1,1 +1,1 @@
-"""SMF as facts/smf.md records it: bytes to values and back, without input or output."""
+"""Solace Message Format (SMF): bytes to values and back."""

@@ -1,4 +1,4 @@
-"""SMF messages as frames: a stream of bytes to whole messages and back; it reads no parameter."""
+"""SMF framing: a stream of bytes to whole messages and back."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 from gateway.errors import WireError
 
 HEADER_SIZE: Final = 12
-GUARANTEED: Final = 0x10  # in byte 0: a message that somebody acknowledges
-DISCARDED: Final = 0x80  # in byte 0: messages before this one were thrown away
-DMQ_ELIGIBLE: Final = 0x08  # in byte 0: goes to the dead message queue when it is rejected
+GUARANTEED: Final = 0x10  # in byte 0: the message is acknowledged
+DISCARDED: Final = 0x80  # in byte 0: messages before this one were dropped
+DMQ_ELIGIBLE: Final = 0x08  # in byte 0: goes to the dead message queue when rejected
 MAX_MESSAGE: Final = 32 << 20  # bytes of one message, header included
 MAX_HEADER: Final = 1 << 20  # bytes of the header with its parameters
 
@@ -31,12 +31,12 @@ class Protocol(IntEnum):
 
 
 def protocol_of(frame: bytes) -> int:
-    """The protocol of a whole message, one we know or not."""
+    """Return the protocol number of a whole message; it may be unknown."""
     return frame[1] & 0x3F
 
 
 def split_frame(frame: bytes) -> tuple[bytes, bytes]:
-    """The header parameters and the body of a message that `FrameDecoder` handed out."""
+    """Return the header parameters and the body of a message from `FrameDecoder`."""
     header_size: int = _LENGTHS.unpack_from(frame, 4)[0]
     return frame[HEADER_SIZE:header_size], frame[header_size:]
 
@@ -44,7 +44,7 @@ def split_frame(frame: bytes) -> tuple[bytes, bytes]:
 def encode_frame(
     protocol: int, parameters: bytes, body: bytes = b"", *, flags: int = 0, time_to_live: int = 1
 ) -> bytes:
-    """One whole message; `protocol` may carry the two bits for unknown handling."""
+    """Return a whole message; `protocol` may include the two bits for unknown-protocol handling."""
     header_size = HEADER_SIZE + len(parameters)
     head = _HEAD.pack(
         flags | _VERSION, protocol, 0, time_to_live, header_size, header_size + len(body)
@@ -53,20 +53,21 @@ def encode_frame(
 
 
 class FrameDecoder:
-    """Collects bytes in any slices and hands out whole messages as they are.
+    """Collects slices of bytes and returns whole messages.
 
-    Mutable: it holds the beginning of a message that is not complete, at most `max_message`
-    bytes and one slice more. After a WireError it is of no more use.
+    It holds an incomplete message of at most `max_message` bytes, plus one slice. After a WireError
+    it cannot be used.
+    Mutable: owned by the receiving thread.
     """
 
     def __init__(self, max_message: int = MAX_MESSAGE, max_header: int = MAX_HEADER) -> None:
         self._max_message, self._max_header = max_message, max_header
         self._slices: list[bytes] = []
-        self._needed = HEADER_SIZE  # bytes without which nothing new can be handed out
+        self._needed = HEADER_SIZE  # bytes that complete the next message or its header
         self.held = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that `data` completes.
+        """Return the messages that `data` completes.
 
         Raises:
             WireError: the bytes are not SMF, or a message is longer than allowed.
@@ -78,9 +79,9 @@ class FrameDecoder:
                 return []
             data = b"".join(self._slices)
             self._slices.clear()
-        return self._cut(data)
+        return self._split(data)
 
-    def _cut(self, data: bytes) -> list[bytes]:
+    def _split(self, data: bytes) -> list[bytes]:
         frames: list[bytes] = []
         position, end = 0, len(data)
         self._needed = HEADER_SIZE
@@ -89,7 +90,7 @@ class FrameDecoder:
             if data[position] & 7 != _VERSION or not (
                 HEADER_SIZE <= header <= total <= self._max_message and header <= self._max_header
             ):
-                raise self._fault(data[position], header, total)
+                raise self._size_error(data[position], header, total)
             if end - position < total:
                 self._needed = total
                 break
@@ -102,7 +103,7 @@ class FrameDecoder:
             self._slices.append(data[position:])
         return frames
 
-    def _fault(self, first: int, header: int, total: int) -> WireError:
+    def _size_error(self, first: int, header: int, total: int) -> WireError:
         if first & 7 != _VERSION:
             return WireError(f"smf: version {first & 7} is not {_VERSION}")
         if total > self._max_message:

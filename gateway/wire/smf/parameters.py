@@ -1,4 +1,4 @@
-"""Header parameters of SMF messages: the two formats, read and written; it keeps no state."""
+"""Header parameters of SMF messages, in the standard and the light format."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ EXTENDED: Final = 0x1F
 
 U32: Final = Struct(">I")
 U64: Final = Struct(">Q")
-_LIGHT: Final = 0x20
-_SIZES: Final = {0: 0, 1: 1, 2: 2, 3: 4, 4: 8}  # size code of an extended element -> bytes
+_LIGHT_FLAG: Final = 0x20
+_ELEMENT_SIZES: Final = {0: 0, 1: 1, 2: 2, 3: 4, 4: 8}  # size code of an extended element -> bytes
 
 
 class Parameter(NamedTuple):
     kind: int  # a standard type, or a negative number for a light one
     value: bytes
-    raw: bytes  # as it came, head included
+    raw: bytes  # the whole parameter, head included
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """What the broker answers: a code and a text that clients match, case included."""
+class SmfResponse:
+    """The broker's answer: a code and a text, which clients compare case-sensitively."""
 
     code: int
     text: str
 
 
-OK: Final = Response(200, "OK")
+OK: Final = SmfResponse(200, "OK")
 
 
 def read_parameters(data: bytes) -> Iterator[Parameter]:
-    """The parameters in their order; padding is skipped.
+    """Yield the parameters in order, without padding.
 
     Raises:
-        WireError: one of them ends after the header does.
+        WireError: a parameter ends behind the header.
     """
     position, end = 0, len(data)
     while position < end:
@@ -65,7 +65,7 @@ def read_parameters(data: bytes) -> Iterator[Parameter]:
         if not first:
             position += 1
             continue
-        if first & _LIGHT:
+        if first & _LIGHT_FLAG:
             kind, start = -1 - (first >> 2 & 7), position + 1
             stop = start + (first & 3)
         else:
@@ -78,7 +78,7 @@ def read_parameters(data: bytes) -> Iterator[Parameter]:
 
 
 def _bounds(data: bytes, position: int) -> tuple[int, int]:
-    """Where the value of a standard parameter begins and ends."""
+    """Return the start and the end of the value of a standard parameter."""
     size = data[position + 1] if position + 1 < len(data) else -1
     if size:
         return position + 2, position + size
@@ -88,7 +88,7 @@ def _bounds(data: bytes, position: int) -> tuple[int, int]:
 
 
 def encode_parameter(kind: int, value: bytes, *, handling: int = 0) -> bytes:
-    """A standard parameter; `handling` is what a reader does that does not know it, 0 to 3."""
+    """Encode a standard parameter; `handling` (0 to 3) is for readers that do not know it."""
     size = len(value) + 2
     if size <= 0xFF:  # noqa: PLR2004  # what one byte holds
         return bytes((handling << 6 | kind, size)) + value
@@ -96,26 +96,30 @@ def encode_parameter(kind: int, value: bytes, *, handling: int = 0) -> bytes:
 
 
 def encode_tag(tag: bytes) -> bytes:
-    """The correlation tag, three bytes that are repeated in the answer; nothing for nothing."""
+    """Encode the correlation tag (three bytes, repeated in the answer); an empty one gives b""."""
     return b"\x23" + tag if tag else b""
 
 
-def encode_response(response: Response) -> bytes:
+def encode_response(response: SmfResponse) -> bytes:
     return encode_parameter(RESPONSE, U32.pack(response.code) + response.text.encode())
 
 
-def decode_response(value: bytes) -> Response:
-    """Raises: WireError: it has no code."""
+def decode_response(value: bytes) -> SmfResponse:
+    """Decode an answer.
+
+    Raises:
+        WireError: the answer has no code.
+    """
     if len(value) < U32.size:
-        raise WireError("smf: a response without a code")
-    return Response(U32.unpack_from(value)[0], value[4:].decode("utf-8", "replace"))
+        raise WireError("smf: a response has no code")
+    return SmfResponse(U32.unpack_from(value)[0], value[4:].decode("utf-8", "replace"))
 
 
 def read_number(value: bytes, what: str, size: int) -> int:
-    """An unsigned number of exactly `size` bytes.
+    """Decode an unsigned number of exactly `size` bytes.
 
     Raises:
-        WireError: it has another size.
+        WireError: `value` has another size.
     """
     if len(value) != size:
         raise WireError(f"smf: {what} has {len(value)} bytes instead of {size}")
@@ -123,10 +127,10 @@ def read_number(value: bytes, what: str, size: int) -> int:
 
 
 def read_extended(value: bytes) -> dict[int, bytes]:
-    """The elements of parameter 0x1f by their type; 4 bytes of length come first.
+    """Return the elements of parameter 0x1f by their type.
 
     Raises:
-        WireError: an element ends outside of it.
+        WireError: an element ends outside the parameter.
     """
     found: dict[int, bytes] = {}
     position = 0
@@ -134,14 +138,14 @@ def read_extended(value: bytes) -> dict[int, bytes]:
         word = int.from_bytes(value[position : position + 2], "big")
         position += 2
         code = word >> 12 & 7
-        if code in _SIZES:
-            start, stop = position, position + _SIZES[code]
+        if code in _ELEMENT_SIZES:
+            start, stop = position, position + _ELEMENT_SIZES[code]
         else:  # code 5: the length takes one byte, code 6: two; it counts the head too
             width = 1 if code == 5 else 2  # noqa: PLR2004
             start = position + width
             stop = position - 2 + int.from_bytes(value[position:start], "big")
         if not start <= stop <= len(value):
-            raise WireError(f"smf: extended parameter 0x{word:04x} ends outside of its stream")
+            raise WireError(f"smf: extended parameter 0x{word:04x} ends outside its stream")
         found[word & 0xFFF] = value[start:stop]
         position = stop
     return found

@@ -1,7 +1,7 @@
-"""Solace structured data (SDT): bytes to values and back; it knows no message.
+"""Solace structured data types (SDT): bytes to values and back.
 
-The vendor's Python library cuts byte arrays inside maps at their first NUL when it reads them;
-this reader does not.
+The vendor's Python library cuts byte arrays in maps at their first NUL; this decoder does not.
+Limits on elements and containers bound the memory of the values, whatever the bytes are.
 """
 
 from __future__ import annotations
@@ -16,8 +16,13 @@ from gateway.model.message import Value
 
 NULL, BOOLEAN, INTEGER, UNSIGNED, FLOAT, CHARACTER = 0, 1, 2, 3, 4, 5
 BYTES, STRING, DESTINATION, SMF, MAP, STREAM = 6, 7, 8, 9, 10, 11
-DEEPEST: Final = 32  # containers within each other
+MAX_NESTING: Final = 32  # nested containers
+MAX_ELEMENTS: Final = 65_536  # values in one structure; a map entry has two
+MAX_SHORT_CONTAINERS: Final = 128  # more containers need 5 bytes each, as their writers use
 
+_CONTAINER_HEAD: Final = 5  # bytes of a container's tag and length, as Solace's libraries write it
+_INTEGER_SIZES: Final = frozenset({1, 2, 4, 8})
+_CHARACTER_SIZES: Final = frozenset({1, 2, 4})
 _F32, _F64 = Struct(">f"), Struct(">d")
 _I64_MAX: Final = 2**63 - 1
 _CHARACTERS: Final = range(0x110000)
@@ -25,13 +30,14 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def decode_value(data: bytes) -> Value:
-    """The one value that `data` holds.
+    """Return the value encoded in `data`.
 
     Raises:
-        WireError: it is cut off, of an unknown type, or nested too deep.
+        WireError: the data is truncated, has an unknown type or a number of unknown size, is
+            nested too deep or has too many elements.
     """
     try:
-        value, end = _read(data, 0, len(data), 0)
+        value, end = _Reader(data).read(0, len(data), 0)
     except (IndexError, StructError, UnicodeDecodeError) as error:
         raise WireError(f"smf: malformed structured data: {error}") from error
     if end != len(data):
@@ -40,7 +46,11 @@ def decode_value(data: bytes) -> Value:
 
 
 def encode_value(value: Value) -> bytes:  # noqa: PLR0911  # one return for each type
-    """Raises: WireError: an integer past 64 bits, or a type that SDT does not have."""
+    """Encode a value.
+
+    Raises:
+        WireError: an integer needs more than 64 bits.
+    """
     match value:
         case None:
             return _element(NULL, b"")
@@ -67,7 +77,7 @@ def encode_destination(topic: str) -> bytes:
 
 def _encode_integer(value: int) -> bytes:
     if not -(2**63) <= value < 2**64:
-        raise WireError(f"smf: integer {value} does not fit into 64 bits")
+        raise WireError(f"smf: an integer of {value.bit_length()} bits does not fit into 64 bits")
     kind = UNSIGNED if value > _I64_MAX else INTEGER
     return _element(kind, value.to_bytes(8, "big", signed=kind == INTEGER))
 
@@ -79,26 +89,49 @@ def _element(kind: int, value: bytes, *, container: bool = False) -> bytes:
     return bytes((kind << 2 | 3,)) + (len(value) + 5).to_bytes(4, "big") + value
 
 
-def _read(data: bytes, position: int, end: int, depth: int) -> tuple[Value, int]:
-    tag = data[position]
-    start = position + 2 + (tag & 3)
-    stop = position + int.from_bytes(data[position + 1 : start], "big")
-    if not start <= stop <= end:
-        raise IndexError(f"element 0x{tag:02x} ends outside")
-    kind = tag >> 2
-    if kind in {MAP, STREAM}:
-        if depth >= DEEPEST:
-            raise WireError(f"smf: more than {DEEPEST} containers within each other")
-        return _container(kind, _read_items(data, start, stop, depth + 1)), stop
-    return _scalar(kind, data[start:stop]), stop
+class _Reader:
+    """Reads the elements of one structure and counts them.
 
+    Mutable: owned by one call; each element reduces the limits that are left.
+    """
 
-def _read_items(data: bytes, position: int, end: int, depth: int) -> list[Value]:
-    items: list[Value] = []
-    while position < end:
-        item, position = _read(data, position, end, depth)
-        items.append(item)
-    return items
+    __slots__ = ("_containers", "_data", "_elements")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._elements = MAX_ELEMENTS
+        self._containers = max(MAX_SHORT_CONTAINERS, len(data) // _CONTAINER_HEAD)
+
+    def read(self, position: int, end: int, depth: int) -> tuple[Value, int]:
+        """Return the element at `position`, and its end."""
+        data = self._data
+        tag = data[position]
+        start = position + 2 + (tag & 3)
+        stop = position + int.from_bytes(data[position + 1 : start], "big")
+        if not start <= stop <= end:
+            raise IndexError(f"element 0x{tag:02x} ends outside")
+        kind = tag >> 2
+        if kind in {MAP, STREAM}:
+            self._count_container(depth)
+            return _container(kind, self._read_items(start, stop, depth + 1)), stop
+        return _scalar(kind, data[start:stop]), stop
+
+    def _read_items(self, position: int, end: int, depth: int) -> list[Value]:
+        items: list[Value] = []
+        while position < end:
+            if not self._elements:
+                raise WireError(f"smf: structured data has more than {MAX_ELEMENTS} elements")
+            self._elements -= 1
+            item, position = self.read(position, end, depth)
+            items.append(item)
+        return items
+
+    def _count_container(self, depth: int) -> None:
+        if depth >= MAX_NESTING:
+            raise WireError(f"smf: containers are nested deeper than {MAX_NESTING}")
+        if not self._containers:
+            raise WireError("smf: structured data has more containers than its bytes allow")
+        self._containers -= 1
 
 
 def _container(kind: int, items: Sequence[Value]) -> Value:
@@ -106,7 +139,7 @@ def _container(kind: int, items: Sequence[Value]) -> Value:
         return list(items)
     keys, values = items[::2], items[1::2]
     if len(keys) != len(values):
-        raise WireError("smf: a map whose last key has no value")
+        raise WireError("smf: the last key of a map has no value")
     return {str(key): value for key, value in zip(keys, values, strict=True)}
 
 
@@ -115,9 +148,9 @@ def _scalar(kind: int, value: bytes) -> Value:  # noqa: PLR0911  # one return fo
         case 7:  # STRING
             return value[:-1].decode() if value.endswith(b"\0") else value.decode()
         case 2:  # INTEGER
-            return int.from_bytes(value, "big", signed=True)
+            return _integer(value, signed=True)
         case 3:  # UNSIGNED
-            return int.from_bytes(value, "big")
+            return _integer(value, signed=False)
         case 6 | 9:  # BYTES, SMF
             return value
         case 0:  # NULL
@@ -128,14 +161,23 @@ def _scalar(kind: int, value: bytes) -> Value:  # noqa: PLR0911  # one return fo
             unpacked: float = (_F32 if len(value) == _F32.size else _F64).unpack(value)[0]
             return unpacked
         case 5:  # CHARACTER
-            return _character(int.from_bytes(value, "big"))
+            return _character(value)
         case 8:  # DESTINATION: a type byte, the name and its NUL
             return value[1:].partition(b"\0")[0].decode()
         case _:
             raise WireError(f"smf: structured data of type {kind} is not known")
 
 
-def _character(code: int) -> str:
+def _integer(value: bytes, *, signed: bool) -> int:
+    if len(value) in _INTEGER_SIZES:
+        return int.from_bytes(value, "big", signed=signed)
+    raise WireError(f"smf: an integer has {len(value)} bytes, expected 1, 2, 4 or 8")
+
+
+def _character(value: bytes) -> str:
+    if len(value) not in _CHARACTER_SIZES:
+        raise WireError(f"smf: a character has {len(value)} bytes, expected 1, 2 or 4")
+    code = int.from_bytes(value, "big")
     if code in _CHARACTERS and code not in _SURROGATES:
         return chr(code)
     raise WireError(f"smf: {code:#x} is no character")

@@ -1,4 +1,4 @@
-"""Subscription messages (SMP): what is added or removed, for a client or for a queue."""
+"""Subscription messages (SMP): topics added or removed for a client or a queue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.wire.smf.frames import Protocol, encode_frame, split_frame
 from gateway.wire.smf.parameters import (
     LIGHT_TAG,
     U32,
-    Response,
+    SmfResponse,
     encode_response,
     encode_tag,
     read_parameters,
@@ -22,7 +22,7 @@ _TOPIC: Final = 0x04
 _HEAD_SIZE: Final = 6
 
 
-class Change(IntEnum):
+class SubscriptionChange(IntEnum):
     ADD = 0
     REMOVE = 1
     ADD_TO_QUEUE = 2
@@ -31,28 +31,32 @@ class Change(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRequest:
-    change: Change
+    change: SubscriptionChange
     topic: bytes
-    queue: bytes = b""  # only for the changes of a queue
+    queue: bytes = b""  # only for changes of a queue
     answered: bool = True
     tag: bytes = b""
-    body: bytes = b""  # as it came, for the answer
+    body: bytes = b""  # repeated in the answer
 
 
 def decode_subscription(frame: bytes) -> SubscriptionRequest:
-    """Raises: WireError: it is malformed, or for another client's name."""
+    """Decode a subscription message.
+
+    Raises:
+        WireError: the message is malformed, or is on behalf of another client.
+    """
     parameters, body = split_frame(frame)
     if len(body) < _HEAD_SIZE or U32.unpack_from(body, 1)[0] != len(body):
-        raise WireError("smf: a subscription message of a wrong length")
-    if body[0] & 0x7F > Change.REMOVE_FROM_QUEUE:
+        raise WireError("smf: a subscription message has the wrong length")
+    if body[0] & 0x7F > SubscriptionChange.REMOVE_FROM_QUEUE:
         raise WireError(f"smf: subscription message type {body[0] & 0x7F} is not known")
-    change = Change(body[0] & 0x7F)
+    change = SubscriptionChange(body[0] & 0x7F)
     queue = b""
-    if change in {Change.ADD, Change.REMOVE}:
+    if change in {SubscriptionChange.ADD, SubscriptionChange.REMOVE}:
         topic = body[_HEAD_SIZE:]
     else:
-        queue, position = _counted(body, _HEAD_SIZE)
-        topic, _ = _counted(body, position)
+        queue, position = _read_counted(body, _HEAD_SIZE)
+        topic, _ = _read_counted(body, position)
     tags = [each.value for each in read_parameters(parameters) if each.kind == LIGHT_TAG]
     return SubscriptionRequest(
         change=change,
@@ -65,9 +69,9 @@ def decode_subscription(frame: bytes) -> SubscriptionRequest:
 
 
 def encode_subscription(request: SubscriptionRequest) -> bytes:
-    """A request as a client sends it."""
+    """Encode the request of a client."""
     topic = request.topic + b"\0"
-    if request.change in {Change.ADD_TO_QUEUE, Change.REMOVE_FROM_QUEUE}:
+    if request.change in {SubscriptionChange.ADD_TO_QUEUE, SubscriptionChange.REMOVE_FROM_QUEUE}:
         queue = request.queue + b"\0"
         topic = bytes((len(queue),)) + queue + bytes((len(topic),)) + topic
     flags = _TOPIC | (RESPONSE_WANTED if request.answered else 0)
@@ -75,13 +79,13 @@ def encode_subscription(request: SubscriptionRequest) -> bytes:
     return encode_frame(Protocol.SUBSCRIPTION | 0x80, encode_tag(request.tag), head + topic)
 
 
-def encode_answer(request: SubscriptionRequest, response: Response) -> bytes:
+def encode_subscription_reply(request: SubscriptionRequest, response: SmfResponse) -> bytes:
     parameters = encode_tag(request.tag) + encode_response(response)
     return encode_frame(Protocol.SUBSCRIPTION, parameters, request.body)
 
 
-def _counted(body: bytes, position: int) -> tuple[bytes, int]:
+def _read_counted(body: bytes, position: int) -> tuple[bytes, int]:
     end = position + 1 + body[position] if position < len(body) else -1
     if not position < end <= len(body):
-        raise WireError("smf: a name in a subscription message ends outside of it")
+        raise WireError("smf: a name in a subscription message ends outside")
     return body[position + 1 : end], end

@@ -1,7 +1,6 @@
-"""YAMI4 frames: bytes to whole messages and back. No sockets, no clock, no threads.
+"""YAMI4 frames: bytes to whole messages and back.
 
-A message is a header and a body, cut into frames of a 16-byte head and a payload. What the
-header and the body say is not looked at here.
+A message is a header and a body, split into frames of a 16-byte head and a payload.
 """
 
 from __future__ import annotations
@@ -15,16 +14,19 @@ from gateway.errors import WireError
 Packet: TypeAlias = tuple[bytes, bytes]  # header, body
 
 HEAD: Final = struct.Struct("<iiii")  # wire id, frame number, header size, payload size
-MAX_FRAME: Final = 4096  # bytes with the head; what every peer sends by default
+MAX_FRAME: Final = 4096  # bytes with the head; the default of every peer
 WORD: Final = 4
 _FRAME_PAYLOAD: Final = MAX_FRAME - HEAD.size
 _SINGLE: Final = -1  # frame number of a message of one frame
-_NEVER: Final = (0, -(2**31))  # numbers no whole message has; such frames are dropped
-_FRAME_COST: Final = 128  # what a waiting frame takes beside its payload
+_INVALID_NUMBERS: Final = (
+    0,
+    -(2**31),
+)  # no whole message has these numbers; such frames are dropped
+_FRAME_COST: Final = 128  # bytes of memory of a waiting frame beside its payload
 
 
 def encode_message(wire_id: int, header: bytes, body: bytes, max_frame: int = MAX_FRAME) -> bytes:
-    """Cut one message into frames; the body must hold at least one word."""
+    """Split one message into frames; the body must hold at least one word."""
     size = len(header) + len(body)
     if size + HEAD.size <= max_frame:
         return b"".join((HEAD.pack(wire_id, _SINGLE, len(header), size), header, body))
@@ -41,18 +43,18 @@ def _encode_frames(wire_id: int, header_size: int, content: bytes, step: int) ->
 
 
 def to_wire_id(number: int) -> int:
-    """The wire id of a connection's message, counted from 1: it starts again at 2**31."""
+    """Return the wire id of a connection's message number, counted from 1; it wraps at 2**31."""
     return (number - 1) % 0x7FFFFFFF + 1
 
 
 @dataclass(frozen=True, slots=True)
 class FrameLimits:
-    """What one connection may make us hold."""
+    """Limits of the memory that one connection may occupy."""
 
     payload: int = 16 << 20  # bytes of one frame
     message: int = 16 << 20  # bytes of one message of several frames
-    held: int = 32 << 20  # bytes of all messages still incomplete, with what their frames cost
-    incomplete: int = 256  # messages begun and not finished
+    held: int = 32 << 20  # bytes of all incomplete messages, with the cost of their frames
+    incomplete: int = 256  # incomplete messages
 
 
 DEFAULT_LIMITS: Final = FrameLimits()
@@ -60,22 +62,26 @@ DEFAULT_LIMITS: Final = FrameLimits()
 
 @dataclass(slots=True)
 class _Incomplete:
-    """The frames of one message that have arrived; it grows until the last gap is filled."""
+    """The frames of one message that have arrived.
+
+    Mutable: it grows until the last gap is filled.
+    """
 
     payloads: dict[int, bytes] = field(default_factory=dict)
     header_size: int = 0
-    last: int = 0  # number of the last frame, once known
-    size: int = 0  # of all that has arrived
-    kept: int = 0  # of what is in `payloads`: nothing once the message is too large
+    last: int = 0  # number of the last frame; 0 while unknown
+    size: int = 0  # bytes that have arrived
+    kept: int = 0  # bytes in `payloads`; 0 once the message is too large
 
 
 class FrameDecoder:
-    """Collects bytes in any slices and hands out whole messages; keeps what is incomplete.
+    """Takes bytes in any slices and returns whole messages.
 
-    A protocol error ends the stream for good: `feed` returns the messages before it and leaves
-    the error in `fault`, or raises it when there were none. Frames numbered 0 or INT_MIN are
-    dropped, as they belong to no message that could ever be whole. With `skip_large`, a message of
-    several frames that is over its limit is passed over, and counted in `skipped`, and no error.
+    A protocol error ends the stream: `feed` returns the messages before it and leaves the error in
+    `fault`, or raises it when there were none. Frames numbered 0 or INT_MIN are dropped, as no
+    whole message contains them. With `skip_large`, a message of several frames that exceeds its
+    limit is skipped and counted in `skipped`; it is no error then.
+    Mutable: used by one thread at a time.
     """
 
     def __init__(self, limits: FrameLimits = DEFAULT_LIMITS, *, skip_large: bool = False) -> None:
@@ -83,13 +89,13 @@ class FrameDecoder:
         self.skipped = 0
         self._limits, self._skip_large = limits, skip_large
         self._rest = bytearray()
-        self._needed = 0  # bytes of `_rest` below which no frame can be whole
+        self._needed = 0  # bytes; with fewer in `_rest` no frame is whole
         self._messages: dict[int, _Incomplete] = {}
         self._collected = 0
 
     @property
     def held(self) -> int:
-        """Bytes kept for frames and messages that are not whole yet."""
+        """Bytes kept for incomplete frames and messages."""
         return len(self._rest) + self._collected
 
     def feed(self, data: bytes) -> list[Packet]:
@@ -103,7 +109,7 @@ class FrameDecoder:
             self._rest.clear()
         packets: list[Packet] = []
         try:
-            self._cut(data, packets)
+            self._split(data, packets)
         except WireError as error:
             self.fault = error
             self._rest.clear()
@@ -113,7 +119,7 @@ class FrameDecoder:
                 raise
         return packets
 
-    def _cut(self, data: bytes, packets: list[Packet]) -> None:
+    def _split(self, data: bytes, packets: list[Packet]) -> None:
         unpack, maximum, end = HEAD.unpack_from, self._limits.payload, len(data)
         offset, needed = 0, HEAD.size
         while end - offset >= HEAD.size:
@@ -129,7 +135,7 @@ class FrameDecoder:
                 _check_header_size(header_size, size)
                 body = start + header_size
                 packets.append((data[start:body], data[body:stop]))
-            elif number not in _NEVER:
+            elif number not in _INVALID_NUMBERS:
                 self._collect(wire_id, number, header_size, data[start:stop], packets)
             offset = stop
         if offset < end:
@@ -148,7 +154,7 @@ class FrameDecoder:
         if abs(number) == 1:
             message.header_size = header_size
         if len(message.payloads) == message.last:
-            self._forget(wire_id, message)
+            self._remove(wire_id, message)
             _check_header_size(message.header_size, message.size)
             if message.kept < message.size:
                 self.skipped += 1
@@ -166,7 +172,7 @@ class FrameDecoder:
             raise WireError(f"yami4: frame {index} of message {wire_id} has no place in it")
         message.size += len(payload)
         if message.size > self._limits.message:
-            self._drop(wire_id, message)
+            self._free_payloads(wire_id, message)
             payload = b""
         message.payloads[index] = payload
         message.kept += len(payload)
@@ -174,8 +180,8 @@ class FrameDecoder:
         if self._collected > self._limits.held:
             raise WireError(f"yami4: incomplete messages are over {self._limits.held} bytes")
 
-    def _drop(self, wire_id: int, message: _Incomplete) -> None:
-        """Free what has come of a message that is too large; only its numbers stay."""
+    def _free_payloads(self, wire_id: int, message: _Incomplete) -> None:
+        """Free the payloads of a message that is too large; only its frame numbers stay."""
         if not self._skip_large:
             raise WireError(f"yami4: message {wire_id} is over {self._limits.message} bytes")
         if message.kept:
@@ -183,7 +189,7 @@ class FrameDecoder:
             self._collected -= message.kept
             message.kept = 0
 
-    def _forget(self, wire_id: int, message: _Incomplete) -> None:
+    def _remove(self, wire_id: int, message: _Incomplete) -> None:
         del self._messages[wire_id]
         self._collected -= message.kept + _FRAME_COST * len(message.payloads)
 

@@ -1,6 +1,6 @@
-"""YAMI4 message headers: requests, replies and rejections.
+"""YAMI4 message headers: requests, replies and exceptions.
 
-Names stay bytes here: brokers compare tags byte by byte, whatever their charset.
+Names stay bytes here: brokers compare tags byte by byte, in any character set.
 """
 
 from __future__ import annotations
@@ -14,52 +14,54 @@ from gateway.model.message import Value
 from gateway.wire.yami4.parameters import (
     LONG,
     WORD,
-    Code,
     Long,
+    TypeCode,
     ValueLimits,
-    blob,
     decode_parameters,
+    encode_blob,
     entry_head,
 )
 
-ID_SIZE: Final = 8  # bytes of the message id, which ends every header we write but a rejection
+ID_SIZE: Final = (
+    8  # bytes of the message id; it ends every header that we write except an exception's
+)
 _LIMITS: Final = ValueLimits(depth=8, values=1_000)
-_LONGEST_KEPT: Final = 1_024  # bytes of a header worth remembering
-_MOST_KEPT: Final = 8_192
+_MAX_CACHED_HEADER: Final = 1_024  # bytes
+_MAX_CACHED: Final = 8_192
 
 
-class Kind(Enum):
+class MessageKind(Enum):
     MESSAGE = "message"
     REPLY = "reply"
     EXCEPTION = "exception"
 
 
-_KINDS: Final = {kind.value: kind for kind in Kind}
+_KINDS: Final = {kind.value: kind for kind in MessageKind}
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
-    """A header without its message id; names and reason are empty where it has none."""
+class MessageHeading:
+    """A header without its message id; an absent name or reason is empty."""
 
-    kind: Kind
+    kind: MessageKind
     object_name: bytes = b""
     message_name: bytes = b""
     reason: bytes = b""
 
 
-def _string(name: str, data: bytes) -> bytes:
-    return entry_head(name, Code.STRING) + blob(data)
+def _string_entry(name: str, data: bytes) -> bytes:
+    return entry_head(name, TypeCode.STRING) + encode_blob(data)
 
 
-_ID_HEAD: Final = entry_head("message_id", Code.LONG)
-_MESSAGE: Final = WORD.pack(4) + _string("type", b"message")
-REPLY_HEAD: Final = WORD.pack(2) + _string("type", b"reply") + _ID_HEAD
-_EXCEPTION: Final = WORD.pack(3) + _string("type", b"exception") + _ID_HEAD
+_ID_HEAD: Final = entry_head("message_id", TypeCode.LONG)
+_MESSAGE: Final = WORD.pack(4) + _string_entry("type", b"message")
+REPLY_HEAD: Final = WORD.pack(2) + _string_entry("type", b"reply") + _ID_HEAD
+_EXCEPTION: Final = WORD.pack(3) + _string_entry("type", b"exception") + _ID_HEAD
 
 
 def request_head(object_name: bytes, message_name: bytes) -> bytes:
-    """All of a request's header before its message id; the same for every message of a name."""
-    names = _string("object_name", object_name) + _string("message_name", message_name)
+    """Return a request's header up to its message id; all messages of a name share it."""
+    names = _string_entry("object_name", object_name) + _string_entry("message_name", message_name)
     return _MESSAGE + names + _ID_HEAD
 
 
@@ -76,13 +78,13 @@ def encode_reply(message_id: int) -> bytes:
 
 
 def encode_exception(message_id: int, reason: bytes) -> bytes:
-    return _EXCEPTION + LONG.pack(message_id) + _string("reason", reason)
+    return _EXCEPTION + LONG.pack(message_id) + _string_entry("reason", reason)
 
 
-def read_header(header: bytes) -> tuple[Heading, int] | None:
-    """Return what the header says and its message id, or None when a peer would ignore it.
+def read_header(header: bytes) -> tuple[MessageHeading, int] | None:
+    """Return the heading and the message id, or None when a peer would ignore the header.
 
-    Fields come in any order, unknown ones are skipped, and an id must be a `long long`.
+    Fields come in any order, unknown ones are skipped, and the id must be a `long long`.
     """
     try:
         fields = decode_parameters(header, _LIMITS, errors="surrogateescape")
@@ -91,38 +93,42 @@ def read_header(header: bytes) -> tuple[Heading, int] | None:
     kind, message_id = _KINDS.get(str(fields.get("type"))), fields.get("message_id")
     if kind is None or not isinstance(message_id, Long):
         return None
-    if kind is not Kind.MESSAGE:
-        return Heading(kind, reason=_raw(fields.get("reason")) or b""), message_id
-    object_name, message_name = _raw(fields.get("object_name")), _raw(fields.get("message_name"))
+    if kind is not MessageKind.MESSAGE:
+        return MessageHeading(kind, reason=_as_bytes(fields.get("reason")) or b""), message_id
+    object_name = _as_bytes(fields.get("object_name"))
+    message_name = _as_bytes(fields.get("message_name"))
     if object_name is None or message_name is None:
         return None
-    return Heading(kind, object_name, message_name), message_id
+    return MessageHeading(kind, object_name, message_name), message_id
 
 
-def _raw(value: Value) -> bytes | None:
+def _as_bytes(value: Value) -> bytes | None:
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else None
 
 
 class HeaderReader:
-    """Reads headers and remembers those that differ only in their id, within bounds."""
+    """Reads headers, and caches headings that many messages share.
+
+    Mutable: used by one thread at a time.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Heading] = {}
+        self._headings: dict[bytes, MessageHeading] = {}
 
-    def read(self, header: bytes) -> tuple[Heading, int] | None:
-        heading = self._known.get(header[:-ID_SIZE])
+    def read(self, header: bytes) -> tuple[MessageHeading, int] | None:
+        heading = self._headings.get(header[:-ID_SIZE])
         if heading is not None:
             return heading, LONG.unpack_from(header, len(header) - ID_SIZE)[0]
         found = read_header(header)
-        if found is not None and len(header) <= _LONGEST_KEPT and _canonical(*found) == header:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            self._known[header[:-ID_SIZE]] = found[0]
+        if found is not None and len(header) <= _MAX_CACHED_HEADER and _canonical(*found) == header:
+            if len(self._headings) >= _MAX_CACHED:
+                self._headings.clear()
+            self._headings[header[:-ID_SIZE]] = found[0]
         return found
 
 
-def _canonical(heading: Heading, message_id: int) -> bytes:
-    """The header as written when the id comes last, which is what makes it worth keeping."""
-    if heading.kind is Kind.MESSAGE:
+def _canonical(heading: MessageHeading, message_id: int) -> bytes:
+    """Return the header as written with the id last; only such a heading is cached."""
+    if heading.kind is MessageKind.MESSAGE:
         return encode_request(heading.object_name, heading.message_name, message_id)
-    return encode_reply(message_id) if heading.kind is Kind.REPLY else b""
+    return encode_reply(message_id) if heading.kind is MessageKind.REPLY else b""

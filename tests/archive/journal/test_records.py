@@ -25,14 +25,14 @@ RECORDS = st.lists(st.lists(batches(), max_size=3), max_size=5)
 
 
 @given(RECORDS)
-def test_what_was_packed_is_read(records: list[list[Rows]]) -> None:
+def test_packed_records_are_read_back(records: list[list[Rows]]) -> None:
     data = MAGIC + b"".join(map(pack, records))
 
     assert list(read_records(data)) == records
 
 
 @given(st.lists(st.sampled_from(["one", "two", "both"]), max_size=6))
-def test_a_list_that_batches_share_is_written_once(columns: list[str]) -> None:
+def test_a_shared_list_is_written_once(columns: list[str]) -> None:
     lists: dict[str, Sequence[Cell]] = {"one": ["x" * 100], "two": ["y" * 100]}
     names = {"one": ["name"], "two": ["source_name"], "both": ["name", "source_name"]}
     batches = [
@@ -65,7 +65,7 @@ def test_a_journal_cut_anywhere_keeps_its_whole_records(
 
 
 @given(st.binary(max_size=200), st.data())
-def test_any_damage_leaves_the_records_after_it(noise: bytes, data: st.DataObject) -> None:
+def test_a_damaged_record_costs_no_later_record(noise: bytes, data: st.DataObject) -> None:
     record = pack([Rows(1, {"route": "r"}, {"name": ["n"]})])
     whole = bytearray(MAGIC + record * 3)
     at = data.draw(st.integers(len(MAGIC) + len(record), len(MAGIC) + 2 * len(record)))
@@ -91,7 +91,7 @@ def test_no_bytes_raise(noise: bytes) -> None:
         pytest.param(Rows(0, {"colour": "red"}, {}), r"unknown columns \['colour'\]", id="unknown"),
     ],
 )
-def test_rows_that_are_no_rows_are_refused(rows: Rows, text: str) -> None:
+def test_wrong_rows_are_refused(rows: Rows, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         pack([rows])
 

@@ -29,11 +29,11 @@ from tests.archive.samples import (
 )
 from tests.waiting import PATIENCE
 
-RELAXED = replace(QUICK, sync="interval", sync_seconds=0.05)
+INTERVAL = replace(QUICK, sync="interval", sync_seconds=0.05)
 
 
 class Disk:
-    """A disk that is full while `full` is set; mutable, it opens the journals of a writer."""
+    """A disk that is full while `full` is set; its `open` is the opener of a writer."""
 
     def __init__(self) -> None:
         self.full = threading.Event()
@@ -44,7 +44,7 @@ class Disk:
 
 
 class FullJournal(Journal):
-    """Writes half of what it gets and then finds the disk full."""
+    """Writes half of the records, then fails with a full disk."""
 
     def __init__(self, path: Path, disk: Disk) -> None:
         super().__init__(path)
@@ -54,15 +54,15 @@ class FullJournal(Journal):
         if not self._disk.full.is_set():
             super().append(records, sync=sync)
             return
-        good = self._good
+        size = self._valid_size
         super().append(records[: len(records) // 2], sync=sync)
-        self._good, self._dirty = good, True
+        self._valid_size, self._has_torn_tail = size, True
         self._disk.refused.set()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class SyncedJournal(Journal):
-    """Tells when what it has is made durable."""
+    """Sets `synced` when its content is made durable."""
 
     synced: threading.Event
 
@@ -71,21 +71,16 @@ class SyncedJournal(Journal):
         self.synced.set()
 
 
-class Reports:
-    """What a writer said about its disk; mutable."""
-
-    def __init__(self) -> None:
-        self.seen: list[ArchiveError | None] = []
-
-    def __call__(self, change: ArchiveError | None) -> None:
-        self.seen.append(change)
+def changes(log: pytest.LogCaptureFixture) -> list[str]:
+    """The log levels of the failures and recoveries of a writer."""
+    return [record.levelname for record in log.records if record.name.endswith("journal.writer")]
 
 
 def names(root: Path) -> list[str]:
     return sorted(row["name"] for row in read_rows(root, DAY))
 
 
-def test_rows_are_durable_when_the_callback_says_so(tmp_path: Path) -> None:
+def test_rows_are_durable_when_the_callback_is_called(tmp_path: Path) -> None:
     writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
 
     put(writer, received([1]), delivered([1]))
@@ -97,7 +92,7 @@ def test_rows_are_durable_when_the_callback_says_so(tmp_path: Path) -> None:
     assert journals(tmp_path) == []
 
 
-def test_nothing_written_leaves_nothing(tmp_path: Path) -> None:
+def test_a_writer_without_rows_leaves_no_file(tmp_path: Path) -> None:
     archive(tmp_path)
 
     assert journals(tmp_path) == []
@@ -116,7 +111,7 @@ def test_every_callback_is_called_once_and_in_order(tmp_path: Path) -> None:
     assert called == list(range(threads))
 
 
-def test_a_closed_writer_takes_nothing(tmp_path: Path) -> None:
+def test_a_closed_writer_refuses_rows(tmp_path: Path) -> None:
     writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
     writer.close()
     writer.close()
@@ -125,16 +120,18 @@ def test_a_closed_writer_takes_nothing(tmp_path: Path) -> None:
         put(writer, received([1]))
 
 
-def test_a_folder_that_cannot_be_written_is_said_at_the_start(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_fails_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(ArchiveError, match=r"file: cannot be written: .*Not a directory"):
         ArchiveWriter(tmp_path / "file", "edge", START)
 
 
-def test_a_full_disk_keeps_the_rows_until_there_is_room(tmp_path: Path) -> None:
-    disk, reports = Disk(), Reports()
-    writer = ArchiveWriter(tmp_path, "edge", START, QUICK, changed=reports, opener=disk.open)
+def test_a_full_disk_keeps_the_rows_until_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = Disk()
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK, opener=disk.open)
     put(writer, received([1]))
     disk.full.set()
     durable = threading.Event()
@@ -148,12 +145,12 @@ def test_a_full_disk_keeps_the_rows_until_there_is_room(tmp_path: Path) -> None:
     writer.close()
 
     assert names(tmp_path) == ["a/b1", "a/b2"]  # once each: the half record was cut
-    assert [change is None for change in reports.seen] == [False, True]
-    assert "No space left on device" in str(reports.seen[0])
+    assert changes(caplog) == ["ERROR", "WARNING"]
+    assert "No space left on device" in caplog.messages[0]
     assert writer.failure is None
 
 
-def test_closing_while_the_disk_is_full_says_what_was_not_written(tmp_path: Path) -> None:
+def test_closing_while_the_disk_is_full_reports_the_lost_rows(tmp_path: Path) -> None:
     disk = Disk()
     options = replace(QUICK, close_seconds=0.2)
     writer = ArchiveWriter(tmp_path, "edge", START, options, opener=disk.open)
@@ -192,29 +189,29 @@ def test_a_full_queue_slows_the_caller(tmp_path: Path) -> None:
     assert second.is_set()
 
 
-def test_who_has_rows_for_the_kernel_writes_them_itself(tmp_path: Path) -> None:
-    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED)
+def test_a_caller_writes_rows_that_need_no_sync_itself(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, INTERVAL)
     put(writer, received([0]))
     writers: list[str] = []
     number = 0
 
-    while threading.current_thread().name not in writers:  # the thread may be at the journal
+    while threading.current_thread().name not in writers:  # the archive thread may use the journal
         number += 1
         assert number < 1_000
-        told = threading.Event()
+        called = threading.Event()
 
-        def durable(told: threading.Event = told) -> None:
+        def durable(called: threading.Event = called) -> None:
             writers.append(threading.current_thread().name)
-            told.set()
+            called.set()
 
         writer.append([received([number])], durable)
-        assert told.wait(PATIENCE)
+        assert called.wait(PATIENCE)
     writer.close()
 
     assert names(tmp_path) == sorted(f"a/b{each}" for each in range(number + 1))
 
 
-def test_what_a_caller_wrote_itself_is_soon_durable(tmp_path: Path) -> None:
+def test_rows_that_a_caller_wrote_are_synced_later(tmp_path: Path) -> None:
     synced = threading.Event()
 
     def opened(path: Path) -> Journal:
@@ -222,7 +219,7 @@ def test_what_a_caller_wrote_itself_is_soon_durable(tmp_path: Path) -> None:
         journal.synced = synced
         return journal
 
-    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED, opener=opened)
+    writer = ArchiveWriter(tmp_path, "edge", START, INTERVAL, opener=opened)
     put(writer, received([1]))
     assert synced.wait(PATIENCE)
     synced.clear()
@@ -233,9 +230,11 @@ def test_what_a_caller_wrote_itself_is_soon_durable(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_a_disk_that_is_full_for_a_caller_is_left_to_the_thread(tmp_path: Path) -> None:
-    disk, reports = Disk(), Reports()
-    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED, changed=reports, opener=disk.open)
+def test_a_disk_that_is_full_for_a_caller_is_left_to_the_thread(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = Disk()
+    writer = ArchiveWriter(tmp_path, "edge", START, INTERVAL, opener=disk.open)
     put(writer, received([1]))
     disk.full.set()
     durable, later = threading.Event(), threading.Event()
@@ -250,11 +249,11 @@ def test_a_disk_that_is_full_for_a_caller_is_left_to_the_thread(tmp_path: Path) 
     writer.close()
 
     assert names(tmp_path) == ["a/b1", "a/b2", "a/b3"]
-    assert [change is None for change in reports.seen] == [False, True]
+    assert changes(caplog) == ["ERROR", "WARNING"]
 
 
-def test_a_closed_relaxed_writer_takes_nothing(tmp_path: Path) -> None:
-    writer = ArchiveWriter(tmp_path, "edge", START, RELAXED)
+def test_a_closed_writer_refuses_rows_without_a_sync(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, INTERVAL)
     put(writer, received([1]))
     writer.close()
 
@@ -281,11 +280,12 @@ def test_a_journal_is_rolled(tmp_path: Path, options: ArchiveOptions) -> None:
     assert names(tmp_path) == ["a/b0", "a/b1", "a/b2"]
 
 
-def test_the_file_size_limit_of_a_process_is_survived(tmp_path: Path) -> None:
+def test_the_file_size_limit_of_a_process_is_survived(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    reports = Reports()
-    writer = ArchiveWriter(tmp_path, "edge", START, QUICK, changed=reports)
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
     big = Rows(1, {**received([1]).common, "payload": bytes(4096)}, received([1]).columns)
     durable = threading.Event()
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
@@ -299,10 +299,10 @@ def test_the_file_size_limit_of_a_process_is_survived(tmp_path: Path) -> None:
     writer.close()
 
     assert [row["id"] for row in read_rows(tmp_path, DAY)] == [identity(1)]
-    assert "File too large" in str(reports.seen[0])
+    assert "File too large" in caplog.messages[0]
 
 
-def test_the_sidecar_loads_no_parquet() -> None:
+def test_the_gateway_loads_no_parquet() -> None:
     program = (
         "import sys, gateway.archive.journal.writer, gateway.runtime.gateway, gateway.cli;"
         "gateway.cli.make_parser();"

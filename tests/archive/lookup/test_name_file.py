@@ -17,7 +17,7 @@ def test_names_of_all_gateways_are_read_again(tmp_path: Path) -> None:
     assert read_names(tmp_path) == {"~a": ("größe", "a.b", ""), "~b": ("größe", "a.b", "")}
 
 
-def test_a_torn_line_is_left_out_and_the_file_goes_on(tmp_path: Path) -> None:
+def test_a_torn_line_is_ignored_and_the_file_stays_usable(tmp_path: Path) -> None:
     names = NameFile(tmp_path, "one")
     names.write("~a", ("x",))
     names.close()
@@ -31,7 +31,7 @@ def test_a_torn_line_is_left_out_and_the_file_goes_on(tmp_path: Path) -> None:
     assert read_names(tmp_path) == {"~a": ("x",), "~c": ("y",)}
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ArchiveError, match="cannot be written"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.journal.file import Journal, discard, take
+from gateway.archive.journal.file import Journal, claim_journal, discard_journal
 from gateway.archive.journal.records import MAGIC, Rows, pack
 from gateway.archive.layout import (
     DAMAGED,
@@ -46,7 +46,7 @@ def ids(root: Path) -> list[bytes]:
     return sorted(row["id"] for row in read_rows(root, DAY))
 
 
-def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+def test_archived_rows_are_read_back(tmp_path: Path) -> None:
     path = journal(
         tmp_path, record(received([1], ("erp", "audit"), payload=b"x", headers={"k": "v"}))
     )
@@ -88,7 +88,7 @@ def test_converting_again_after_a_crash_gives_the_same_files(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("torn", ["segment", "pairs", "digest"])
-def test_a_crash_between_the_files_of_a_segment_is_made_good(tmp_path: Path, torn: str) -> None:
+def test_a_crash_between_the_files_of_a_segment_is_repaired(tmp_path: Path, torn: str) -> None:
     path = journal(tmp_path, record(received([1, 2]), delivered([1, 2])))
     content = path.read_bytes()
     convert(tmp_path, path)
@@ -112,7 +112,7 @@ def test_a_torn_tail_is_cut(tmp_path: Path) -> None:
 
     assert conversion is not None
     assert not conversion.damaged
-    assert "torn tail cut at offset" in conversion.findings()[0]
+    assert "torn tail cut at offset" in conversion.report_lines()[0]
     assert ids(tmp_path) == [identity(1)]
     assert not path.exists()
 
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_journal_is_set_aside(tmp_path: Path, content: bytes) 
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
 
-    with pytest.raises(ArchiveError, match=r"is not a journal; it was set aside as \.damaged"):
+    with pytest.raises(ArchiveError, match=r"is not a journal; it was renamed to \.damaged"):
         convert(tmp_path, path)
 
     assert damaged_journals(tmp_path) == [path.with_suffix(DAMAGED)]
@@ -182,17 +182,17 @@ def test_values_that_fit_no_column_become_null_and_are_counted(tmp_path: Path) -
     conversion = convert(tmp_path, journal(tmp_path, record(late)))
 
     assert conversion is not None
-    assert conversion.lost == 2
-    assert "2 values fit no column" in conversion.findings()[0]
-    assert conversion.rows == 2  # in the hour the gateway started, for want of a better one
+    assert conversion.lost_values == 2
+    assert "2 values fit no column" in conversion.report_lines()[0]
+    assert conversion.rows == 2  # in the hour of the gateway start
 
 
-def test_the_converter_says_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_converter_prints_its_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "usage:" in capsys.readouterr().err
 
 
-def test_a_converted_journal_that_was_left_goes_and_is_not_converted_again(tmp_path: Path) -> None:
+def test_a_leftover_converted_journal_is_removed_and_not_converted_again(tmp_path: Path) -> None:
     path = journal(tmp_path, record(received([1, 2])))
     content = path.read_bytes()
     convert(tmp_path, path)
@@ -205,7 +205,7 @@ def test_a_converted_journal_that_was_left_goes_and_is_not_converted_again(tmp_p
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_converted_journal_goes_a_little_at_a_time(
+def test_a_converted_journal_is_removed_in_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / f"a-1-000000{OPEN}"
@@ -216,22 +216,22 @@ def test_a_converted_journal_goes_a_little_at_a_time(
         "gateway.archive.journal.file.sleep", lambda _: sizes.append(done.stat().st_size)
     )
 
-    discard(path)
+    discard_journal(path)
 
     assert sizes == [2_451_424, 1_402_848, 354_272]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_journal_that_another_converter_renamed_meanwhile_is_not_taken(
+def test_a_journal_that_another_converter_renamed_is_not_claimed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = journal(tmp_path, record(received([1, 2])))
     monkeypatch.setattr(fcntl, "flock", lambda *_: path.rename(path.with_suffix(DONE)))
 
-    assert take(path) is None
+    assert claim_journal(path) is None
 
 
-def test_a_converted_journal_that_cannot_go_holds_up_no_other(
+def test_a_converted_journal_that_cannot_be_removed_delays_no_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = journal(tmp_path, record(received([1])))
@@ -241,3 +241,22 @@ def test_a_converted_journal_that_cannot_go_holds_up_no_other(
 
     assert DONE in capsys.readouterr().err
     assert ids(tmp_path) == [identity(1)]
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_a_new_journal_that_a_converter_took_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, renamed: bool
+) -> None:
+    path = tmp_path / f"edge-1-000000{OPEN}"
+
+    def take(*_: int) -> None:
+        if not renamed:
+            raise BlockingIOError
+        path.rename(path.with_suffix(DONE))
+
+    monkeypatch.setattr(fcntl, "flock", take)
+
+    with pytest.raises(BlockingIOError, match="a converter has the new journal"):
+        Journal(path)
+
+    assert not path.exists()

@@ -1,4 +1,4 @@
-"""The converter as a process beside the messages: how it is started, and for whom it gives way."""
+"""The start of the converter process: its command, its priority and its process group."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.layout import journal_folder, journal_path
-from gateway.archive.location import Place
+from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments import convert
-from gateway.archive.segments.converter import Conversions
+from gateway.archive.segments.converter import Converter
 from tests.waiting import PATIENCE
 
 
 class Started(subprocess.Popen[str]):
-    """A converter that is held before it does anything, so that it can be looked at."""
+    """A stand-in for the converter that records its command, session and process group."""
 
     seen: tuple[list[str], int, int]
 
@@ -29,19 +29,19 @@ class Started(subprocess.Popen[str]):
 @pytest.mark.parametrize(
     ("waiting", "nice"),
     [
-        pytest.param(1, True, id="the messages go first"),
-        pytest.param(4, True, id="a few are no trouble"),
-        pytest.param(5, False, id="many fill the disk"),
+        pytest.param(1, True, id="messages-first"),
+        pytest.param(4, True, id="a-few"),
+        pytest.param(5, False, id="many-fill-the-disk"),
     ],
 )
-def test_the_converter_gives_way_until_journals_pile_up(
+def test_the_converter_has_low_priority_until_journals_pile_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting: int, nice: bool
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", Started)
     journal_folder(tmp_path).mkdir(parents=True)
     paths = [journal_path(tmp_path, "here", 1, number) for number in range(waiting)]
 
-    made = Conversions(Place(tmp_path, ""))
+    made = Converter(ArchiveLocation(tmp_path, ""))
     made.add(paths)
     made.finish(PATIENCE)
 
@@ -52,10 +52,12 @@ def test_the_converter_gives_way_until_journals_pile_up(
     assert group == 0, "an interrupt at the terminal would reach it"
 
 
-def test_it_is_as_nice_as_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
-    monkeypatch.setattr(os, "nice", told.append)
+def test_the_converter_applies_its_nice_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied: list[int] = []
+    monkeypatch.setattr(os, "nice", applied.append)
 
     assert convert.main([str(tmp_path), "--nice", "19"]) == 0
 
-    assert told == [19]
+    assert applied == [19]

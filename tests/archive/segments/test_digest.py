@@ -41,7 +41,7 @@ def slow_right(value: int) -> int:
 
 
 def slow_lanes(identity: bytes, content: bytes | None) -> list[int]:
-    """The eight lanes of one row, as the specification says, in whole numbers."""
+    """The eight lanes of one row by the specification, in Python integers."""
     a, b = int.from_bytes(identity[:8]), int.from_bytes(identity[8:])
     c, d = int.from_bytes((content or bytes(16))[:8]), int.from_bytes((content or bytes(16))[8:])
     left, right = (
@@ -128,7 +128,7 @@ def test_digests_of_parts_add_up_to_that_of_the_whole(rows: list[Rows], cut: int
     assert added.equals(digests_of(to_table(rows)[0]).drop_columns("disordered"))
 
 
-def test_the_hash_is_the_one_that_is_written_down() -> None:
+def test_the_hash_never_changes() -> None:
     (row,) = digests_of(table(received([7]))).to_pylist()
 
     assert [row[name] for name in WORDS] == [
@@ -162,7 +162,7 @@ def test_both_legs_agree_unless_something_happened(
     assert all(same[f"content_{word}"] for word in range(4)) is contents
 
 
-def test_an_end_counts_in_the_minute_of_the_receipt() -> None:
+def test_an_outcome_counts_in_the_minute_of_the_receipt() -> None:
     late = NOON + 59 * MINUTE
     found = digests_of(
         table(
@@ -197,13 +197,13 @@ def one(number: int, time: int, name: str = "a", target: str = "erp") -> Rows:
         pytest.param([received([1], time=NOON + 5), received([2])], 0, id="received"),
     ],
 )
-def test_ends_out_of_order_are_counted(rows: list[Rows], disordered: int) -> None:
+def test_outcomes_out_of_order_are_counted(rows: list[Rows], disordered: int) -> None:
     found = digests_of(table(*rows)).to_pylist()
 
     assert sum(row["disordered"] for row in found) == disordered
 
 
-def test_deliveries_out_of_order_are_told_by_name() -> None:
+def test_streams_out_of_order_are_listed() -> None:
     late = delivered([1], "erp", NOON + 9, gateway="west", source_name="a")
     rows = [
         delivered([2], "erp", NOON + 8, gateway="west", source_name="a"),
@@ -219,7 +219,7 @@ def test_deliveries_out_of_order_are_told_by_name() -> None:
 
 
 def slow_bucket(latency: int) -> int:
-    """By half octaves, in whole numbers."""
+    """The bucket of a latency in Python integers."""
     if latency < 2:
         return max(latency, 0)
     octave = latency.bit_length() - 1
@@ -235,14 +235,15 @@ def test_a_latency_is_in_the_bucket_of_its_half_octave(latencies: list[int]) -> 
 
 
 def test_latencies_of_deliveries_are_counted_by_bucket() -> None:
-    took = [0, 1, 1, 5, 6, 6, -7]
+    latencies = [0, 1, 1, 5, 6, 6, -7]
     ends = [
-        delivered([number], time=NOON + spent, received=NOON) for number, spent in enumerate(took)
+        delivered([number], time=NOON + latency, received=NOON)
+        for number, latency in enumerate(latencies)
     ]
     others = [
         received([1], received=NOON),
         dead(8, time=NOON + 9, received=NOON),
-        delivered([9], "audit", NOON + 3),  # of an older gateway: nobody knows how long it took
+        delivered([9], "audit", NOON + 3),  # of an older gateway: its latency is unknown
     ]
     found = digests_of(table(*ends, *others))
 

@@ -1,4 +1,4 @@
-"""Rows to tables: whatever rows share, and however they came, the table is the same."""
+"""Conversion of rows to tables: shared values and batches make no difference."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def batches(draw: st.DrawFn) -> Rows:
     return Rows(count, {name: common[name] for name in common.keys() - own}, columns)
 
 
-def spelt_out(batch: Rows) -> Rows:
+def expanded(batch: Rows) -> Rows:
     names = batch.common.keys() | batch.columns.keys()
     return Rows(batch.count, {}, {name: batch.values(name) for name in names})
 
 
 @given(st.lists(batches(), min_size=1, max_size=5))
-def test_what_rows_share_is_as_if_each_had_it(given: Sequence[Rows]) -> None:
+def test_a_shared_value_equals_one_for_each_row(given: Sequence[Rows]) -> None:
     table, lost = to_table(given)
-    same, as_many = to_table([spelt_out(batch) for batch in given])
+    same, as_many = to_table([expanded(batch) for batch in given])
 
     assert table.equals(same)
     assert lost == as_many

@@ -1,6 +1,6 @@
-"""Shifts the clock of a Python process by the seconds that a file of 8 bytes has at the moment.
+"""Shifts the clock of a Python process by the seconds in a file of 8 bytes.
 
-The folder of this file comes first on PYTHONPATH, and SHIFT_CLOCK_FILE names the file of seconds.
+The folder of this file is first on PYTHONPATH; SHIFT_CLOCK_FILE names the file of seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Signals that come between any two steps of the thread that waits for them."""
+"""Signals between any two bytecodes of the waiting thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EACH_STEP = """\
 import signal, sys
 from gateway.cli.live import signals as module
 
-module.LOOK = 60.0  # one wait, not many
+module.POLL_INTERVAL = 60.0  # one long wait
 
 def raise_at(step):
     def trace(frame, event, argument):
@@ -24,10 +24,10 @@ def raise_at(step):
 
 step, reached = 0, True
 while reached:
-    signals = module.Signals()
+    signals = module.SignalQueue()
     signals.catch(signal.SIGUSR1, signal.SIGALRM)
     step += 1
-    signal.setitimer(signal.ITIMER_REAL, 0.2)  # wakes what waits before that step
+    signal.setitimer(signal.ITIMER_REAL, 0.2)  # wakes a wait before that step
     trace = raise_at(step)
     sys.settrace(trace)
     signals.next()
@@ -38,7 +38,7 @@ print(step)
 """
 
 
-def test_no_signal_waits_for_the_thread_that_it_interrupts() -> None:
+def test_a_signal_at_any_step_is_handled_without_a_deadlock() -> None:
     command = [sys.executable, "-c", EACH_STEP]
 
     steps = subprocess.check_output(command, text=True, timeout=60)  # noqa: S603  # our own
@@ -48,9 +48,9 @@ def test_no_signal_waits_for_the_thread_that_it_interrupts() -> None:
 
 TWICE = """\
 import signal
-from gateway.cli.live.signals import Signals
+from gateway.cli.live.signals import SignalQueue
 
-signals = Signals()
+signals = SignalQueue()
 signals.catch(signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM)
 for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGUSR1, signal.SIGHUP):
     signal.raise_signal(number)
@@ -62,9 +62,9 @@ for _ in range(3):
 """
 
 
-def test_what_is_asked_again_before_it_began_is_done_once() -> None:
+def test_a_queued_signal_is_not_queued_again() -> None:
     command = [sys.executable, "-c", TWICE]
 
-    told = subprocess.check_output(command, text=True, timeout=60)  # noqa: S603  # our own
+    names = subprocess.check_output(command, text=True, timeout=60)  # noqa: S603  # our own
 
-    assert told.split() == ["SIGHUP", "SIGUSR1", "SIGHUP", "SIGTERM"]
+    assert names.split() == ["SIGHUP", "SIGUSR1", "SIGHUP", "SIGTERM"]

@@ -1,3 +1,5 @@
+"""The commands `match`, `translate` and `names`."""
+
 from __future__ import annotations
 
 import argparse
@@ -44,13 +46,13 @@ def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
         (("translate", "a,b", "--from", "yami4", "--to", "ems", "--each"), 0, "a\nb\n"),
     ],
 )
-def test_an_answer_on_the_terminal(
+def test_an_answer_is_printed_with_its_exit_status(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, output: str
 ) -> None:
     assert _run(capsys, *arguments) == (code, output, "")
 
 
-def test_a_refusal_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_gives_exit_status_1(capsys: pytest.CaptureFixture[str]) -> None:
     code, output, _ = _run(capsys, "translate", "_LOCAL.x", "--from", "rv", "--to", "mqtt")
 
     assert code == 1
@@ -68,7 +70,7 @@ def test_a_refusal_is_one(capsys: pytest.CaptureFixture[str]) -> None:
         ("match", "a", "a", "--system", "kafka"),
     ],
 )
-def test_a_wrong_question_is_2(
+def test_a_wrong_argument_gives_exit_status_2(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 ) -> None:
     code, output, error = _run(capsys, *arguments)
@@ -77,7 +79,7 @@ def test_a_wrong_question_is_2(
     assert error.startswith("gateway: ")
 
 
-def test_lines_are_answered_in_order_and_bad_ones_too(
+def test_every_line_is_answered_in_order_even_an_invalid_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [
@@ -105,14 +107,14 @@ routes:
 """
 
 
-def test_a_name_takes_the_way_of_a_route(
+def test_a_name_is_translated_by_a_route(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "routes.yaml"
     file.write_text(CONFIG)
-    along = ("--config", str(file), "--route", "orders")
+    by_route = ("--config", str(file), "--route", "orders")
 
-    code, output, _ = _run(capsys, "translate", "orders.emea.fx.1", *along)
+    code, output, _ = _run(capsys, "translate", "orders.emea.fx.1", *by_route)
 
     assert (code, output) == (0, "there (mqtt): erp/emea/fx/1\n")
-    assert _run(capsys, "translate", "trades.x.y", *along)[0] == 1
+    assert _run(capsys, "translate", "trades.x.y", *by_route)[0] == 1

@@ -1,3 +1,5 @@
+"""The command `broker yami4`."""
+
 from __future__ import annotations
 
 import argparse
@@ -22,7 +24,7 @@ raise SystemExit(args.run(args))
 """
 
 
-def test_it_says_where_it_listens_and_ends_when_told() -> None:
+def test_the_broker_prints_its_address_and_ends_on_sigterm() -> None:
     arguments = [sys.executable, "-c", PROGRAM, "broker", "yami4", "--max-subscriptions", "1"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None

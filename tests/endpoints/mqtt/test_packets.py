@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import suppress
 from itertools import pairwise
+from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.endpoints.mqtt import outgoing
-from gateway.endpoints.mqtt.outgoing import Encoder
-from gateway.endpoints.mqtt.packets import LARGE, PUBREC, PUBREL, Arrived, Decoder, encode_answers
-from gateway.endpoints.mqtt.properties import encode_block, pack_length
-from gateway.endpoints.mqtt.user_properties import split_pairs, whole
+from gateway.endpoints.mqtt import publish_encoder
+from gateway.endpoints.mqtt.fields import encode_length
+from gateway.endpoints.mqtt.packets import (
+    LARGE,
+    PUBREC,
+    PUBREL,
+    DecodedPackets,
+    PacketDecoder,
+    PacketTooLargeError,
+    encode_acks,
+)
+from gateway.endpoints.mqtt.properties import MAX_USER_PROPERTIES, encode_properties
+from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
+from gateway.endpoints.mqtt.user_properties import parse_whole_number, split_pairs
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError
 from gateway.model.message import DeliveryMode, Headers, Message, Value
@@ -59,24 +70,24 @@ LONGEST = 400
 
 
 def encode(version: str, messages: list[Message], now: int = 0) -> bytes:
-    encoder = Encoder(MqttSettings(version=version, qos=2))
+    encoder = PublishEncoder(MqttSettings(version=version, qos=2))
     encoder.start(now)
     for number, message in enumerate(messages, 1):
         encoder.add(message, number)
     return b"".join(encoder.take())
 
 
-def decode(version: str, *parts: bytes, now: int = 0, large: int = LARGE) -> Arrived:
-    decoder = Decoder(version, lambda: now, large)
-    whole = Arrived()
+def decode(version: str, *parts: bytes, now: int = 0, large: int = LARGE) -> DecodedPackets:
+    decoder = PacketDecoder(version, lambda: now, large)
+    whole = DecodedPackets()
     for part in parts:
-        arrived = decoder.feed(part)
-        whole.messages += arrived.messages
-        whole.tokens += arrived.tokens
-        whole.acked += arrived.acked
-        whole.answers += arrived.answers
-        whole.session += arrived.session
-        whole.special |= arrived.special
+        packets = decoder.feed(part)
+        whole.messages += packets.messages
+        whole.acks += packets.acks
+        whole.acked_ids += packets.acked_ids
+        whole.responses += packets.responses
+        whole.session += packets.session
+        whole.has_special |= packets.has_special
     return whole
 
 
@@ -85,20 +96,20 @@ def decode(version: str, *parts: bytes, now: int = 0, large: int = LARGE) -> Arr
     cuts=st.lists(st.integers(0, 3_000), max_size=8),
     large=st.integers(1, 300) | st.just(LARGE),
 )
-def test_what_was_encoded_is_decoded_however_it_is_sliced(
+def test_encoded_messages_are_decoded_from_any_slices(
     messages: list[Message], cuts: list[int], large: int
 ) -> None:
     data = encode("5", messages)
     bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
 
-    arrived = decode("5", *(data[a:b] for a, b in pairwise(bounds)), large=large)
+    packets = decode("5", *(data[a:b] for a, b in pairwise(bounds)), large=large)
 
-    assert arrived.messages == messages
+    assert packets.messages == messages
     expected = [
         (0, 0x4002_0000, 0x5002_0000)[m.headers.mode] + (number if m.headers.mode else 0)
         for number, m in enumerate(messages, 1)
     ]
-    assert arrived.tokens == expected
+    assert packets.acks == expected
 
 
 @given(messages=MESSAGES)
@@ -116,14 +127,16 @@ def test_version_3_keeps_address_payload_and_flags(messages: list[Message]) -> N
 
 @pytest.mark.parametrize("version", VERSIONS)
 @given(data=st.binary(max_size=60), cut=st.integers(0, 60))
-def test_no_bytes_raise_anything_but_a_wire_error(version: str, data: bytes, cut: int) -> None:
+def test_no_bytes_raise_another_error_than_a_wire_error(
+    version: str, data: bytes, cut: int
+) -> None:
     packet = b"\x32" + bytes([len(data)]) + data
     for parts in ([data], [packet], [packet[:cut], packet[cut:]]):
         with suppress(WireError):
             decode(version, *parts, large=1)
 
 
-def outcome(version: str, *parts: bytes) -> Arrived | str:
+def outcome(version: str, *parts: bytes) -> DecodedPackets | str:
     try:
         return decode(version, *parts)
     except WireError as error:
@@ -135,18 +148,91 @@ def outcome(version: str, *parts: bytes) -> Arrived | str:
     data=st.binary(max_size=12) | st.binary(min_size=120, max_size=140),
     first=st.sampled_from([0x30, 0x31, 0x32, 0x34, 0x36, 0x3A, 0x40]),
 )
-def test_what_follows_a_message_in_its_block_is_read_as_in_the_next(
+def test_a_packet_is_decoded_alike_in_the_block_of_a_message_and_in_the_next(
     version: str, data: bytes, first: int
 ) -> None:
     good = encode(version, [Message("t", b"x", Headers(mode=DeliveryMode.AT_LEAST_ONCE))])
-    packet = bytes([first]) + pack_length(len(data)) + data
+    packet = bytes([first]) + encode_length(len(data)) + data
 
     for more in (b"", good, good[:2]):
         assert outcome(version, good + packet + more) == outcome(version, good, packet, more)
 
 
+@pytest.mark.parametrize(
+    ("payload", "properties"),
+    [
+        pytest.param(bytes(8_388_608), {}, id="bytes"),
+        pytest.param(bytes(8_388_608), {"a": "x" * LARGE}, id="large-properties"),
+        pytest.param("x" * 8_388_608, {}, id="text"),
+    ],
+)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_megabyte_in_small_slices_is_read_in_one_piece(version: str) -> None:
+def test_a_large_packet_takes_its_size_twice(
+    version: str, payload: bytes | str, properties: dict[str, Value]
+) -> None:
+    size = len(payload)
+    headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE, properties=properties)
+    data = encode(version, [Message("t", payload, headers)])
+    decoder = PacketDecoder(version, lambda: 0)
+    messages: list[Message] = []
+    tracemalloc.start()
+    for start in range(0, len(data), 65_536):
+        messages += decoder.feed(data[start : start + 65_536]).messages
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert [len(m.payload) for m in messages] == [size]
+    assert peak < 2.1 * size
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_packet_over_the_limit_is_refused_by_its_length(version: str) -> None:
+    for first in (b"\x30", b"\x90"):
+        decoder = PacketDecoder(version, lambda: 0, max_packet=1_000_000)
+        assert decoder.feed(first + encode_length(999_996)) == DecodedPackets()
+        decoder = PacketDecoder(version, lambda: 0, max_packet=1_000_000)
+        length = encode_length(999_997)
+        decoder.feed(first + length[:2])
+
+        with pytest.raises(PacketTooLargeError, match="1000001 bytes, limit 1000000"):
+            decoder.feed(length[2:])
+
+
+def publish_with(pairs: int, properties: bytes = b"") -> bytes:
+    """Return a PUBLISH of 5.0 with so many equal user properties."""
+    properties += b"\x26\x00\x01k\x00\x00" * pairs
+    body = b"\x00\x01t" + encode_length(len(properties)) + properties + b"payload"
+    return b"\x30" + encode_length(len(body)) + body
+
+
+def test_the_most_user_properties_are_kept() -> None:
+    (message,) = decode("5", publish_with(MAX_USER_PROPERTIES)).messages
+
+    assert message.headers.properties == {"k": [""] * MAX_USER_PROPERTIES}
+
+
+def test_too_many_user_properties_are_left_out() -> None:
+    origin = b"\x26\x00\x0egateway-origin\x00\x01a"
+    (message,) = decode("5", publish_with(170_000, origin + b"\x03\x00\x01c")).messages
+
+    assert message.payload == b"payload"
+    assert (message.headers.content_type, message.headers.origin) == ("c", ("a",))
+    assert message.headers.properties == {
+        "mqtt.error": "170001 user properties, limit 10000; they are left out"
+    }
+
+
+def test_a_name_repeated_many_times_takes_linear_time() -> None:
+    started = process_time()
+
+    _, properties = split_pairs([("k", "")] * 200_000)
+
+    assert properties == {"k": [""] * 200_000}
+    assert process_time() - started < 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_megabyte_in_small_slices_is_decoded(version: str) -> None:
     message = Message("t", b"x" * 1_048_576, Headers(mode=DeliveryMode.AT_LEAST_ONCE))
     data = encode(version, [message, message])
 
@@ -167,11 +253,11 @@ def test_messages_with_equal_properties_share_their_headers() -> None:
 def test_headers_of_thousands_of_names_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[Headers] = []
 
-    def block(headers: Headers, *, text: bool, now: int) -> bytes:
+    def counted(headers: Headers, *, text: bool, now: int) -> bytes:
         encoded.append(headers)
-        return encode_block(headers, text=text, now=now)
+        return encode_properties(headers, text=text, now=now)
 
-    monkeypatch.setattr(outgoing, "encode_block", block)
+    monkeypatch.setattr(publish_encoder, "encode_properties", counted)
     named = [Message(f"t/{n}", b"", Headers(origin=(f"@{n}", "g/r"))) for n in range(3_000)]
 
     encode("5", named * 2)
@@ -186,14 +272,14 @@ def test_the_dup_flag_marks_a_redelivery() -> None:
     assert message.headers.mode is DeliveryMode.AT_LEAST_ONCE
 
 
-def test_answers_and_packets_of_the_session_are_told_apart() -> None:
+def test_acknowledgements_and_session_packets_are_distinguished() -> None:
     data = b"\x40\x02\x00\x05\x50\x03\x00\x06\x87\x62\x02\x00\x07\xd0\x00\x20\x02\x00\x00"
 
-    arrived = decode("5", data)
+    packets = decode("5", data)
 
-    assert arrived.acked == [5]
-    assert arrived.answers == [(PUBREC, 6, 0x87), (PUBREL, 7, 0)]
-    assert arrived.session == [b"\x20\x02\x00\x00"]
+    assert packets.acked_ids == [5]
+    assert packets.responses == [(PUBREC, 6, 0x87), (PUBREL, 7, 0)]
+    assert packets.session == [b"\x20\x02\x00\x00"]
 
 
 MALFORMED = [
@@ -212,19 +298,21 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("version", "data", "text"), MALFORMED)
-def test_malformed_packets_are_named(version: str, data: bytes, text: str) -> None:
+def test_the_error_of_a_malformed_packet_names_the_fault(
+    version: str, data: bytes, text: str
+) -> None:
     with pytest.raises(WireError, match=text):
         decode(version, data)
 
 
-def test_many_answers_are_one_piece() -> None:
-    assert encode_answers([0x4002_0001, 0, 0x5002_0002]) == b"\x40\x02\x00\x01\x50\x02\x00\x02"
+def test_many_acknowledgements_are_one_write() -> None:
+    assert encode_acks([0x4002_0001, 0, 0x5002_0002]) == b"\x40\x02\x00\x01\x50\x02\x00\x02"
 
 
 SECOND = 1_000_000
 
 
-def test_expiry_is_absolute_here_and_relative_there() -> None:
+def test_expiry_is_a_time_in_headers_and_an_interval_in_packets() -> None:
     message = Message("t", b"", Headers(expiry=100 * SECOND))
 
     (got,) = decode("5", encode("5", [message], now=40 * SECOND), now=1_000 * SECOND).messages
@@ -264,7 +352,9 @@ UNSENDABLE = [
 
 
 @pytest.mark.parametrize(("version", "message", "rule"), UNSENDABLE)
-def test_what_mqtt_cannot_say_is_refused_by_rule(version: str, message: Message, rule: str) -> None:
+def test_a_message_that_mqtt_cannot_carry_is_refused_by_rule(
+    version: str, message: Message, rule: str
+) -> None:
     with pytest.raises(TranslationError) as caught:
         encode(version, [message], now=10)
 
@@ -290,4 +380,4 @@ def test_a_property_of_another_program_that_looks_typed_stays_text(kind: str, te
     own, properties = split_pairs(pairs)
 
     assert properties == {"a": text}
-    assert whole(own["gateway-time"]) is None
+    assert parse_whole_number(own["gateway-time"]) is None

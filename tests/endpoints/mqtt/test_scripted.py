@@ -1,4 +1,4 @@
-"""What a broker can say that mosquitto does not: each test is both sides of a conversation."""
+"""Conversations that mosquitto does not have: the test scripts the broker's side."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from gateway.endpoints.base import Batch, Source, Subscription
 from gateway.endpoints.mqtt import open_sink, open_source
-from gateway.endpoints.mqtt.source import Intake
+from gateway.endpoints.mqtt.fields import encode_length
+from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -29,7 +30,7 @@ WELCOME_3 = b"\x20\x02\x00\x00"
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A source with a batch to be settled, and one that is being waited for."""
+    """A source with an unsettled batch, while a thread waits for the next one."""
 
     source: Source
     batch: Batch
@@ -37,7 +38,7 @@ class Waiting:
 
 
 class Peer:
-    """The broker's side, spoken by the test; mutable: it has a connection."""
+    """The broker's side of a connection, scripted by the test. Mutable."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -51,6 +52,7 @@ class Peer:
     def opening(self, endpoint: object) -> Future[None]:
         """Let the endpoint connect, and read its CONNECT."""
         assert hasattr(endpoint, "open")
+        self.hang_up()
         future: Future[None] = self._pool.submit(endpoint.open)
         self._sock, _ = self._server.accept()
         self._sock.settimeout(PATIENCE)
@@ -94,7 +96,7 @@ def peer() -> Iterator[Peer]:
 
 
 def listening(peer: Peer) -> Source:
-    """An open source with a subscription to "t" that the peer has granted."""
+    """Return an open source with a granted subscription to "t"."""
     source = open_source(peer.settings, [Subscription("t")])
     future = peer.opening(source)
     peer.write(WELCOME)
@@ -158,7 +160,7 @@ def test_a_session_that_the_broker_ends_says_why(
     assert caught.value.retryable is retryable
 
 
-def test_hanging_up_instead_of_an_answer_is_worth_another_try(peer: Peer) -> None:
+def test_a_hang_up_instead_of_an_answer_is_retryable(peer: Peer) -> None:
     future = peer.opening(open_sink(peer.settings))
     peer.hang_up()
 
@@ -168,9 +170,17 @@ def test_hanging_up_instead_of_an_answer_is_worth_another_try(peer: Peer) -> Non
 
 PUBACKS = [
     pytest.param(b"\x40\x02\x00\x01", Outcome.ACCEPTED, "", id="short-form"),
-    pytest.param(b"\x40\x03\x00\x01\x10", Outcome.ACCEPTED, "", id="nobody-listens"),
+    pytest.param(b"\x40\x03\x00\x01\x10", Outcome.ACCEPTED, "", id="no-subscriber"),
     pytest.param(b"\x40\x04\x00\x01\x87\x00", Outcome.REJECTED, "not-authorised", id="forbidden"),
     pytest.param(b"\x40\x04\x00\x01\x90\x00", Outcome.REJECTED, "topic-invalid", id="topic"),
+    pytest.param(b"\x40\x04\x00\x01\x95\x00", Outcome.REJECTED, "packet-size", id="too-large"),
+    pytest.param(b"\x40\x04\x00\x01\x99\x00", Outcome.REJECTED, "payload-format", id="format"),
+    pytest.param(b"\x40\x04\x00\x01\x9a\x00", Outcome.REJECTED, "retain", id="retain"),
+    pytest.param(b"\x40\x04\x00\x01\x9b\x00", Outcome.REJECTED, "qos", id="qos"),
+    pytest.param(b"\x50\x04\x00\x01\x95\x00", Outcome.REJECTED, "packet-size", id="pubrec"),
+    pytest.param(b"\x40\x04\x00\x01\x80\x00", Outcome.RETRY, "", id="unspecified"),
+    pytest.param(b"\x40\x04\x00\x01\x83\x00", Outcome.RETRY, "", id="implementation"),
+    pytest.param(b"\x40\x04\x00\x01\x91\x00", Outcome.RETRY, "", id="id-in-use"),
     pytest.param(b"\x40\x04\x00\x01\x97\x00", Outcome.RETRY, "", id="quota"),
 ]
 
@@ -194,7 +204,7 @@ def test_the_reason_of_a_puback_decides(
     assert (settlement.outcome, settlement.rule) == (outcome, rule)
 
 
-def test_a_qos_2_message_is_accepted_at_the_end_and_not_before(peer: Peer) -> None:
+def test_a_qos_2_message_is_accepted_with_its_pubcomp(peer: Peer) -> None:
     sink = open_sink(peer.settings)
     future = peer.opening(sink)
     peer.write(WELCOME)
@@ -205,7 +215,7 @@ def test_a_qos_2_message_is_accepted_at_the_end_and_not_before(peer: Peer) -> No
     peer.read()
     peer.write(b"\x50\x02\x00\x01" + b"\x50\x04\x00\x02\x87\x00")
     assert peer.read() == b"\x62\x02\x00\x01"
-    assert not answer.come
+    assert not answer.has_come
     peer.write(b"\x70\x02\x00\x01")
     first, second = answer.wait()
     peer.hang_up()
@@ -215,7 +225,7 @@ def test_a_qos_2_message_is_accepted_at_the_end_and_not_before(peer: Peer) -> No
     assert second.rule == "not-authorised"
 
 
-def test_what_has_no_answer_when_the_connection_ends_is_to_be_retried(peer: Peer) -> None:
+def test_messages_without_an_answer_are_retried_when_the_connection_ends(peer: Peer) -> None:
     sink = open_sink(peer.settings)
     future = peer.opening(sink)
     peer.write(WELCOME)
@@ -249,7 +259,7 @@ def test_acknowledgements_go_out_in_the_order_of_arrival(peer: Peer) -> None:
     source.close()
 
 
-def test_a_qos_2_message_we_have_had_is_not_delivered_again(peer: Peer) -> None:
+def test_a_qos_2_message_received_before_is_not_delivered_again(peer: Peer) -> None:
     source = listening(peer)
     peer.write(b"\x34\x06\x00\x01t\x00\x08\x00")
     receive(source).settle([ACCEPTED])
@@ -259,6 +269,7 @@ def test_a_qos_2_message_we_have_had_is_not_delivered_again(peer: Peer) -> None:
 
     future = peer.opening(source)
     peer.write(WELCOME_BACK)
+    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
     future.result(PATIENCE)
     peer.write(b"\x3c\x06\x00\x01t\x00\x08\x00")
     assert peer.read() == b"\x50\x02\x00\x08"
@@ -277,7 +288,7 @@ def test_a_qos_2_message_we_have_had_is_not_delivered_again(peer: Peer) -> None:
         pytest.param(b"\xe0\x02\x8b\x00", id="disconnect"),
     ],
 )
-def test_a_broker_that_breaks_off_or_the_protocol_is_lost(peer: Peer, data: bytes) -> None:
+def test_a_disconnect_or_a_protocol_error_loses_the_connection(peer: Peer, data: bytes) -> None:
     source = listening(peer)
     peer.write(data)
 
@@ -285,7 +296,30 @@ def test_a_broker_that_breaks_off_or_the_protocol_is_lost(peer: Peer, data: byte
     source.close()
 
 
-def test_messages_of_qos_0_that_had_come_survive_the_loss(peer: Peer) -> None:
+@pytest.mark.parametrize("version", ["3.1.1", "5"])
+def test_a_packet_over_the_limit_ends_the_connection_and_says_why(peer: Peer, version: str) -> None:
+    sink = open_sink(replace(peer.settings, version=version, max_packet_in=4_194_304))
+    future = peer.opening(sink)
+    peer.write(WELCOME if version == "5" else WELCOME_3)
+    future.result(PATIENCE)
+    peer.write(b"\x30" + encode_length(4_194_300))  # one byte more than the limit
+
+    if version == "5":
+        assert peer.read() == b"\xe0\x01\x95"
+
+    def is_lost() -> bool:
+        sink.send([], Answer())
+        return False
+
+    with pytest.raises(
+        EndpointError, match=r"4194305 bytes, limit 4194304.*max_packet_in"
+    ) as caught:
+        until(is_lost)
+    assert not caught.value.retryable
+    sink.close()
+
+
+def test_received_messages_of_qos_0_survive_the_loss(peer: Peer) -> None:
     source = listening(peer)
     peer.write(b"\x30\x05\x00\x01t\x00a" + b"\x32\x07\x00\x01t\x00\x07\x00b")
     peer.hang_up()
@@ -296,15 +330,15 @@ def test_messages_of_qos_0_that_had_come_survive_the_loss(peer: Peer) -> None:
 
 @pytest.fixture
 def waiting(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Waiting]:
-    """A receiver that is about to wait on the socket itself, or waits there already."""
+    """A receiver that leads the connection, or is about to."""
     looks: list[int] = []
-    wants_more = Intake.wants_more
+    wants_more = ReceiveState.wants_more
 
-    def asked(intake: Intake) -> bool:
+    def asked(state: ReceiveState) -> bool:
         looks.append(threading.get_ident())
-        return wants_more(intake)
+        return wants_more(state)
 
-    monkeypatch.setattr(Intake, "wants_more", asked)
+    monkeypatch.setattr(ReceiveState, "wants_more", asked)
     source = listening(peer)
     peer.write(b"\x32\x06\x00\x01t\x00\x07\x00")
     batch = receive(source)
@@ -316,7 +350,7 @@ def waiting(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Waiting]:
         source.close()
 
 
-def test_a_receiver_on_the_socket_hears_of_a_retry(waiting: Waiting) -> None:
+def test_a_leading_receiver_gets_a_retried_message(waiting: Waiting) -> None:
     waiting.batch.settle([RETRY])
 
     again = waiting.next_batch.result(PATIENCE)
@@ -324,16 +358,14 @@ def test_a_receiver_on_the_socket_hears_of_a_retry(waiting: Waiting) -> None:
     assert [m.headers.redelivered for m in again.messages] == [True]
 
 
-def test_a_receiver_on_the_socket_hears_of_a_close(waiting: Waiting) -> None:
+def test_a_leading_receiver_is_woken_by_a_close(waiting: Waiting) -> None:
     waiting.source.close()
 
     with pytest.raises(NotConnectedError, match="closed"):
         waiting.next_batch.result(PATIENCE)
 
 
-def test_a_receiver_on_the_socket_hears_that_the_broker_hung_up(
-    waiting: Waiting, peer: Peer
-) -> None:
+def test_a_leading_receiver_is_woken_when_the_broker_hangs_up(waiting: Waiting, peer: Peer) -> None:
     peer.hang_up()
 
     with pytest.raises(NotConnectedError):

@@ -1,4 +1,4 @@
-"""Bytes over a real socket that takes less than it is given."""
+"""A non-blocking socket that takes fewer bytes than it is given."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.endpoints.mqtt.sockets import Stream
+from gateway.endpoints.mqtt.sockets import NonBlockingSocket
 from tests.waiting import PATIENCE
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[Stream, socket.socket]]:
+def ends() -> Iterator[tuple[NonBlockingSocket, socket.socket]]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.settimeout(PATIENCE)
-    yield Stream(ours), theirs
+    yield NonBlockingSocket(ours), theirs
     ours.close()
     theirs.close()
 
 
 def test_pieces_that_the_socket_does_not_take_at_once_arrive_in_order(
-    ends: tuple[Stream, socket.socket],
+    ends: tuple[NonBlockingSocket, socket.socket],
 ) -> None:
     stream, peer = ends
     pieces = [random.Random(size).randbytes(size) for size in (3, 400_000, 1, 0, 900_000, 7)]  # noqa: S311
@@ -45,14 +45,14 @@ def test_pieces_that_the_socket_does_not_take_at_once_arrive_in_order(
     assert peer.recv(10) == b"more"
 
 
-def test_what_was_read_is_acknowledged_before_there_is_an_answer() -> None:
-    """Else a broker without TCP_NODELAY holds the next message back (RFC 1122, 4.2.3)."""
+def test_received_bytes_are_acknowledged_before_the_next_write() -> None:
+    """Otherwise a broker without TCP_NODELAY delays its next message (RFC 1122, 4.2.3)."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         ours = socket.create_connection(server.getsockname())
         peer, _ = server.accept()
         with ours, peer:
             ours.setblocking(False)
             ours.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
-            Stream(ours).acknowledge()
+            NonBlockingSocket(ours).acknowledge()
 
             assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1

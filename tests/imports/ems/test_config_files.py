@@ -12,7 +12,7 @@ from gateway.imports.ems.config_files import (
     parse_transports,
 )
 from gateway.imports.ems.importer import import_ems
-from gateway.imports.lines import read_ems
+from gateway.imports.source_lines import read_ems
 
 BRIDGES = [
     pytest.param("queue=Q.B", ("queue", "Q.B", ""), id="queue"),
@@ -31,11 +31,11 @@ BRIDGES = [
 
 @pytest.mark.parametrize(("text", "expected"), BRIDGES)
 def test_a_target_is_read(text: str, expected: tuple[str, str, str]) -> None:
-    (bridge,), left = parse_bridges(read_ems("f", f"[topic:A.*]\n{text}\n".encode()))
+    (bridge,), omitted = parse_bridges(read_ems("f", f"[topic:A.*]\n{text}\n".encode()))
 
     assert (bridge.kind, bridge.name) == ("topic", "A.*")
-    assert [(each.kind, each.name, each.selector) for each in bridge.sent] == [expected]
-    assert left == []
+    assert [(each.kind, each.name, each.selector) for each in bridge.targets] == [expected]
+    assert omitted == []
 
 
 WRONG_BRIDGES = [
@@ -52,10 +52,10 @@ WRONG_BRIDGES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG_BRIDGES)
-def test_what_is_no_bridge_is_left_with_its_line(text: str, expected: list[str]) -> None:
-    _, left = parse_bridges(read_ems("f", text.encode()))
+def test_a_line_that_is_not_a_bridge_is_listed(text: str, expected: list[str]) -> None:
+    _, omitted = parse_bridges(read_ems("f", text.encode()))
 
-    assert [str(each).partition(": not carried over")[0] for each in left] == expected
+    assert [str(each).partition(": not carried over")[0] for each in omitted] == expected
 
 
 TOPICS = [
@@ -73,37 +73,37 @@ TOPICS = [
 
 @pytest.mark.parametrize(("text", "expected"), TOPICS)
 def test_a_topic_is_read(text: str, expected: tuple[object, ...]) -> None:
-    (topic,), left = parse_topics(read_ems("f", text.encode(), comma_joins=True))
+    (topic,), omitted = parse_topics(read_ems("f", text.encode(), comma_joins=True))
 
     assert (topic.name, topic.imports, topic.exports, topic.properties) == expected
-    assert left == []
+    assert omitted == []
 
 
 @pytest.mark.parametrize("text", ['a import="RV01', "[j1 a", '"'])
-def test_what_is_no_topic_is_left(text: str) -> None:
-    topics, left = parse_topics(read_ems("f", text.encode()))
+def test_a_line_that_is_not_a_topic_is_listed(text: str) -> None:
+    topics, omitted = parse_topics(read_ems("f", text.encode()))
 
     assert topics == ()
-    assert [each.place.line for each in left] == [1]
+    assert [each.location.line for each in omitted] == [1]
 
 
 def test_a_transport_is_read_without_the_values_of_its_options() -> None:
     text = (
         "[SS01] # here\ntype = TIBSS # there\npassword = hunter2\ntopic_import_dm=tibems_reliable"
     )
-    (transport,), left = parse_transports(read_ems("f", text.encode()))
+    (transport,), omitted = parse_transports(read_ems("f", text.encode()))
 
     assert (transport.name, transport.type, transport.topic_mode) == (
         "SS01", "tibss", "TIBEMS_RELIABLE",
     )  # fmt: skip
     assert "hunter2" not in repr(transport)
-    assert left == []
+    assert omitted == []
 
 
-def test_a_transport_of_no_known_type_is_left() -> None:
-    _, left = parse_transports(read_ems("f", b"[T]\ntype = tibftl\nwhat\n"))
+def test_a_transport_of_an_unknown_type_is_listed() -> None:
+    _, omitted = parse_transports(read_ems("f", b"[T]\ntype = tibftl\nwhat\n"))
 
-    assert [str(each) for each in left] == [
+    assert [str(each) for each in omitted] == [
         "f:3: this line: not carried over; it does not read NAME = VALUE",
         "f:1: transport 'T': not carried over; its type is none of tibrv, tibrvcm, tibss",
     ]
@@ -121,7 +121,9 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), KINDS)
-def test_files_are_known_by_name_or_content(name: str, text: str, expected: str | None) -> None:
+def test_a_file_is_recognised_by_name_or_content(
+    name: str, text: str, expected: str | None
+) -> None:
     assert kind_of(name, read_ems(name, text.encode())) == expected
 
 
@@ -154,8 +156,8 @@ WORDS = st.sampled_from(
 
 @given(words=st.lists(WORDS, max_size=40))
 def test_no_file_makes_the_parsers_raise(words: list[str]) -> None:
-    reading = read_ems("f", "".join(words).encode())
+    parsed = read_ems("f", "".join(words).encode())
 
     for parse in (parse_bridges, parse_topics, parse_transports):
-        _, left = parse(reading)
-        assert all(each.place.file == "f" for each in left)
+        _, omitted = parse(parsed)
+        assert all(each.location.file == "f" for each in omitted)

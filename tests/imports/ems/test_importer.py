@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from gateway.dialects.base import parse_subject
 from gateway.dialects.systems.ems import EMS
 from gateway.endpoints.settings.jms import JmsSettings
-from gateway.imports.document import Document, Rule, render
+from gateway.imports.document import Document, RouteEntry, render
 from gateway.imports.ems.importer import import_ems
-from tests.imports.reading import left, loaded, sample, settings_of
+from tests.imports.imported import loaded, omitted, sample, settings_of
 
 ALL = ("bridges.conf", "topics.conf", "transports.conf")
 
@@ -20,8 +20,8 @@ def bridges(text: str) -> Document:
     return import_ems([("bridges.conf", text.encode())])
 
 
-def shape(rule: Rule) -> tuple[str, tuple[str, ...]]:
-    return rule.pattern, tuple(send.template for send in rule.sends)
+def shape(entry: RouteEntry) -> tuple[str, tuple[str, ...]]:
+    return entry.pattern, tuple(target.template for target in entry.targets)
 
 
 def test_the_samples_become_a_configuration(
@@ -52,7 +52,7 @@ def test_a_route_names_its_targets_as_the_endpoint_does(
 
     assert names == ["queue:Q.B", "C.B"]
     assert [target.label for target in route.targets] == ["ems", "ems:2"]
-    assert document.left == ()
+    assert document.omitted == ()
 
 
 ROUTES = [
@@ -83,15 +83,15 @@ ROUTES = [
 def test_bridges_become_routes(text: str, expected: list[tuple[str, tuple[str, ...]]]) -> None:
     document = bridges(text)
 
-    assert [shape(rule) for rule in document.rules] == expected
-    assert document.left == ()
+    assert [shape(entry) for entry in document.routes] == expected
+    assert document.omitted == ()
 
 
 LEFT = [
     pytest.param(
         "[queue:Q.1]\ntopic=A\n",
         ["bridges.conf:1: bridge from queue 'Q.1'", "bridges.conf:2: bridge from queue 'Q.1'"],
-        "takes it away",
+        "removes them",
         id="queue-source",
     ),
     pytest.param(
@@ -119,7 +119,10 @@ LEFT = [
         "[topic:A]\ntopic=A\n", ["bridges.conf:2: target topic 'A'"], "own source", id="itself"
     ),
     pytest.param(
-        "[topic:A]\ntopic=B\ntopic=B\n", ["bridges.conf:3: target topic 'B'"], "above", id="twice"
+        "[topic:A]\ntopic=B\ntopic=B\n",
+        ["bridges.conf:3: target topic 'B'"],
+        "repeats a line above",
+        id="twice",
     ),
     pytest.param(
         "[topic:A]\ntopic=B\n[topic:A]\ntopic=C\n",
@@ -166,34 +169,34 @@ LEFT = [
 ]
 
 
-@pytest.mark.parametrize(("text", "places", "reason"), LEFT)
-def test_what_no_route_says_is_left_with_its_reason(
-    text: str, places: list[str], reason: str
+@pytest.mark.parametrize(("text", "locations", "reason"), LEFT)
+def test_a_line_that_no_route_expresses_is_listed(
+    text: str, locations: list[str], reason: str
 ) -> None:
-    found = left(bridges(text))
+    found = omitted(bridges(text))
 
-    assert [each.partition(": not carried over; ")[0] for each in found] == places
+    assert [each.partition(": not carried over; ")[0] for each in found] == locations
     assert all(reason in each for each in found)
 
 
-def test_what_two_bridges_send_to_one_target_is_taken_once_and_told() -> None:
+def test_overlapping_bridges_of_one_target_become_one_copy_and_are_listed() -> None:
     """The guide's example of two copies, "Destination Bridges"; there with queues."""
     document = bridges("[topic:Q.1]\nqueue=QX\n[topic:Q.>]\nqueue=QX\ntopic=Y\n")
 
-    assert [(rule.pattern, rule.exclude, shape(rule)[1]) for rule in document.rules] == [
+    assert [(entry.pattern, entry.exclude, shape(entry)[1]) for entry in document.routes] == [
         ("Q.1", (), ("queue:QX",)),
         ("Q.>", ("Q.1",), ("queue:QX",)),
         ("Q.>", (), ("Y",)),
     ]
-    (told,) = left(document)
-    assert told.startswith("bridges.conf:4: target queue 'QX': not carried over; bridges.conf:2")
-    assert told.endswith("the server delivers two copies; the mapping delivers one")
+    (line,) = omitted(document)
+    assert line.startswith("bridges.conf:4: target queue 'QX': not carried over; bridges.conf:2")
+    assert line.endswith("the server delivers two copies; the mapping delivers one")
 
 
-def test_bridges_with_other_selectors_leave_each_other_nothing_out() -> None:
+def test_bridges_with_different_selectors_exclude_nothing() -> None:
     text = '[topic:a.*]\nqueue=Q selector="x = 1"\n[topic:a.>]\nqueue=Q selector="x = 2"\n'
 
-    assert [rule.exclude for rule in bridges(text).rules] == [(), ()]
+    assert [entry.exclude for entry in bridges(text).routes] == [(), ()]
 
 
 LOSSY = [
@@ -205,11 +208,13 @@ LOSSY = [
 
 
 @pytest.mark.parametrize(("text", "expected"), LOSSY)
-def test_a_target_of_many_names_is_lossy_and_says_why(text: str, expected: list[bool]) -> None:
-    sends = [send for rule in bridges(text).rules for send in rule.sends]
+def test_a_target_of_many_names_is_lossy_and_has_a_note(text: str, expected: list[bool]) -> None:
+    targets = [target for entry in bridges(text).routes for target in entry.targets]
 
-    assert [send.lossy for send in sends] == expected
-    assert [any("become this one" in note for note in send.notes) for send in sends] == expected
+    assert [target.lossy for target in targets] == expected
+    assert [
+        any("become this one" in note for note in target.notes) for target in targets
+    ] == expected
 
 
 def test_topics_bridged_to_each_other_are_one_route_in_both_directions(
@@ -224,8 +229,8 @@ def test_topics_bridged_to_each_other_are_one_route_in_both_directions(
     ]  # fmt: skip
 
 
-def test_a_round_of_wildcard_bridges_is_told_with_a_name_that_travels_it() -> None:
-    found = left(bridges("[topic:x.*]\ntopic=y.all\n[topic:y.*]\ntopic=x.all\n"))
+def test_a_cycle_of_wildcard_bridges_is_listed_with_a_name_that_travels_it() -> None:
+    found = omitted(bridges("[topic:x.*]\ntopic=y.all\n[topic:y.*]\ntopic=x.all\n"))
 
     assert any(each.startswith("bridges.conf:2: route 'x.each'") for each in found)
     assert any("and so on without end" in each for each in found)
@@ -239,20 +244,20 @@ OWN = [
 
 
 @pytest.mark.parametrize(("text", "exclude"), OWN)
-def test_a_route_leaves_out_its_own_target(text: str, exclude: tuple[str, ...]) -> None:
-    (rule,) = bridges(text).rules
+def test_a_route_excludes_its_own_target(text: str, exclude: tuple[str, ...]) -> None:
+    (entry,) = bridges(text).routes
 
-    assert rule.exclude == exclude
+    assert entry.exclude == exclude
 
 
-def test_ties_are_told_with_the_dialects_of_their_transports() -> None:
+def test_exchanged_topics_have_remarks_with_the_dialects_of_their_transports() -> None:
     document = import_ems([sample(name) for name in ALL])
     text = "\n".join(document.remarks)
 
     assert "'audit.>' to RV02 (tibrvcm), SS01 (tibss); dialect: [ems, rv, smartsockets]" in text
     assert "there it is '/audit/...'" in text
     assert "never exported again" in text
-    assert any("RV01 (tibrv) as TIBEMS_NON_PERSISTENT" in n for n in document.rules[0].notes)
+    assert any("RV01 (tibrv) as TIBEMS_NON_PERSISTENT" in n for n in document.routes[0].notes)
 
 
 TIES = [
@@ -264,36 +269,36 @@ TIES = [
 
 
 @pytest.mark.parametrize(("line", "reason"), TIES)
-def test_a_tie_that_one_side_cannot_keep_is_left(line: str, reason: str) -> None:
+def test_a_name_that_is_illegal_on_one_side_is_listed(line: str, reason: str) -> None:
     transports = b"[RV]\ntype=tibrv\n[SS]\ntype=tibss\n"
     document = import_ems([("topics.conf", line.encode()), ("transports.conf", transports)])
 
-    (found,) = left(document)
+    (found,) = omitted(document)
     assert found.startswith("topics.conf:1: topic ")
     assert reason in found
 
 
-def test_properties_of_the_server_stay_there_and_no_password_is_repeated() -> None:
+def test_other_properties_stay_at_the_server_and_no_password_is_repeated() -> None:
     document = import_ems([sample(name) for name in ALL])
 
     assert "topics.conf:1: property 'global' of topic 'orders.new': stays where it is" in "\n".join(
-        left(document)
+        omitted(document)
     )
-    assert "hunter2" not in render(document) + "\n".join(left(document))
+    assert "hunter2" not in render(document) + "\n".join(omitted(document))
 
 
 NAMES = st.text(st.sampled_from("ab.*>{}:#$é\u2028\"' \t"), min_size=1, max_size=8)
 
 
 @given(source=NAMES, target=NAMES, selector=st.text(st.sampled_from("a='\\#\u0085é\t"), max_size=6))
-def test_whatever_the_names_the_mapping_loads(
+def test_the_mapping_of_any_names_loads(
     tmp_path_factory: pytest.TempPathFactory, source: str, target: str, selector: str
 ) -> None:
     document = bridges(f'[topic:{source}]\nqueue={target} selector="{selector}"\n')
 
     with pytest.MonkeyPatch.context() as patch:
-        if document.rules:
+        if document.routes:
             configuration = loaded(document, tmp_path_factory.mktemp("ems"), patch)
-            assert len(configuration.routes) == len(document.rules)
+            assert len(configuration.routes) == len(document.routes)
         else:
-            assert document.left
+            assert document.omitted

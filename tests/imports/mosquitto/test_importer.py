@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.imports.document import Document, render
-from gateway.imports.lines import Fate
 from gateway.imports.mosquitto import importer
 from gateway.imports.mosquitto.importer import import_mosquitto
-from gateway.imports.mosquitto.options import BRIDGE, BROKER, CARRIED, LOST
-from tests.imports.reading import left, loaded, sample, settings_of
+from gateway.imports.mosquitto.options import BRIDGE_OPTIONS, BROKER_OPTIONS, IMPORTED, UNSUPPORTED
+from gateway.imports.source_lines import LineStatus
+from tests.imports.imported import loaded, omitted, sample, settings_of
 
-SECRETS = {
+SECRET_OPTIONS = {
     f"HEAD_OFFICE_{name}": f"value of {name}"
     for name in ("USERNAME", "PASSWORD", "LOCAL_USERNAME", "LOCAL_PASSWORD")
 }
@@ -32,7 +32,7 @@ def remote(
     document = imported(f"{HEAD}{options}\ntopic a/# out 1\n")
     secrets = {"C_USERNAME": "u", "C_PASSWORD": "p"}
     configuration = loaded(document, folder, patch, **secrets)
-    return settings_of(configuration, name, MqttSettings), left(document)
+    return settings_of(configuration, name, MqttSettings), omitted(document)
 
 
 def test_the_sample_becomes_a_configuration(
@@ -40,7 +40,7 @@ def test_the_sample_becomes_a_configuration(
 ) -> None:
     document = import_mosquitto(*sample("mosquitto.conf"))
 
-    configuration = loaded(document, tmp_path, monkeypatch, **SECRETS)
+    configuration = loaded(document, tmp_path, monkeypatch, **SECRET_OPTIONS)
 
     assert list(configuration.endpoints) == [
         "head-office-local", "head-office", "second-local", "second",
@@ -75,9 +75,9 @@ def test_the_sample_becomes_a_configuration(
     ]
 
 
-def test_no_password_stands_in_the_output() -> None:
+def test_the_output_contains_no_password() -> None:
     document = import_mosquitto(*sample("mosquitto.conf"))
-    text = render(document) + "\n".join(left(document))
+    text = render(document) + "\n".join(omitted(document))
 
     assert "s3cret!" not in text
     assert "hunter2" not in text
@@ -96,7 +96,7 @@ CARRIED_OPTIONS = [
     pytest.param("bridge_protocol_version mqttv311", "version", "3.1.1", id="version-3"),
     pytest.param("bridge_max_packet_size 2000", "max_packet", 2000, id="packet"),
     pytest.param("bridge_max_packet_size 0", "max_packet", 268_435_460, id="packet-unlimited"),
-    pytest.param("bridge_receive_maximum 7", "receive_maximum", 7, id="receive-maximum"),
+    pytest.param("bridge_receive_maximum 7", "receive_window", 7, id="receive-maximum"),
     pytest.param("restart_timeout 20", "backoff_max", 20.0, id="constant-restart"),
     pytest.param("restart_timeout 5 60", "backoff_min", 5.0, id="restart"),
     pytest.param("username u\npassword p q", "password", "p", id="password-by-reference"),
@@ -119,9 +119,9 @@ def test_an_option_becomes_a_setting(
 
 
 LEFT_OPTIONS = [
-    pytest.param("keepalive_interval many", "no whole number in 1..65535", id="no-number"),
-    pytest.param("bridge_max_packet_size 3", "no whole number in 64..", id="out-of-range"),
-    pytest.param("restart_timeout 1 2 3", "no number of seconds", id="restart"),
+    pytest.param("keepalive_interval many", "not a whole number in 1..65535", id="no-number"),
+    pytest.param("bridge_max_packet_size 3", "not a whole number in 64..", id="out-of-range"),
+    pytest.param("restart_timeout 1 2 3", "not one or two numbers of seconds", id="restart"),
     pytest.param("bridge_protocol_version mqttv31", "3.1.1 is taken", id="version-3.1"),
     pytest.param("cleansession yes", "neither true nor false", id="truth"),
     pytest.param("remote_password p", "with a user name only", id="password-alone"),
@@ -130,12 +130,12 @@ LEFT_OPTIONS = [
     pytest.param("remote_clientid ${env:HOME}", "would replace", id="reference"),
     pytest.param("start_type lazy", "always open", id="lazy"),
     pytest.param("keepalive_interval", "it has no value", id="no-value"),
-    pytest.param("address other", "it stands in line 2 too", id="twice"),
+    pytest.param("address other", "it repeats line 2", id="twice"),
 ]
 
 
 @pytest.mark.parametrize(("line", "reason"), LEFT_OPTIONS)
-def test_an_option_that_does_not_fit_is_left_with_its_reason(
+def test_an_option_without_an_equivalent_is_listed_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
 ) -> None:
     _, found = remote(line, tmp_path, monkeypatch)
@@ -144,22 +144,24 @@ def test_an_option_that_does_not_fit_is_left_with_its_reason(
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("name", sorted(LOST))
-def test_every_option_without_a_place_says_why(name: str) -> None:
-    found = imported(f"{HEAD}{name} something\ntopic a\n").left
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED))
+def test_every_unsupported_option_is_listed(name: str) -> None:
+    found = imported(f"{HEAD}{name} something\ntopic a\n").omitted
 
-    assert [(each.place.line, each.fate) for each in found] == [(3, Fate.LOST)]
+    assert [(each.location.line, each.status) for each in found] == [
+        (3, LineStatus.NOT_CARRIED_OVER)
+    ]
 
 
-SAME = [
+NO_EFFECT = [
     "bridge_insecure false", "notifications false", "start_type automatic", "try_private false",
     "round_robin false", "bridge_outgoing_retain true",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("line", SAME)
-def test_an_option_that_asks_for_what_happens_anyway_is_carried(line: str) -> None:
-    assert left(imported(f"{HEAD}{line}\ntopic a\n")) == []
+@pytest.mark.parametrize("line", NO_EFFECT)
+def test_an_option_that_matches_the_default_behaviour_is_not_listed(line: str) -> None:
+    assert omitted(imported(f"{HEAD}{line}\ntopic a\n")) == []
 
 
 OTHERS = [
@@ -177,7 +179,7 @@ OTHERS = [
         "m:1: connection 'c': not carried over; it has no a",
         id="address",
     ),
-    pytest.param(HEAD, "m:1: connection 'c': not carried over; it has no topic", id="no-topic"),
+    pytest.param(HEAD, "m:1: connection 'c': not carried over; it has no readable", id="no-topic"),
     pytest.param(
         f"{HEAD}topic a{{\n", "m:3: a topic of connection 'c': not carried over", id="brace"
     ),
@@ -189,19 +191,19 @@ OTHERS = [
 
 @pytest.mark.parametrize(("text", "expected"), OTHERS)
 def test_every_other_line_is_listed(text: str, expected: str) -> None:
-    found = left(imported(text))
+    found = omitted(imported(text))
 
     assert any(each.startswith(expected) for each in found)
     assert not any("hunter2" in each for each in found)
 
 
-def test_both_is_one_route_whose_way_back_is_derived(
+def test_both_is_one_route_with_a_derived_reverse_route(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = imported(f"{HEAD}topic t/# both 1 L/ R/\n")
 
-    (rule,) = document.rules
-    assert (rule.pattern, rule.sends[0].template) == ("L/t/{rest...}", "R/t/{rest...}")
+    (entry,) = document.routes
+    assert (entry.pattern, entry.targets[0].template) == ("L/t/{rest...}", "R/t/{rest...}")
     routes = loaded(document, tmp_path, monkeypatch).routes
     assert [(route.endpoint, route.source.subscription) for route in routes] == [
         ("c-local", "L/t/#"), ("c", "R/t/#"),
@@ -228,7 +230,7 @@ VERSIONS = [
 
 
 @pytest.mark.parametrize(("lines", "versions", "told"), VERSIONS)
-def test_a_route_in_both_directions_needs_version_5_and_that_is_told(
+def test_a_route_in_both_directions_needs_version_5_and_lists_an_older_one(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     lines: str,
@@ -239,9 +241,9 @@ def test_a_route_in_both_directions_needs_version_5_and_that_is_told(
 
     endpoints = loaded(document, tmp_path, monkeypatch).endpoints
     assert [settings_of_version(each.settings) for each in endpoints.values()] == versions
-    assert [each.partition(": not carried over; it has no room")[0] for each in left(document)] == (
-        told
-    )
+    assert [
+        each.partition(": not carried over; it cannot carry the")[0] for each in omitted(document)
+    ] == (told)
 
 
 def settings_of_version(settings: object) -> str:
@@ -249,28 +251,28 @@ def settings_of_version(settings: object) -> str:
     return settings.version
 
 
-def test_the_highest_qos_of_the_topics_is_the_endpoints() -> None:
+def test_an_endpoint_has_the_highest_qos_of_its_topics() -> None:
     document = imported(f"{HEAD}topic a out 2\ntopic b in\n")
 
     values = [s.value for e in document.endpoints for s in e.settings if s.key == "qos"]
     assert values == [2, 2]
 
 
-def test_topics_past_the_most_that_are_compared_are_listed(
+def test_topics_beyond_the_maximum_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(importer, "MOST_TOPICS", 2)
+    monkeypatch.setattr(importer, "MAX_TOPICS", 2)
 
     document = imported(f"{HEAD}topic a\ntopic b\ntopic c\n")
 
-    assert len(document.rules) == 2
-    assert [each.place.line for each in document.left] == [5]
+    assert len(document.routes) == 2
+    assert [each.location.line for each in document.omitted] == [5]
 
 
-def test_two_connections_to_one_broker_that_make_a_round_are_told() -> None:
+def test_two_connections_that_form_a_cycle_are_listed() -> None:
     second = "connection d\naddress h\n"
 
-    found = left(imported(f"{HEAD}topic a/# out\n{second}topic a/# in\n"))
+    found = omitted(imported(f"{HEAD}topic a/# out\n{second}topic a/# in\n"))
 
     assert [each.partition(";")[0] for each in found] == [
         "m:3: route 'c-out-a-all': not carried over"
@@ -279,18 +281,18 @@ def test_two_connections_to_one_broker_that_make_a_round_are_told() -> None:
 
 
 def test_the_tables_of_options_do_not_contradict_each_other() -> None:
-    assert not CARRIED & set(LOST)
-    assert not BRIDGE & BROKER
+    assert not IMPORTED & set(UNSUPPORTED)
+    assert not BRIDGE_OPTIONS & BROKER_OPTIONS
 
 
 WORDS = st.one_of(
-    st.sampled_from(sorted(BRIDGE | {"topic", "connection", "clientid", "listener"})),
+    st.sampled_from(sorted(BRIDGE_OPTIONS | {"topic", "connection", "clientid", "listener"})),
     st.sampled_from(["a/+", "#", "both", "1", '""', "L/", "h:1", "true", "${env:X}", "\u2028"]),
 )
 
 
 @given(lines=st.lists(st.lists(WORDS, min_size=1, max_size=5), max_size=12))
-def test_whatever_the_file_the_mapping_loads(
+def test_the_mapping_of_any_file_loads(
     tmp_path_factory: pytest.TempPathFactory, lines: list[list[str]]
 ) -> None:
     body = "\n".join(" ".join(words) for words in lines)
@@ -306,4 +308,4 @@ def test_whatever_the_file_the_mapping_loads(
         folder = tmp_path_factory.mktemp("mosquitto")
         configuration = loaded(document, folder, patch, **secrets)
 
-    assert len(configuration.routes) == len(document.rules) > 0
+    assert len(configuration.routes) == len(document.routes) > 0

@@ -11,23 +11,24 @@ from hypothesis import strategies as st
 from gateway.dialects.base import matches_text, parse_subject
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.errors import TranslationError
-from gateway.imports.document import Rule, Send
-from gateway.imports.lines import Place
-from gateway.imports.mosquitto.echoes import echoes
-from gateway.imports.mosquitto.routes import Part, parts_of
+from gateway.imports.document import RouteEntry, TargetEntry
+from gateway.imports.mosquitto.echoes import find_echoes
+from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction, TopicError, TopicLine, parse_topic
+from gateway.imports.source_lines import SourceLine
 from gateway.imports.verify import routes_of
 
 
 def lines_of(text: str) -> list[TopicLine]:
     return [
-        parse_topic(value, Place("m", number)) for number, value in enumerate(text.split("; "), 1)
+        parse_topic(value, SourceLine("m", number))
+        for number, value in enumerate(text.split("; "), 1)
     ]
 
 
-def shown(part: Part) -> str:
-    without = f" without {', '.join(part.exclude)}" if part.exclude else ""
-    return f"{part.direction.value} {part.taken} -> {part.given}{without}"
+def shown(draft: RouteDraft) -> str:
+    without = f" without {', '.join(draft.exclude)}" if draft.exclude else ""
+    return f"{draft.direction.value} {draft.source_pattern} -> {draft.target_template}{without}"
 
 
 OVERLAPS = [
@@ -78,30 +79,32 @@ OVERLAPS = [
 
 @pytest.mark.parametrize(("text", "expected"), OVERLAPS)
 def test_overlapping_lines_share_their_names(text: str, expected: list[str]) -> None:
-    parts, _ = parts_of(lines_of(text))
+    drafts, _ = draft_routes(lines_of(text))
 
-    assert [shown(part) for part in parts] == expected
+    assert [shown(draft) for draft in drafts] == expected
 
 
-TOLD = [
+LISTED = [
     pytest.param('a/# out 0 "" q/; a/b out 0 "" r/', [2], "mosquitto does not use it", id="unused"),
     pytest.param('a/# out 0 "" q/; # both 0 L/ R/', [], "", id="apart"),
-    pytest.param('a/# out 0 "" q/; # both', [2], "crosses under two names", id="two-names"),
+    pytest.param('a/# out 0 "" q/; # both', [2], "cross under two names", id="two-names"),
     pytest.param(
         'a out 0 "" b/; # out 0 "" a/; # both 0 "" b/',
         [1],
-        "crosses under two names",
+        "cross under two names",
         id="two-names-with-a-line-inside",
     ),
 ]
 
 
-@pytest.mark.parametrize(("text", "places", "reason"), TOLD)
-def test_what_the_parts_do_not_do_is_told(text: str, places: list[int], reason: str) -> None:
-    _, left = parts_of(lines_of(text))
+@pytest.mark.parametrize(("text", "locations", "reason"), LISTED)
+def test_a_line_that_routes_do_not_fully_replace_is_listed(
+    text: str, locations: list[int], reason: str
+) -> None:
+    _, omitted = draft_routes(lines_of(text))
 
-    assert [each.place.line for each in left] == places
-    assert all(reason in each.reason for each in left)
+    assert [each.location.line for each in omitted] == locations
+    assert all(reason in each.reason for each in omitted)
 
 
 ECHOES = [
@@ -113,11 +116,11 @@ ECHOES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "places"), ECHOES)
-def test_what_a_bridge_never_sends_back_is_told(text: str, places: list[int]) -> None:
-    parts, _ = parts_of(lines_of(text))
+@pytest.mark.parametrize(("text", "locations"), ECHOES)
+def test_an_echo_is_listed(text: str, locations: list[int]) -> None:
+    drafts, _ = draft_routes(lines_of(text))
 
-    assert [each.place.line for each in echoes(parts)] == places
+    assert [each.location.line for each in find_echoes(drafts)] == locations
 
 
 LEVEL = st.sampled_from(["a", "b", "+"])
@@ -150,17 +153,19 @@ def mosquitto_sends(name: str, lines: list[TopicLine], direction: Direction) -> 
     return None
 
 
-def routes_send(name: str, parts: list[Part], direction: Direction) -> list[str]:
-    """The names on the other side, by the routes that the configuration makes of the parts."""
+def routes_send(name: str, drafts: list[RouteDraft], direction: Direction) -> list[str]:
+    """Return the names at the other broker, by the routes of the configuration."""
     ends = {Direction.OUT: ("here", "there"), Direction.IN: ("there", "here")}
     found: list[str] = []
-    for number, part in enumerate(parts):
-        start, end = ends[Direction.IN if part.direction is Direction.IN else Direction.OUT]
-        both = part.direction is Direction.BOTH
-        sends = (Send(end, part.given),)
-        place = part.lines[0].place
-        rule = Rule(f"r{number}", place, start, part.taken, sends, part.exclude, both=both)
-        for route in routes_of(rule, MQTT):
+    for number, draft in enumerate(drafts):
+        start, end = ends[Direction.IN if draft.direction is Direction.IN else Direction.OUT]
+        both = draft.direction is Direction.BOTH
+        targets = (TargetEntry(end, draft.target_template),)
+        location = draft.lines[0].location
+        entry = RouteEntry(
+            f"r{number}", location, start, draft.source_pattern, targets, draft.exclude, both=both
+        )
+        for route in routes_of(entry, MQTT):
             levels = parse_subject(name, MQTT).levels
             if route.endpoint == ends[direction][0] and route.takes(levels):
                 captures = route.source.capture(levels)
@@ -169,18 +174,18 @@ def routes_send(name: str, parts: list[Part], direction: Direction) -> list[str]
 
 
 @given(texts=st.lists(LINE, min_size=1, max_size=4), name=NAME)
-def test_every_name_crosses_as_with_mosquitto_or_its_lines_are_told(
+def test_every_name_crosses_as_in_mosquitto_or_its_lines_are_listed(
     texts: list[str], name: str
 ) -> None:
     try:
-        lines = [parse_topic(text, Place("m", at)) for at, text in enumerate(texts)]
+        lines = [parse_topic(text, SourceLine("m", at)) for at, text in enumerate(texts)]
     except TopicError:
         return
-    parts, left = parts_of(lines)
-    undecided = any("under two names" in each.reason for each in left)
+    drafts, omitted = draft_routes(lines)
+    undecided = any("under two names" in each.reason for each in omitted)
     for direction in (Direction.OUT, Direction.IN):
         try:
-            sent = routes_send(name, parts, direction)
+            sent = routes_send(name, drafts, direction)
         except TranslationError:
             raise AssertionError(name) from None
         expected = mosquitto_sends(name, lines, direction)
@@ -194,7 +199,7 @@ def test_every_name_crosses_as_with_mosquitto_or_its_lines_are_told(
 
 
 def is_prefix_alone(name: str, lines: list[TopicLine], direction: Direction) -> bool:
-    """Whether `name` is the prefix of a line with `#` alone, which the routes leave to others."""
+    """Return whether `name` is the prefix of a line with the pattern `#`, which routes exclude."""
     inward = direction is Direction.IN
     return any(
         line.pattern == "#" and name == (line.remote if inward else line.local).removesuffix("/")
@@ -202,8 +207,8 @@ def is_prefix_alone(name: str, lines: list[TopicLine], direction: Direction) -> 
     )
 
 
-def test_a_part_keeps_the_lines_that_asked_for_it() -> None:
-    (part, _), _ = parts_of(lines_of("# out; cmd/# in"))
+def test_a_route_keeps_the_lines_it_was_made_from() -> None:
+    (draft, _), _ = draft_routes(lines_of("# out; cmd/# in"))
 
-    assert [line.place.line for line in part.lines] == [1, 2]
-    assert replace(part, direction=Direction.IN).taken == "cmd/{rest...}"
+    assert [line.location.line for line in draft.lines] == [1, 2]
+    assert replace(draft, direction=Direction.IN).source_pattern == "cmd/{rest...}"

@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 from gateway.dialects.base import parse_subject
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.errors import TranslationError
-from gateway.imports.lines import Place
-from gateway.imports.mosquitto.routes import Part, parts_of
+from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import (
     Direction,
     TopicError,
     TopicLine,
-    captured,
-    meet,
+    intersect,
     parse_topic,
+    with_captures,
 )
-from gateway.routing.captures import parse_source
+from gateway.imports.source_lines import SourceLine
 from gateway.routing.route import Route, Target
+from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
 from gateway.translate.names import Renderer
 
-HERE = Place("m", 1)
+HERE = SourceLine("m", 1)
 
 LINES = [
     pytest.param("a/#", TopicLine(HERE, "a/#"), id="out-and-qos-0"),
@@ -51,9 +51,11 @@ WRONG = [
     pytest.param('"" both', 'the pattern "" needs a local and a remote prefix', id="no-prefix"),
     pytest.param('"" in 0 x ""', 'the pattern "" needs a local', id="one-prefix"),
     pytest.param("a in 0 L+/", "the local prefix 'L+/' has a wildcard", id="wild-prefix"),
-    pytest.param("# in 0 L R/", "local prefix and pattern make no subscription", id="local-join"),
-    pytest.param("+/x out 0 L/ R", "remote prefix and pattern make no", id="remote-join"),
-    pytest.param("a/#/b", "make no subscription", id="hash-not-last"),
+    pytest.param(
+        "# in 0 L R/", "local prefix and pattern are not a legal subscription", id="local-join"
+    ),
+    pytest.param("+/x out 0 L/ R", "remote prefix and pattern are not", id="remote-join"),
+    pytest.param("a/#/b", "not a legal subscription", id="hash-not-last"),
     pytest.param("a in 0 L/ R/ more", "mosquitto ignores what follows", id="six-words"),
     pytest.param("a/{b}/c out", "'a/{b}/c' has a brace", id="like-a-capture"),
     pytest.param("a/+ out 0 L/ {1}/", "'{1}/a/+' has a brace", id="prefix-like-a-capture"),
@@ -62,7 +64,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("value", "reason"), WRONG)
-def test_what_mosquitto_refuses_is_refused(value: str, reason: str) -> None:
+def test_a_line_that_mosquitto_refuses_is_refused(value: str, reason: str) -> None:
     with pytest.raises(TopicError) as caught:
         parse_topic(value, HERE)
 
@@ -88,20 +90,26 @@ def test_prefixes_become_a_pattern_and_a_template(
     pattern: str, local: str, remote: str, here: str, there: str
 ) -> None:
     ways = {
-        direction: parts_of([TopicLine(HERE, pattern, direction, 0, local, remote)])[0]
+        direction: draft_routes([TopicLine(HERE, pattern, direction, 0, local, remote)])[0]
         for direction in Direction
     }
 
-    assert [(part.taken, part.given) for part in ways[Direction.OUT]] == [(here, there)]
-    assert [(part.taken, part.given) for part in ways[Direction.IN]] == [(there, here)]
-    assert [(part.taken, part.given) for part in ways[Direction.BOTH]] == [(here, there)]
+    assert [(draft.source_pattern, draft.target_template) for draft in ways[Direction.OUT]] == [
+        (here, there)
+    ]
+    assert [(draft.source_pattern, draft.target_template) for draft in ways[Direction.IN]] == [
+        (there, here)
+    ]
+    assert [(draft.source_pattern, draft.target_template) for draft in ways[Direction.BOTH]] == [
+        (here, there)
+    ]
 
 
 def test_captures_have_short_names() -> None:
     stem = "/".join(["+"] * 30)
 
-    assert captured(stem).split("/")[::13] == ["{a}", "{n}", "{aa}"]
-    assert captured("a/+x/#") == "a/+x/{rest...}"
+    assert with_captures(stem).split("/")[::13] == ["{a}", "{n}", "{aa}"]
+    assert with_captures("a/+x/#") == "a/+x/{rest...}"
 
 
 MEETINGS = [
@@ -116,10 +124,10 @@ MEETINGS = [
 
 
 @pytest.mark.parametrize(("one", "other", "expected"), MEETINGS)
-def test_what_two_patterns_both_take_is_one_pattern(
+def test_the_intersection_of_two_patterns_is_one_pattern(
     one: str, other: str, expected: str | None
 ) -> None:
-    assert meet(one, other) == meet(other, one) == expected
+    assert intersect(one, other) == intersect(other, one) == expected
 
 
 LEVEL = st.sampled_from(["a", "b", "", "$x", "é", "a%2Eb", "%-"])
@@ -134,7 +142,7 @@ FILTER = st.lists(st.one_of(LEVEL, st.just("+")), max_size=3).flatmap(
 
 
 def matches_filter(levels: list[str], wanted: list[str]) -> bool:
-    """Matching as the standard words it, level by level (MQTT 5.0, 4.7.1 and 4.7.2)."""
+    """Match level by level, as in MQTT 5.0, 4.7.1 and 4.7.2."""
     if not wanted:
         return not levels
     if wanted[0] == "#":
@@ -143,7 +151,7 @@ def matches_filter(levels: list[str], wanted: list[str]) -> bool:
 
 
 def documented(name: str, pattern: str, taken: str, given: str) -> str | None:
-    """What the manual says of a message: None when it does not cross, or would have no name."""
+    """Return the name by the manual; None when it does not cross, or would be empty."""
     subscription = (taken + pattern).split("/")
     if name.startswith("$") and subscription[0] in ("+", "#"):
         return None
@@ -152,10 +160,10 @@ def documented(name: str, pattern: str, taken: str, given: str) -> str | None:
     return given + name.removeprefix(taken) or None
 
 
-def produced(name: str, part: Part) -> str | None:
-    """What a route of one direction makes of it."""
-    source = parse_source(part.taken, MQTT)
-    target = Target("to", "to", Renderer(MQTT), parse_template(part.given, MQTT, source))
+def produced(name: str, draft: RouteDraft) -> str | None:
+    """Return the name at the target of a route in one direction."""
+    source = parse_source(draft.source_pattern, MQTT)
+    target = Target("to", "to", Renderer(MQTT), parse_template(draft.target_template, MQTT, source))
     route = Route("r", "from", MQTT, source, (target,))
     subject = parse_subject(name, MQTT)
     if not route.takes(subject.levels):
@@ -177,8 +185,8 @@ def test_routes_remap_as_mosquitto_documents(
         line = parse_topic(" ".join(words), HERE)
     except TopicError:
         return
-    (both,), left = parts_of([line])
-    assert (both.direction, left) == (Direction.BOTH, [])
+    (both,), omitted = draft_routes([line])
+    assert (both.direction, omitted) == (Direction.BOTH, [])
     for direction, taken, given_ in (
         (Direction.OUT, local, remote),
         (Direction.IN, remote, local),

@@ -10,9 +10,9 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import COLUMNS
-from gateway.reconcile.classes import Class
+from gateway.reconcile.classes import CopyClass
 from gateway.reconcile.classify import tables, transforms
-from gateway.reconcile.classify.evidence import Evidence, judge, told
+from gateway.reconcile.classify.evidence import Evidence, classify_copies, evidence_in
 from gateway.reconcile.schema import ROWS
 
 pytestmark = [
@@ -42,7 +42,7 @@ def received(number: int, targets: Sequence[str] = ("erp",), **more: object) -> 
     return row("received", number, "", {"outcome": "received", "targets": list(targets), **more})
 
 
-def took(*numbers: int) -> list[Row]:
+def messages(*numbers: int) -> list[Row]:
     return [received(number) for number in numbers]
 
 
@@ -55,13 +55,13 @@ def spooled(number: int, target: str = "erp") -> Row:
 
 
 def seen(number: int, target: str = "erp", **more: object) -> Row:
-    """A tap's row with the identity of the message."""
+    """An observed row with the id of the message."""
     own = {"name": "sent", "id": bytes([0] * 15 + [77]), "origin_id": identity(number).hex()}
     return row("observed", number, target, {**own, **more})
 
 
 def glimpsed(**more: object) -> Row:
-    """A tap's row of a system that carries no identity: it is what number 1 was sent as."""
+    """An observed row without an id, with the name and payload of message 1."""
     return row("observed", 99, "erp", {"name": "same", **more})
 
 
@@ -78,7 +78,7 @@ def frame(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
 
 
 def evidence(spark: SparkSession, rows: Sequence[Row]) -> Evidence:
-    return judge(transforms.in_window(frame(spark, rows), DAY, 6), DAY)
+    return evidence_in(transforms.in_window(frame(spark, rows), DAY, 6), DAY)
 
 
 def classes(
@@ -87,8 +87,8 @@ def classes(
     seconds: int = 0,
 ) -> DataFrame:
     last = frame(spark, rows).groupBy("gateway").agg(F.max("time").alias("last"))
-    since = transforms.cut(last.limit(10**6 if seconds else 0), seconds)
-    return told(evidence(spark, rows), since, LATE)
+    since = transforms.in_flight_since(last.limit(10**6 if seconds else 0), seconds)
+    return classify_copies(evidence(spark, rows), since, LATE)
 
 
 def found(rows: Sequence[SparkRow]) -> dict[tuple[int, str], str]:
@@ -106,7 +106,7 @@ def named(case: Case) -> str:
 
 
 def apart(cases: Sequence[Case]) -> list[Row]:
-    """The rows of all cases, each with a gateway of its own, so that one job answers them all."""
+    """The rows of all cases, each with its own gateway, so that one job classifies them all."""
     return [
         {**each, "gateway": f"{each['gateway']} {case.id}"} for case in cases for each in case.rows
     ]
@@ -132,7 +132,7 @@ CASES = [
     Case([received(1), delivered(1, **AFTER(60))], {(1, "erp"): "delivered"}, id="just-in-time"),
     Case([received(1), delivered(1, **AFTER(-9))], {(1, "erp"): "delivered"}, id="clock-set-back"),
     Case(
-        [*took(1, 2), delivered(1, source_name="n", **AFTER(2)), delivered(2, source_name="n")],
+        [*messages(1, 2), delivered(1, source_name="n", **AFTER(2)), delivered(2, source_name="n")],
         {(1, "erp"): "delivered", (2, "erp"): "out of order"},
         id="overtaken",
     ),
@@ -143,7 +143,7 @@ CASES = [
     ),
     Case(
         [
-            *took(1, 2),
+            *messages(1, 2),
             delivered(1, source_name="n"),
             delivered(2, source_name="n", **AFTER(1)),
             delivered(1, source_name="n", attempt=2, **AFTER(2)),
@@ -164,12 +164,12 @@ CASES = [
         id="seen-but-never-bridged",
     ),
     Case(
-        [*took(1, 2), *[delivered(n, name="same") for n in (1, 2)], glimpsed(), glimpsed()],
+        [*messages(1, 2), *[delivered(n, name="same") for n in (1, 2)], glimpsed(), glimpsed()],
         {(1, "erp"): "delivered", (2, "erp"): "delivered"},
         id="seen-without-identity",
     ),
     Case(
-        [*took(1, 2), *[delivered(n, name="same") for n in (1, 2)], glimpsed()],
+        [*messages(1, 2), *[delivered(n, name="same") for n in (1, 2)], glimpsed()],
         {(1, "erp"): "delivered", (2, "erp"): "lost in target"},
         id="one-of-two-alike-lost",
     ),
@@ -251,7 +251,7 @@ def test_every_copy_is_in_one_class(classified: list[SparkRow], case: Case) -> N
 
 
 @pytest.mark.parametrize("case", MARKED, ids=named)
-def test_a_retry_that_says_so_marks_its_duplicate(classified: list[SparkRow], case: Case) -> None:
+def test_a_recorded_retry_marks_its_duplicate(classified: list[SparkRow], case: Case) -> None:
     (result,) = [each for each in classified if each["gateway"] == f"edge {case.id}"]
 
     assert (result["class"], result["marked"]) == ("duplicated", case.expected)
@@ -261,28 +261,28 @@ YESTERDAY, TOMORROW = {"time": NOON - timedelta(hours=13)}, {"time": NOON + time
 
 
 @pytest.mark.parametrize("gateways", ["that say when they received", "older"])
-def test_what_ends_after_midnight_is_the_business_of_its_day(
+def test_an_outcome_after_midnight_belongs_to_the_day_of_its_receipt(
     spark: SparkSession, gateways: str
 ) -> None:
-    said = gateways != "older"
+    has_receipt = gateways != "older"
     rows = [
-        *[received(1), {**delivered(1), **TOMORROW, "received": NOON if said else None}],
+        *[received(1), {**delivered(1), **TOMORROW, "received": NOON if has_receipt else None}],
         *[{**received(2), **YESTERDAY}, {**delivered(2), **YESTERDAY}],
-        {**delivered(2), "received": YESTERDAY["time"] if said else None},
+        {**delivered(2), "received": YESTERDAY["time"] if has_receipt else None},
         received(3),
         {**received(4), **YESTERDAY},
         *[{**received(5), **TOMORROW}, {**delivered(5), **TOMORROW}],
     ]
 
-    judged = classes(spark, rows)
+    classified = classes(spark, rows)
 
     assert {
-        key: each for key, each in found(judged.collect()).items() if each != "delivered late"
+        key: each for key, each in found(classified.collect()).items() if each != "delivered late"
     } == {(3, "erp"): "missing"}
-    assert {(1, "erp")} == set(found(judged.where("class like 'delivered%'").collect()))
+    assert {(1, "erp")} == set(found(classified.where("class like 'delivered%'").collect()))
 
 
-def test_just_before_the_cut_a_copy_is_in_flight(spark: SparkSession) -> None:
+def test_a_copy_received_just_before_the_last_row_is_in_flight(spark: SparkSession) -> None:
     rows = [
         received(1),
         received(2, time=NOON + timedelta(seconds=50)),
@@ -316,11 +316,11 @@ def test_the_numbers_of_a_route_add_up(spark: SparkSession) -> None:
         "lost in target": 0,
     }  # fmt: skip
     assert route["received"] == sum(
-        route[one.value] for one in Class if one is not Class.UNEXPECTED
+        route[one.value] for one in CopyClass if one is not CopyClass.UNEXPECTED
     )
 
 
-def test_exceptions_can_be_looked_up(spark: SparkSession) -> None:
+def test_exceptions_have_their_details(spark: SparkSession) -> None:
     rows = [
         received(1),
         dead(1, reason="256 bytes", name="sent"),
@@ -328,7 +328,7 @@ def test_exceptions_can_be_looked_up(spark: SparkSession) -> None:
         delivered(4),
     ]
     exceptions = transforms.exceptions(classes(spark, rows))
-    listed = tables.detailed(exceptions, evidence(spark, rows).rows).persist()
+    listed = tables.with_details(exceptions, evidence(spark, rows).rows).persist()
 
     one = listed.where(F.col("id") == identity(1).hex()).collect()[0]
     assert (one["class"], one["name"], one["size"]) == ("refused", "n1", 3)
@@ -349,7 +349,7 @@ def test_a_bucket_holds_half_an_octave(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(each,) for each in LATENCIES], "latency long")
     placed = frame.withColumn("bucket", tables.bucket(F.col("latency")))
 
-    rows = placed.withColumn("most", tables.upper(F.col("bucket"))).collect()
+    rows = placed.withColumn("most", tables.upper_bound(F.col("bucket"))).collect()
 
     assert [each["bucket"] for each in rows][:11] == [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7]
     for each in rows:

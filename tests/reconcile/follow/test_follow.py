@@ -1,4 +1,4 @@
-"""Followed while it lands, a night ends in the classes of the nightly run, whatever stops it."""
+"""`--follow` ends in the classes of the nightly run, whatever interrupts it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.layout import digest_path, followed_folder, segments
 from gateway.cli.archive import reconcile as command
-from gateway.cli.archive.follow import asked_to_end
+from gateway.cli.archive.follow import stop_signals
 from gateway.errors import ReconcileError
 from gateway.reconcile.findings import Weight
-from gateway.reconcile.follow import judge, tables
+from gateway.reconcile.follow import day as day_module
+from gateway.reconcile.follow import tables
 from gateway.reconcile.follow.batch import touched
+from gateway.reconcile.follow.day import FollowOptions
 from gateway.reconcile.follow.follow import Follower, follow
-from gateway.reconcile.follow.judge import Following
 from gateway.reconcile.follow.state import (
-    Followed,
-    State,
+    FollowedDay,
+    FollowState,
     advanced,
     first_date,
     read_state,
@@ -50,16 +51,17 @@ pytestmark = [
 ]
 
 COUNTED = ("received", "delivered", "missing", "altered", "duplicated", "lost in target")
-NIGHTLY = [
-    pytest.param(seed, HOURS, (0, 1, 2, 3), "committing", marks=pytest.mark.nightly)
-    for seed in (23, 25, 30, 31)  # they lose something in the first part
-]
+HOURS_OF_ONE_DATE = (8, 11, 12, 15, 24)  # 24 moves the watermark past the day
+CRASHES = [
+    (33, FEW_HOURS, (0, 2), "reconciling"),
+    *((seed, HOURS, (0, 1, 2, 3), "committing") for seed in (23, 25, 30, 31)),
+]  # nights that lose a message in their first part
 SECOND = 1_000_000
 ROOT = Path(__file__).parents[3]
 
 
 class Crash(Exception):  # noqa: N818  # it is the event, not an error of ours
-    """Stands for the end of the process; nothing of ours catches it."""
+    """Stands for the end of the process: no code catches it."""
 
 
 def silent(_: str) -> None:
@@ -67,20 +69,20 @@ def silent(_: str) -> None:
 
 
 def stops_at(wanted: str) -> Callable[[str], None]:
-    def say(step: str) -> None:
+    def show_step(step: str) -> None:
         if wanted in step:
             raise Crash(step)
 
-    return say
+    return show_step
 
 
 def once(
-    root: Path, say: Callable[[str], None] = silent, margin: int = 6
+    root: Path, show_step: Callable[[str], None] = silent, margin: int = 6
 ) -> tuple[Follower, list[str]]:
-    """One run over what has landed, and what it told."""
+    """One run over the existing files; the follower and its printed lines."""
     lines: list[str] = []
-    terms = Following(root, followed_folder(root), "local[1]", LATE, margin, once=True)
-    follower = Follower(terms, say, lines.append)
+    options = FollowOptions(root, followed_folder(root), "local[1]", LATE, margin, once=True)
+    follower = Follower(options, show_step, lines.append)
     follow(follower, Event())
     return follower, lines
 
@@ -106,7 +108,7 @@ def classes(root: Path, day: date = DAY) -> dict[Copy, str]:
 
 
 def newest_minutes(root: Path) -> list[dict[str, object]]:
-    """The newest counts of every way and minute."""
+    """The newest counts of every target and minute."""
     keys = ("gateway", "route", "target", "minute")
     return list(
         {tuple(row[key] for key in keys): row for row in appended(root, "minutes")}.values()
@@ -118,7 +120,7 @@ def counts(root: Path) -> dict[str, int]:
 
 
 def parts(made: Night, *starts: int) -> list[Night]:
-    """The night as it lands: its segments from each of these numbers to the next."""
+    """The segments of the night in groups, from each of these numbers to the next."""
     ends = [*starts[1:], 1_000]
     return [
         Night({key: rows for key, rows in made.rows.items() if start <= key[1] < end})
@@ -127,10 +129,10 @@ def parts(made: Night, *starts: int) -> list[Night]:
 
 
 def follows_from(root: Path, day: date) -> None:
-    """As if the dates before had been followed and were sealed."""
+    """Write the state of a run that has sealed the earlier dates."""
     folder = followed_folder(root)
     (folder / "checkpoint").mkdir(parents=True)
-    write_state(folder, State(-1, day))
+    write_state(folder, FollowState(-1, day))
 
 
 def by_way(routes: Sequence[Row]) -> list[Row]:
@@ -144,47 +146,67 @@ def parsed(root: Path, *options: str) -> argparse.Namespace:
 
 
 def run(root: Path) -> tuple[int, dict[str, Any]]:
-    """The command, once, and the summary it writes."""
-    told = root.with_name("told.json")
+    """Run the command with `--once`; return its exit status and its summary."""
+    summary_file = root.with_name("summary.json")
     status = command.run(
-        parsed(root, "--follow", "--once", "--late", str(LATE), "--json", str(told))
+        parsed(root, "--follow", "--once", "--late", str(LATE), "--json", str(summary_file))
     )
-    return status, json.loads(told.read_text())
+    return status, json.loads(summary_file.read_text())
 
 
-@pytest.mark.parametrize(
-    ("seed", "hours", "starts", "step"), [(33, FEW_HOURS, (0, 2), "judging"), *NIGHTLY]
-)
-def test_a_night_that_lands_in_parts_ends_in_the_classes_of_the_nightly_run(
+def test_files_that_arrive_in_two_parts_give_the_classes_of_the_nightly_run(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "archive"
+    made = night(33, hours=HOURS_OF_ONE_DATE)
+    expected = model(made)
+    first, second = parts(made, 0, 2)
+    follows_from(root, DAY)
+
+    first.write(root)
+    once(root)
+    early = {copy for copy, name in classes(root).items() if name == "missing"}
+    second.write(root)
+    follower, _ = once(root)
+
+    assert early & {copy for copy, name in expected.items() if name == "missing"}
+    assert classes(root) == expected
+    agrees_with_the_nightly_run(follower, Job(root, DAY, tmp_path / "night", late=LATE))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("seed", "hours", "starts", "step"), CRASHES)
+def test_a_crash_in_every_batch_changes_no_class_and_repeats_no_row(
     tmp_path: Path, seed: int, hours: Sequence[int], starts: tuple[int, ...], step: str
 ) -> None:
     root = tmp_path / "archive"
     made = night(seed, hours=hours)
-    expected = model(made)
     first, *others = parts(made, *starts)
     follows_from(root, DAY)
-
     first.write(root)
     follower, _ = once(root)
-    early = {copy for copy, name in classes(root).items() if name == "missing"}
+
     for part in others:
         part.write(root)
         with pytest.raises(ReconcileError, match="the query failed"):
             once(root, stops_at(step))
         follower, _ = once(root)
 
-    assert classes(root) == expected
-    assert early & {copy for copy, name in expected.items() if name == "missing"}
-    report = reconcile(Job(root, DAY, tmp_path / "night", late=LATE), silent)
-    told = follower.seen[DAY].report(root, strict=False)
-    assert told.verdict == report.verdict
-    assert by_way(told.routes) == by_way(report.routes)
-    assert counts(root) == {name: report.total(name) for name in COUNTED}
+    assert classes(root) == model(made)
+    agrees_with_the_nightly_run(follower, Job(root, DAY, tmp_path / "night", late=LATE))
     rows = appended(root, "exceptions"), appended(root, "minutes")
     for commit in (followed_folder(root) / "checkpoint" / "commits").glob("*"):
         commit.unlink()  # killed before Spark knew that the batch is committed
-    once(root, stops_at("judging"))
+    once(root, stops_at("reconciling"))
     assert (appended(root, "exceptions"), appended(root, "minutes")) == rows
+
+
+def agrees_with_the_nightly_run(follower: Follower, job: Job) -> None:
+    report = reconcile(job, silent)
+    followed = follower.days[DAY].report(job.root, strict=False)
+    assert followed.verdict == report.verdict
+    assert by_way(followed.routes) == by_way(report.routes)
+    assert counts(job.root) == {name: report.total(name) for name in COUNTED}
 
 
 @pytest.mark.nightly
@@ -207,7 +229,7 @@ def test_compaction_and_a_new_run_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_process_that_is_killed_leaves_nothing_twice_and_one_that_is_asked_ends(
+def test_a_killed_process_leaves_no_row_twice_and_a_signal_ends_it(
     tmp_path: Path,
 ) -> None:
     root = tmp_path / "archive"
@@ -217,9 +239,9 @@ def test_a_process_that_is_killed_leaves_nothing_twice_and_one_that_is_asked_end
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
     pause = Event()  # never set: it only waits
 
-    for wanted, ends in (("judging", signal.SIGKILL), ("committing", signal.SIGTERM)):
-        with (tmp_path / wanted).open("w+") as told:
-            child = subprocess.Popen(follows, env=environment, stdout=told, stderr=told)  # noqa: S603
+    for wanted, ends in (("reconciling", signal.SIGKILL), ("committing", signal.SIGTERM)):
+        with (tmp_path / wanted).open("w+") as output:
+            child = subprocess.Popen(follows, env=environment, stdout=output, stderr=output)  # noqa: S603
             while wanted not in (tmp_path / wanted).read_text() and child.poll() is None:
                 pause.wait(0.05)
             child.send_signal(ends)
@@ -230,10 +252,10 @@ def test_a_process_that_is_killed_leaves_nothing_twice_and_one_that_is_asked_end
     assert {row["batch"] for row in appended(root, "exceptions")} == {0}
 
 
-def test_loss_is_told_when_the_watermark_passes_it_and_bad_files_are_findings(
+def test_a_loss_is_reported_after_the_watermark_and_bad_files_are_findings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge, "_FOLDERS", 1)  # the second batch holds all minutes
+    monkeypatch.setattr(day_module, "_MAX_BATCH_FOLDERS", 1)  # the second batch holds all minutes
     root = tmp_path / "an [odd] {name}*"
     archive(root, received([1, 2]), delivered([1]))
 
@@ -248,13 +270,13 @@ def test_loss_is_told_when_the_watermark_passes_it_and_bad_files_are_findings(
     good.with_name("nothing.parquet").write_bytes(b"")
     with pytest.raises(ReconcileError, match="the query failed"):
         once(root, stops_at("committing"))
-    status, told = run(root)
+    status, summary = run(root)
 
     assert status == 1
     lines = capsys.readouterr().out.splitlines()
     assert f"{DAY} 12:00 orders -> erp: 1 missing" in lines
-    assert lines[-1] == f"{DAY}: not clean: 1 missing, 3 faults in the archive"
-    (only,) = told["dates"]
+    assert lines[-1] == f"{DAY}: not clean: 1 missing, 3 errors in the archive"
+    (only,) = summary["dates"]
     assert [(each["rule"], Path(each["place"]).name) for each in only["findings"]] == [
         ("unreadable-file", "cut.parquet"),
         ("unreadable-file", "foreign.txt"),
@@ -264,11 +286,11 @@ def test_loss_is_told_when_the_watermark_passes_it_and_bad_files_are_findings(
     assert [row["batch"] for row in appended(root, "minutes")] == [1, 1]
     assert [row["batch"] for row in appended(root, "exceptions")] == [1]
     assert counts(root)["received"] == 3
-    assert json.loads((followed_folder(root) / "summary.json").read_text()) == told
+    assert json.loads((followed_folder(root) / "summary.json").read_text()) == summary
 
 
 @pytest.mark.nightly
-def test_a_damaged_page_is_a_finding_once_and_the_rest_is_judged(tmp_path: Path) -> None:
+def test_a_damaged_page_is_a_finding_once_and_the_other_files_count(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, received(range(500)), delivered(range(499)))
     archive(root, received([501]), start=START + 1)
@@ -277,7 +299,7 @@ def test_a_damaged_page_is_a_finding_once_and_the_rest_is_judged(tmp_path: Path)
     content[len(content) // 3] ^= 0xFF  # only a page: the footer is whole, Spark stumbles
     one.write_bytes(content)
 
-    follower, lines = once(root, margin=0)
+    follower, lines = once(root)
 
     (report,) = follower.reports()
     (found,) = (each for each in report.findings if each.weight is Weight.ERROR)
@@ -289,18 +311,18 @@ def test_a_damaged_page_is_a_finding_once_and_the_rest_is_judged(tmp_path: Path)
 
 
 @pytest.mark.nightly
-def test_a_file_that_vanishes_while_it_is_judged_is_done_without(tmp_path: Path) -> None:
+def test_a_file_removed_during_a_batch_is_left_out(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, received([1]))
     archive(root, received([2]), start=START + 1)
     one = segments(root, DAY)[0]
 
-    def say(step: str) -> None:
-        if "judging" in step:
+    def show_step(step: str) -> None:
+        if "reconciling" in step:
             digest_path(root, one).unlink(missing_ok=True)
             one.unlink(missing_ok=True)
 
-    follower, _ = once(root, say, margin=0)
+    follower, _ = once(root, show_step)
 
     (report,) = follower.reports()
     assert (report.answered, list(report.findings)) == (True, [])
@@ -337,7 +359,7 @@ def test_only_exceptions_that_changed_are_appended(
     assert {(row["id"], row["class"]) for row in found.collect()} == expected
 
 
-def test_a_file_of_a_sealed_date_is_told_and_not_counted(tmp_path: Path) -> None:
+def test_a_file_of_a_sealed_date_is_reported_and_not_counted(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, received([1]))
     follows_from(root, date(2026, 3, 16))
@@ -350,16 +372,16 @@ def test_a_file_of_a_sealed_date_is_told_and_not_counted(tmp_path: Path) -> None
     assert follower.reports() == []
 
 
-def test_it_ends_when_it_is_asked_to(tmp_path: Path) -> None:
+def test_it_ends_after_a_stop_request(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     root.mkdir()
     stopping = Event()
     stopping.set()
-    terms = Following(root, followed_folder(root), "local[1]", every=0.1)
+    options = FollowOptions(root, followed_folder(root), "local[1]", every=0.1)
 
-    follow(Follower(terms, silent, silent), stopping)
+    follow(Follower(options, silent, silent), stopping)
 
-    assert run(root)[0] == 2  # nothing has landed: there is no answer
+    assert run(root)[0] == 2  # no segment: no answer
 
 
 @pytest.mark.parametrize(
@@ -372,16 +394,16 @@ def test_it_ends_when_it_is_asked_to(tmp_path: Path) -> None:
         pytest.param([0] * 20, 0, id="clean-for-long"),
     ],
 )
-def test_the_status_is_that_of_every_date_of_a_run(
+def test_the_exit_status_is_the_worst_of_all_dates(
     tmp_path: Path, missing: list[int], expected: int
 ) -> None:
     root = tmp_path / "archive"
     root.mkdir()
     counts = [dict.fromkeys((*COLUMNS, "marked"), 0) | {"missing": number} for number in missing]
-    days = [Followed(DAY + timedelta(number), [row]) for number, row in enumerate(counts)]
+    days = [FollowedDay(DAY + timedelta(number), [row]) for number, row in enumerate(counts)]
     follows_from(root, DAY)
-    write_state(followed_folder(root), State(0, DAY, days=days))
-    follower = Follower(Following(root, followed_folder(root)), silent, silent)
+    write_state(followed_folder(root), FollowState(0, DAY, days=days))
+    follower = Follower(FollowOptions(root, followed_folder(root)), silent, silent)
 
     follower.resume()
 
@@ -389,10 +411,10 @@ def test_the_status_is_that_of_every_date_of_a_run(
     assert [each.day for each in follower.reports()] == [str(each.day) for each in days[-7:]]
 
 
-def test_signals_ask_it_to_end_and_are_as_before_afterwards() -> None:
+def test_signals_request_a_stop_and_are_restored_afterwards() -> None:
     before = signal.getsignal(signal.SIGTERM)
     for number in (signal.SIGINT, signal.SIGTERM):
-        with asked_to_end() as stopping:
+        with stop_signals() as stopping:
             signal.raise_signal(number)
             assert stopping.is_set()
     assert signal.getsignal(signal.SIGTERM) is before
@@ -402,13 +424,13 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, received([1]))
 
-    def say(_: str) -> None:
-        with pytest.raises(ReconcileError, match="another --follow is at work there"):
+    def show_step(_: str) -> None:
+        with pytest.raises(ReconcileError, match="another --follow uses this folder"):
             once(root)
         raise Crash
 
     with pytest.raises(Crash):
-        once(root, say)
+        once(root, show_step)
 
 
 @pytest.mark.parametrize(
@@ -416,15 +438,15 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     [
         pytest.param("{", "is no state of --follow", id="no-json"),
         pytest.param("{}", "is no state of --follow", id="nothing-in-it"),
-        pytest.param(None, "checkpoint is not; remove the folder", id="no-checkpoint"),
+        pytest.param(None, "checkpoint is absent; remove the folder", id="no-checkpoint"),
     ],
 )
-def test_what_a_run_left_must_be_whole(tmp_path: Path, content: str | None, text: str) -> None:
+def test_a_damaged_state_is_an_error(tmp_path: Path, content: str | None, text: str) -> None:
     root = tmp_path / "archive"
     root.mkdir()
     folder = followed_folder(root)
     folder.mkdir(parents=True)
-    write_state(folder, State(3, DAY))
+    write_state(folder, FollowState(3, DAY))
     if content is not None:
         (folder / "state.json").write_text(content)
 
@@ -435,22 +457,22 @@ def test_what_a_run_left_must_be_whole(tmp_path: Path, content: str | None, text
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        pytest.param(["--follow", "--date", "2026-03-14"], "--date: is of the nightly", id="both"),
-        pytest.param(["--follow", "--full"], "--full: is of the nightly", id="full"),
+        pytest.param(["--follow", "--date", "2026-03-14"], "--date: is for the nightly", id="both"),
+        pytest.param(["--follow", "--full"], "--full: is for the nightly", id="full"),
         pytest.param(["--follow", "--every", "0"], "--every is more than 0", id="no-time"),
         pytest.param([], "give --date D", id="neither"),
-        pytest.param(["--date", "2026-03-14", "--once"], "--once with that alone", id="once"),
+        pytest.param(["--date", "2026-03-14", "--once"], "--once needs --follow", id="once"),
     ],
 )
-def test_what_cannot_be_asked(
+def test_wrong_arguments_are_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], text: str
 ) -> None:
-    told = tmp_path / "told.json"
+    summary_file = tmp_path / "summary.json"
 
-    assert command.run(parsed(tmp_path, *options, "--json", str(told))) == 2
+    assert command.run(parsed(tmp_path, *options, "--json", str(summary_file))) == 2
 
     assert text in capsys.readouterr().err
-    assert text in told.read_text()
+    assert text in summary_file.read_text()
 
 
 @pytest.mark.parametrize(
@@ -465,7 +487,9 @@ def test_what_cannot_be_asked(
         pytest.param("date=2026-03-14/hour=x/a", 6, set[int](), id="no-hour"),
     ],
 )
-def test_which_dates_a_file_touches(place: str, margin: int, expected: set[int]) -> None:
+def test_a_file_changes_its_date_and_those_within_the_margin(
+    place: str, margin: int, expected: set[int]
+) -> None:
     assert {day.day for day in touched([Path(place)], margin)} == expected
 
 
@@ -486,7 +510,7 @@ def test_a_date_is_sealed_when_its_margin_is_over(
     assert sealed_until(last, DAY, margin).day == expected
 
 
-def test_a_clock_that_is_wrong_moves_no_watermark() -> None:
+def test_a_clock_in_the_future_moves_no_watermark() -> None:
     assert advanced({"east": 5}, {"east": 99, "west": 3}, now=10) == {"east": 10, "west": 3}
     assert advanced({"east": 5}, {"east": 4}, now=10) == {"east": 5}
     assert first_date([date(2026, 3, 1), DAY, date(2099, 1, 1)], DAY).day == DAY.day - 1

@@ -89,9 +89,9 @@ def rewritten(root: Path) -> None:
 
 ERROR, WARNING = Weight.ERROR, Weight.WARNING
 CASES = [
-    pytest.param(cut, ERROR, "unreadable-file", "not a whole Parquet file", id="truncated"),
+    pytest.param(cut, ERROR, "unreadable-file", "is no complete Parquet file", id="truncated"),
     pytest.param(empty, ERROR, "empty-file", "no content", id="empty"),
-    pytest.param(text, ERROR, "unreadable-file", "not a whole Parquet file", id="no-parquet"),
+    pytest.param(text, ERROR, "unreadable-file", "is no complete Parquet file", id="no-parquet"),
     pytest.param(foreign, ERROR, "foreign-file", "no column gateway", id="foreign"),
     pytest.param(retyped, ERROR, "foreign-file", "another type in column size", id="retyped"),
     pytest.param(older, WARNING, "older-schema", "no column rule, headers", id="older"),
@@ -99,7 +99,9 @@ CASES = [
     pytest.param(stray, ERROR, "foreign-file", "not in the folder of an hour", id="stray"),
     pytest.param(damaged, ERROR, "damaged-journal", "could not be read", id="damaged-journal"),
     pytest.param(waiting, WARNING, "open-journal", "not converted yet", id="open-journal"),
-    pytest.param(undigested, WARNING, "missing-digest", "joined in full", id="no-digest"),
+    pytest.param(
+        undigested, WARNING, "missing-digest", "rows of its segment are read", id="no-digest"
+    ),
     pytest.param(redigested, WARNING, "unreadable-digest", "cannot be read", id="bad-digest"),
     pytest.param(rewritten, WARNING, "stale-digest", "other rows", id="stale-digest"),
     pytest.param(gap, WARNING, "missing-hour", "hour 13: idle, or lost", id="missing-hour"),
@@ -163,7 +165,7 @@ def test_a_journal_of_a_later_start_holds_nothing_of_the_day(tmp_path: Path) -> 
     assert find_inputs(tmp_path, DAY, 6).findings == []
 
 
-def test_the_hours_beside_the_day_are_read_too(tmp_path: Path) -> None:
+def test_the_hours_before_and_after_the_day_are_read(tmp_path: Path) -> None:
     times = [NOON - 13 * HOUR, NOON - 15 * HOUR, NOON, NOON + 13 * HOUR, NOON + 15 * HOUR]
     archive(tmp_path, *[received([1], time=time) for time in times])
 
@@ -173,15 +175,15 @@ def test_the_hours_beside_the_day_are_read_too(tmp_path: Path) -> None:
     assert inputs.after[0].path.parent.parent.name == f"date={DAY + timedelta(days=1)}"
 
 
-def test_only_a_whole_read_sees_a_damaged_page(tmp_path: Path) -> None:
+def test_only_a_check_of_every_page_finds_a_damaged_page(tmp_path: Path) -> None:
     archive(tmp_path, received(range(500)))
     path = first(tmp_path)
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 0xFF
     written = path.stat()
     path.write_bytes(content)
-    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))  # a disk that rots tells nobody
+    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))  # as silent disk corruption does
 
     assert find_inputs(tmp_path, DAY, 6).findings == []
-    (finding,) = find_inputs(tmp_path, DAY, 6, whole=True).findings
+    (finding,) = find_inputs(tmp_path, DAY, 6, every_page=True).findings
     assert "a page is damaged" in finding.text

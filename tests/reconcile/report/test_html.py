@@ -1,4 +1,4 @@
-"""The report as text: what it says, that nothing in it can break it, and how large it grows."""
+"""The HTML report: its sentences, its escaping, and the bounds of its size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -17,25 +16,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import ReconcileError
-from gateway.reconcile.classes import Class
+from gateway.reconcile.classes import CopyClass
 from gateway.reconcile.findings import warning
-from gateway.reconcile.report.html import main, page
-from gateway.reconcile.report.markup import amount, code, duration, element
+from gateway.reconcile.report.formatting import amount, duration
+from gateway.reconcile.report.html import environment, main, page
 from gateway.reconcile.report.text import Report
-from gateway.reconcile.report.wording import KINDS
+from gateway.reconcile.report.wording import CLASSES
+from tests.contrast import contrast
 from tests.reconcile.summaries import HOSTILE, clean, content, counted, empty, huge, lossy
-from tests.web.test_page import luminance
 
 VOID = {"meta", "link", "input"}
 REPLAY = (
     "gateway replay '/var/archive of the night' --config CONFIG --route plant/line1/temp"
     " --from 2026-03-14 --to 2026-03-15 --class missing --dry-run"
 )
-CLEAN = "Clean: nothing was lost, altered, doubled or out of order"
+CLEAN = "Clean: nothing was lost, altered, duplicated or out of order"
 
 
 class Outline(HTMLParser):
-    """Tags in order, whether they close as they open, and the text; mutable as it reads."""
+    """The tags in order, the unclosed tags, and the text.
+
+    Mutable: filled by the parser.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -72,27 +74,27 @@ def one(**counts: int) -> Report:
     return Report("/var/archive", "2026-03-14", routes=[row])
 
 
-def spoilt(name: str, value: object) -> str:
+def damaged(name: str, value: object) -> str:
     return json.dumps({**content(clean()), name: value})
 
 
-def test_every_class_has_words() -> None:
-    assert set(KINDS) == {each.value for each in Class}
+def test_every_class_has_a_description() -> None:
+    assert set(CLASSES) == {each.value for each in CopyClass}
 
 
 @pytest.mark.parametrize(
-    ("report", "said"),
+    ("report", "sentences"),
     [
         pytest.param(clean(), [CLEAN, "100 %", "Nothing."], id="clean"),
         pytest.param(
             lossy(),
             [
-                "Not clean: 18 of 45,000 deliveries broke a promise",
-                "the archive itself has 1 fault",
-                "2 missing: they were received, and nothing says what became of them.",
-                "3 duplicated: they were delivered more than once",
+                "Not clean: 18 of 45,000 deliveries violated a guarantee",
+                "the archive has 1 error",
+                "2 missing: these deliveries were received, and the archive has no outcome",
+                "3 duplicated: these deliveries arrived more than once",
                 REPLAY,
-                "1 fault in the archive: the numbers may be wrong.",
+                "1 error in the archive: the counts may be wrong.",
             ],
             id="lossy",
         ),
@@ -111,7 +113,9 @@ def test_every_class_has_words() -> None:
             id="strict",
         ),
         pytest.param(
-            replace(one(delivered_late=3), strict=True), ["3 delivered late: they"], id="late"
+            replace(one(delivered_late=3), strict=True),
+            ["3 delivered late: these deliveries"],
+            id="late",
         ),
         pytest.param(one(refused=3), [CLEAN, "Refused (3): The rules are listed"], id="refused"),
         pytest.param(
@@ -121,14 +125,14 @@ def test_every_class_has_words() -> None:
         ),
     ],
 )
-def test_the_verdict_and_the_next_step_are_said_in_words(report: Report, said: list[str]) -> None:
+def test_the_verdict_and_the_next_steps_are_sentences(report: Report, sentences: list[str]) -> None:
     text = Outline(made(report)).text
 
-    assert [each for each in said if each not in text] == []
+    assert [each for each in sentences if each not in text] == []
 
 
 @pytest.mark.parametrize(
-    ("row", "loud"),
+    ("row", "coloured"),
     [
         pytest.param({"missing": 2}, {"missing": "number bad"}, id="breach"),
         pytest.param({"duplicated": 2, "marked": 2}, {"duplicated": "number warn"}, id="allowed"),
@@ -138,12 +142,14 @@ def test_the_verdict_and_the_next_step_are_said_in_words(report: Report, said: l
         pytest.param({}, {}, id="nothing"),
     ],
 )
-def test_a_count_is_as_loud_as_it_is_bad(row: dict[str, int], loud: dict[str, str]) -> None:
+def test_a_count_has_the_colour_of_its_severity(
+    row: dict[str, int], coloured: dict[str, str]
+) -> None:
     table = made(one(**row)).partition('aria-label="Routes"')[2].partition("</table>")[0]
     cells = re.findall(r'<td class="([^"]+)" data-label="([^"]+)"', table)
-    counts = {label: css for css, label in cells if label in KINDS and label != "delivered"}
+    counts = {label: css for css, label in cells if label in CLASSES and label != "delivered"}
 
-    assert counts == dict.fromkeys(set(KINDS) - {"delivered"}, "number none") | loud
+    assert counts == dict.fromkeys(set(CLASSES) - {"delivered"}, "number none") | coloured
 
 
 def test_hostile_names_stay_text() -> None:
@@ -154,38 +160,58 @@ def test_hostile_names_stay_text() -> None:
     assert [name for name, _ in outline.attributes if name.startswith("on")] == []
     assert "<script>document.title='taken'</script>\\x1b[2J\\u202e\\x00&\"'\\ud800" in outline.text
     assert outline.text.replace("\n", "").isprintable()
+    assert all(value.isprintable() for _, value in outline.attributes if value)
+
+
+def test_only_the_style_the_script_and_paths_are_printed_without_escaping() -> None:
+    folder = Path(str(files("gateway.reconcile.report") / "page"))
+    printed = {
+        found
+        for template in folder.rglob("*.j2")
+        for found in re.findall(r"{{ *([^}]*)\| *safe", template.read_text("utf-8"))
+    }
+
+    assert printed == {"style", "script", "path.data"}
 
 
 @given(st.text(max_size=400))
 def test_no_text_becomes_markup(value: str) -> None:
-    outline = Outline(element("p", element("b", value), code(value), title=value))
+    template = environment().from_string(
+        '{% from "macros.html.j2" import code %}'
+        '<p title="{{ value|attribute }}" class="{{ value }}">'
+        "<b>{{ value }}</b>{{ code(value) }}</p>"
+    )
+    outline = Outline(template.render(value=value))
 
     assert set(outline.tags) <= {"p", "b", "code", "span"}
     assert outline.text.isprintable()
     assert {name for name, _ in outline.attributes} <= {"title", "class"}
     if value and value.isprintable() and len(value) <= 300:
         assert outline.text == value * 2
+        assert (outline.attributes[0][1] or "") == value
 
 
-def test_a_long_text_is_cut_and_says_so() -> None:
-    assert unescape(code("x" * 301)) == f"<code>{'x' * 300}… (301 characters)</code>"
+def test_a_long_text_is_cut_and_its_length_is_shown() -> None:
+    template = environment().from_string('{% from "macros.html.j2" import code %}{{ code(value) }}')
+
+    assert template.render(value="x" * 301) == f"<code>{'x' * 300}… (301 characters)</code>"
 
 
 @pytest.mark.parametrize(
-    ("micros", "said"),
+    ("micros", "shown"),
     [(0, "0 µs"), (999, "999 µs"), (2_047, "2.05 ms"), (1_500_000, "1.5 s"), (119e6, "119 s"),
      (1_073_741_823, "17.9 min"), (7.2e9, "2.0 h"), (8.64e10, "24.0 h")],
 )  # fmt: skip
-def test_times_have_the_unit_a_person_would_take(micros: float, said: str) -> None:
-    assert duration(micros) == said
+def test_a_duration_has_the_unit_of_its_size(micros: float, shown: str) -> None:
+    assert duration(micros) == shown
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "shown"),
     [(0, "0"), (0.2506, "0.251"), (12, "12"), (999.5, "1,000"), (999.4, "999"), (1e6, "1,000,000")],
 )
-def test_amounts_are_short(value: float, said: str) -> None:
-    assert amount(value) == said
+def test_amounts_are_short(value: float, shown: str) -> None:
+    assert amount(value) == shown
 
 
 def test_the_page_stays_small_for_a_thousand_routes_and_ten_thousand_exceptions() -> None:
@@ -195,13 +221,13 @@ def test_the_page_stays_small_for_a_thousand_routes_and_ten_thousand_exceptions(
     outline = Outline(text)
     assert len(text.encode()) < 2_000_000
     assert len(text.encode()) < len(json.dumps(made_of)) / 5
-    assert "25 of 1,994: they were received" in outline.text
+    assert "25 of 1,994: these deliveries were received" in outline.text
     assert "The worst 40 of 1,000 routes" in outline.text
     assert "200 of 5,000 are shown" in outline.text
     assert "… (60,007 characters)" in outline.text
 
 
-def test_it_loads_nothing_and_runs_only_its_own_script() -> None:
+def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
     text = made(lossy())
     policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     sources = [
@@ -234,12 +260,11 @@ def test_colours_have_the_contrast_of_wcag_aa(
     """WCAG 2.2, 1.4.3 for text and 1.4.11 for pictures."""
     style = (files("gateway.reconcile.report") / "page" / "report.css").read_text("utf-8")
     colours = [re.findall(rf"--{name}: (#[0-9a-f]{{6}})", style)[scheme] for name in (front, back)]
-    light, dark = sorted(map(luminance, colours), reverse=True)
 
-    assert (light + 0.05) / (dark + 0.05) >= least
+    assert contrast(*colours) >= least
 
 
-def test_it_is_made_again_without_spark(tmp_path: Path) -> None:
+def test_the_page_is_written_again_without_spark(tmp_path: Path) -> None:
     source = tmp_path / "summary.json"
     source.write_text(json.dumps(content(lossy(HOSTILE))), encoding="utf-8")
     program = (
@@ -256,28 +281,30 @@ def test_it_is_made_again_without_spark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "error_text"),
     [
-        pytest.param("{", "is no JSON", id="no-json"),
-        pytest.param("[]", "is no JSON object", id="a-list"),
+        pytest.param("{", "is not JSON", id="no-json"),
+        pytest.param("[]", "is not a JSON object", id="a-list"),
         pytest.param("{}", "'archive' is not text", id="nothing-in-it"),
-        pytest.param(spoilt("hours", 3), "'hours' is not a list", id="hours"),
-        pytest.param(spoilt("totals", []), "'totals' is not an object", id="totals"),
-        pytest.param(spoilt("date", "soon"), "'date' is not a date", id="date"),
+        pytest.param(damaged("hours", 3), "'hours' is not a list", id="hours"),
+        pytest.param(damaged("totals", []), "'totals' is not an object", id="totals"),
+        pytest.param(damaged("date", "soon"), "'date' is not a date", id="date"),
     ],
 )  # fmt: skip
-def test_what_is_no_summary_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+def test_a_file_that_is_no_summary_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, error_text: str
 ) -> None:
     source = tmp_path / "summary.json"
     source.write_text(text)
 
     assert main([str(source)]) == 2
-    assert said in capsys.readouterr().err
+    assert error_text in capsys.readouterr().err
     assert not (tmp_path / "report.html").exists()
 
 
-def test_no_file_and_no_argument(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_and_a_missing_argument_are_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(tmp_path / "absent.json")]) == 2
     assert main([]) == 2
     assert "usage:" in capsys.readouterr().err

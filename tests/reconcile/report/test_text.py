@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from gateway.reconcile.findings import Finding, error, warning
-from gateway.reconcile.report.text import COLUMNS, Report, show, to_json
+from gateway.reconcile.report.text import COLUMNS, Report, print_report, to_json
 
 ROUTE = {**dict.fromkeys((*COLUMNS, "marked", "redelivered"), 0), "route": "orders", "target": "e"}
 WARNING, ERROR = warning("open-journal", "j", "waits"), error("foreign-file", "f", "is foreign")
@@ -39,11 +39,11 @@ def report(*findings: Finding, **counts: int) -> Report:
             "not clean: 2 duplicated",
             id="strict",
         ),
-        pytest.param(report(ERROR), 1, "not clean: 1 faults in the archive", id="fault"),
+        pytest.param(report(ERROR), 1, "not clean: 1 errors in the archive", id="fault"),
         pytest.param(Report("a", "today", [ERROR], answered=False), 2, "no answer", id="no-answer"),
     ],
 )
-def test_the_status_says_whether_promises_were_kept(
+def test_the_status_tells_whether_a_guarantee_was_violated(
     found: Report, status: int, verdict: str
 ) -> None:
     assert (found.status, found.verdict) == (status, verdict)
@@ -51,16 +51,16 @@ def test_the_status_says_whether_promises_were_kept(
     assert (content["status"], content["verdict"]) == (status, verdict)
 
 
-def test_the_last_lines_are_plain_and_end_in_what_matters_most() -> None:
+def test_the_last_lines_are_plain_text_and_end_with_the_gravest_count() -> None:
     text = io.StringIO()
     samples = [{"class": "missing", "id": "01", "route": "r", "target": "t", "name": "[red]n"}]
     night = Report("a", "2026-03-14", [ERROR] * 12, [{**ROUTE, "missing": 1}], [], samples)
 
-    show(night, Console(file=text, width=200))
+    print_report(night, Console(file=text, width=200))
 
     lines = text.getvalue().splitlines()
     assert lines[-1] == "missing 1"
-    assert "verdict: not clean: 1 missing, 12 faults in the archive" in lines
+    assert "verdict: not clean: 1 missing, 12 errors in the archive" in lines
     assert "error: f: is foreign [foreign-file]" in lines
     assert "... and 2 more [foreign-file]; --json has all" in lines
     assert "missing: 01 r -> t '[red]n'" in lines

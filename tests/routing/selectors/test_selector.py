@@ -15,18 +15,18 @@ from gateway.routing.selectors.ast import (
     Arithmetic,
     Compare,
     Constant,
-    Field,
     IsNull,
     Like,
     Logic,
     Node,
     Not,
     OneOf,
+    SelectorField,
     Signed,
 )
 from gateway.routing.selectors.compile import like_pattern
 from gateway.routing.selectors.selector import parse_selector
-from tests.routing.selector_model import bracketed, slow, slow_like, written
+from tests.routing.selectors.selector_model import bracketed, slow, slow_like, written
 
 MESSAGE = Headers(
     mode=DeliveryMode.AT_LEAST_ONCE,
@@ -139,16 +139,16 @@ WRONG = [
     ("a like b", 7, "syntax", "unexpected 'b'"),
     ("AND = 1", 0, "syntax", "unexpected 'AND'"),
     ("a\0", 1, "syntax", "unexpected"),
-    ("'a'", 0, "type", "a condition is wanted"),
-    ("a and 5", 6, "type", "a condition is wanted"),
-    ("not -a", 4, "type", "a condition is wanted"),
-    ("a > 'b'", 4, "type", "a number is wanted"),
-    ("a between 'b' and 'c'", 10, "type", "a number is wanted"),
-    ("'a' + b = 1", 0, "type", "a number is wanted"),
-    ("(a = 1) = b", 1, "type", "a value is wanted"),
+    ("'a'", 0, "type", "a condition is expected"),
+    ("a and 5", 6, "type", "a condition is expected"),
+    ("not -a", 4, "type", "a condition is expected"),
+    ("a > 'b'", 4, "type", "a number is expected"),
+    ("a between 'b' and 'c'", 10, "type", "a number is expected"),
+    ("'a' + b = 1", 0, "type", "a number is expected"),
+    ("(a = 1) = b", 1, "type", "a value is expected"),
     ("1 = 'a'", 0, "type", "a number and a text are never equal"),
     ("TRUE = 1", 0, "type", "never equal"),
-    ("1 in ('a')", 0, "type", "the name of a header or property is wanted before IN"),
+    ("1 in ('a')", 0, "type", "the name of a header or property is expected before IN"),
     ("a like 'x' escape 'ab'", 18, "like", "an escape is one character"),
     ("a like 'x!y' escape '!'", 7, "like", "'!' escapes only"),
     ("a like 'x!' escape '!'", 7, "like", "'!' escapes only"),
@@ -162,7 +162,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "offset", "rule", "reason"), WRONG)
-def test_a_wrong_selector_says_where(text: str, offset: int, rule: str, reason: str) -> None:
+def test_a_wrong_selector_has_an_offset(text: str, offset: int, rule: str, reason: str) -> None:
     with pytest.raises(SubjectError) as caught:
         parse_selector(text)
 
@@ -204,13 +204,13 @@ def test_like_never_takes_long() -> None:
     assert process_time() - before < 10  # as above
 
 
-def test_it_knows_what_it_asks_for() -> None:
+def test_a_selector_lists_its_headers_and_properties() -> None:
     selector = parse_selector("region IN ('a') AND JMSPriority > px * 2")
 
     assert selector.names == {"region", "JMSPriority", "px"}
 
 
-def test_a_correlation_id_of_bytes_reads_as_a_provider_has_it() -> None:
+def test_a_correlation_id_of_bytes_is_read_as_text() -> None:
     headers = Headers(correlation_id=b"\xff\x01", mode=DeliveryMode.AT_MOST_ONCE)
 
     assert parse_selector("JMSCorrelationID = 'ff01'").matches(headers)
@@ -223,7 +223,7 @@ def test_a_correlation_id_of_bytes_reads_as_a_provider_has_it() -> None:
 VALUES: st.SearchStrategy[Value] = st.sampled_from(
     [None, True, False, 0, 1, -3, 7, 2**62, 0.5, -0.0, 1e308, math.inf, "", "a", "ab", "it's", b"a"]
 )
-FIELDS = st.sampled_from(["a", "b", "c", "JMSPriority", "JMSType"]).map(Field)
+FIELDS = st.sampled_from(["a", "b", "c", "JMSPriority", "JMSType"]).map(SelectorField)
 NUMBERS = st.one_of(
     FIELDS,
     st.integers(0, 2**63 - 1).map(Constant),
@@ -272,7 +272,7 @@ MESSAGES = st.builds(
 
 
 @given(CONDITIONS, MESSAGES)
-def test_a_selector_says_what_the_model_says(tree: Node, headers: Headers) -> None:
+def test_a_selector_agrees_with_the_model(tree: Node, headers: Headers) -> None:
     selector = parse_selector(written(tree))
 
     assert selector.tree == tree
@@ -307,7 +307,7 @@ def test_no_text_raises_anything_but_its_error(text: str) -> None:
 
 
 @given(st.text(alphabet="ab%_!", max_size=8), st.text(alphabet="ab%_", max_size=10))
-def test_like_is_what_the_model_says(pattern: str, text: str) -> None:
+def test_like_agrees_with_the_model(pattern: str, text: str) -> None:
     legal = "!" not in re.sub("![!%_]", "", pattern)
     escape = "!" if legal else ""
 

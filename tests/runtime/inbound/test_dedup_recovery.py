@@ -1,4 +1,4 @@
-"""What a gateway that starts again reads in the journals of its last run."""
+"""Recovery of identities from the journals of the last run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import pytest
 
 from gateway.archive.journal.records import MAGIC, Rows, pack
 from gateway.archive.layout import journal_path
-from gateway.runtime.inbound.dedup_recovery import recall
+from gateway.runtime.inbound.dedup_recovery import recover
 
 ROWS = Rows(1, {"leg": "received", "endpoint": "plant"}, {"name": ["a/b"], "origin_id": ["ID:1"]})
 
 
 @pytest.mark.parametrize(
-    ("magic", "seen"),
+    ("magic", "identities"),
     [
         pytest.param(MAGIC, {"plant": [("a/b", "ID:1")]}, id="ours"),
         pytest.param(b"GWJRNL\0\3", {}, id="of-a-later-version"),
     ],
 )
-def test_only_journals_that_are_understood_are_recalled(
-    tmp_path: Path, magic: bytes, seen: dict[str, list[tuple[str, str]]]
+def test_a_journal_of_a_later_version_is_skipped(
+    tmp_path: Path, magic: bytes, identities: dict[str, list[tuple[str, str]]]
 ) -> None:
     path = journal_path(tmp_path, "edge", 0, 0)
     path.parent.mkdir(parents=True)
     path.write_bytes(magic + pack([ROWS]))
 
-    assert recall(tmp_path, "edge", {}).seen == seen
+    assert recover(tmp_path, "edge", {}).identities == identities

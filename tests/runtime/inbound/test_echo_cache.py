@@ -1,4 +1,4 @@
-"""What was sent to a broker without origin paths, and comes back from it."""
+"""Echoes from brokers that carry no origin path."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.model.message import PLAIN, Message
+from gateway.model.message import NO_HEADERS, Message
 from gateway.runtime.inbound import echo_cache
-from gateway.runtime.inbound.echo_cache import KEPT, SECONDS, Echoes
+from gateway.runtime.inbound.echo_cache import COPY_LIFETIME, MAX_COPIES, EchoCache
 
 BROKER = "mqtt://plant"
-EACH = 350  # bytes that one copy may take
+MAX_COPY_BYTES = 350
 
 
 class Clock:
-    """The time in seconds; mutable, the test moves it."""
+    """A clock in seconds that the test moves."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -33,90 +33,92 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many copies are kept at most, so few that it takes no time to send them."""
-    monkeypatch.setattr(echo_cache, "KEPT", 100)
-    return echo_cache.KEPT
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A small limit of copies, so that the test is fast."""
+    monkeypatch.setattr(echo_cache, "MAX_COPIES", 100)
+    return echo_cache.MAX_COPIES
 
 
 def copy(payload: str, *origin: str) -> Message:
-    return Message("a/b", payload.encode(), replace(PLAIN, origin=origin))
+    return Message("a/b", payload.encode(), replace(NO_HEADERS, origin=origin))
 
 
-def back(known: Echoes, payload: str) -> tuple[str, ...]:
-    return known.origin(BROKER, copy(payload))
+def take_back(cache: EchoCache, payload: str) -> tuple[str, ...]:
+    return cache.take_origin(BROKER, copy(payload))
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_copy_is_recognised_once_for_each_time_it_was_sent(times: int) -> None:
-    known = Echoes()
+def test_an_echo_is_recognised_once_for_each_copy_sent(times: int) -> None:
+    cache = EchoCache()
     for number in range(times):
-        known.sending(BROKER, [copy("x", f"gateway/{number}")])
-    came = [back(known, "x") for _ in range(times + 1)]
-    assert came == [*((f"gateway/{number}",) for number in range(times)), ()]
+        cache.note_sent(BROKER, [copy("x", f"gateway/{number}")])
+    origins = [take_back(cache, "x") for _ in range(times + 1)]
+    assert origins == [*((f"gateway/{number}",) for number in range(times)), ()]
 
 
 def test_a_copy_can_be_sent_again_after_it_came_back() -> None:
-    known = Echoes()
+    cache = EchoCache()
     for number in range(3):
-        known.sending(BROKER, [copy("x", f"g/{number}"), copy("x", f"h/{number}")])
-        assert [back(known, "x") for _ in range(3)] == [(f"g/{number}",), (f"h/{number}",), ()]
+        cache.note_sent(BROKER, [copy("x", f"g/{number}"), copy("x", f"h/{number}")])
+        assert [take_back(cache, "x") for _ in range(3)] == [(f"g/{number}",), (f"h/{number}",), ()]
 
 
-def test_another_broker_name_or_payload_is_no_echo() -> None:
-    known = Echoes()
-    known.sending(BROKER, [copy("x", "g/r")])
-    assert back(known, "y") == ()
-    assert known.origin("mqtt://other", copy("x")) == ()
-    assert known.origin(BROKER, Message("a/c", b"x")) == ()
-    assert back(known, "x") == ("g/r",)
+def test_a_message_with_another_broker_name_or_payload_is_no_echo() -> None:
+    cache = EchoCache()
+    cache.note_sent(BROKER, [copy("x", "g/r")])
+    assert take_back(cache, "y") == ()
+    assert cache.take_origin("mqtt://other", copy("x")) == ()
+    assert cache.take_origin(BROKER, Message("a/c", b"x")) == ()
+    assert take_back(cache, "x") == ("g/r",)
 
 
-def test_a_copy_that_is_too_old_is_passed_over_for_one_that_is_not(clock: Clock) -> None:
-    known = Echoes()
-    known.sending(BROKER, [copy("x", "g/old")])
-    clock.now = SECONDS - 1
-    known.sending(BROKER, [copy("x", "g/new")])
-    clock.now = SECONDS + 1
-    assert [back(known, "x"), back(known, "x")] == [("g/new",), ()]
+def test_an_expired_copy_is_skipped(clock: Clock) -> None:
+    cache = EchoCache()
+    cache.note_sent(BROKER, [copy("x", "g/old")])
+    clock.now = COPY_LIFETIME - 1
+    cache.note_sent(BROKER, [copy("x", "g/new")])
+    clock.now = COPY_LIFETIME + 1
+    assert [take_back(cache, "x"), take_back(cache, "x")] == [("g/new",), ()]
 
 
-def test_what_was_used_last_is_forgotten_last(few: int) -> None:
-    known = Echoes()
-    known.sending(BROKER, [copy("first", "g/r"), copy("second", "g/r")])
-    known.sending(BROKER, [copy("first", "g/r")])
-    known.sending(BROKER, [copy(f"{number}", "g/r") for number in range(few - 2)])
-    assert [back(known, "second"), back(known, "first")] == [(), ("g/r",)]
+def test_the_least_recently_used_copy_is_evicted_first(small_limit: int) -> None:
+    cache = EchoCache()
+    cache.note_sent(BROKER, [copy("first", "g/r"), copy("second", "g/r")])
+    cache.note_sent(BROKER, [copy("first", "g/r")])
+    cache.note_sent(BROKER, [copy(f"{number}", "g/r") for number in range(small_limit - 2)])
+    assert [take_back(cache, "second"), take_back(cache, "first")] == [(), ("g/r",)]
 
 
-def test_what_came_back_leaves_its_place_to_others(few: int) -> None:
-    known, each = Echoes(), range(10)
+def test_a_recognised_echo_frees_its_place(small_limit: int) -> None:
+    cache, each = EchoCache(), range(10)
     for _ in range(2):
-        known.sending(BROKER, [copy(f"{number}", "g/r") for number in each])
-    assert {back(known, f"{number}") for number in [*each, *each]} == {("g/r",)}
-    known.sending(BROKER, [copy(f"later {number}", "g/r") for number in range(few)])
-    assert back(known, "later 0") == ("g/r",)
+        cache.note_sent(BROKER, [copy(f"{number}", "g/r") for number in each])
+    assert {take_back(cache, f"{number}") for number in [*each, *each]} == {("g/r",)}
+    cache.note_sent(BROKER, [copy(f"later {number}", "g/r") for number in range(small_limit)])
+    assert take_back(cache, "later 0") == ("g/r",)
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_no_more_copies_are_kept_than_may_be(few: int, times: int) -> None:
-    known = Echoes()
+def test_the_number_of_copies_is_limited(small_limit: int, times: int) -> None:
+    cache = EchoCache()
     for _ in range(times):
-        known.sending(BROKER, [copy(f"old {number}", "g/r") for number in range(few // times)])
-    known.sending(BROKER, [copy(f"{number}", "g/r") for number in range(few)])
-    known.sending(BROKER, [copy("last", "g/r")])
-    assert [back(known, each) for each in ("0", "1", "last")] == [(), ("g/r",), ("g/r",)]
+        cache.note_sent(
+            BROKER, [copy(f"old {number}", "g/r") for number in range(small_limit // times)]
+        )
+    cache.note_sent(BROKER, [copy(f"{number}", "g/r") for number in range(small_limit)])
+    cache.note_sent(BROKER, [copy("last", "g/r")])
+    assert [take_back(cache, each) for each in ("0", "1", "last")] == [(), ("g/r",), ("g/r",)]
 
 
-def test_the_copies_that_are_kept_take_little_memory() -> None:
-    """The broker of a route that only sends returns nothing, so they are soon as many as can be."""
-    known, messages = Echoes(), [copy(f"{number}", "g/r") for number in range(KEPT)]
+def test_a_copy_takes_little_memory() -> None:
+    """Matters because a broker without return routes fills the cache to its limit."""
+    cache, messages = EchoCache(), [copy(f"{number}", "g/r") for number in range(MAX_COPIES)]
     tracemalloc.start()
     try:
-        for first in range(0, KEPT, 1_000):
-            known.sending(BROKER, messages[first : first + 1_000])
+        for first in range(0, MAX_COPIES, 1_000):
+            cache.note_sent(BROKER, messages[first : first + 1_000])
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert back(known, "0") == ("g/r",)
-    assert taken < EACH * KEPT
+    assert take_back(cache, "0") == ("g/r",)
+    assert taken < MAX_COPY_BYTES * MAX_COPIES

@@ -1,4 +1,4 @@
-"""Headers on their way to a target: what is remembered of them is never another message's."""
+"""Header mapping: cached results and lost fields."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import load
-from gateway.model.message import PLAIN, Headers
+from gateway.model.message import NO_HEADERS, Headers
 from gateway.routing.router import Router
 from gateway.runtime.inbound import header_mapping
-from gateway.runtime.inbound.header_mapping import Adapter
+from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.monitor.counters import RouteCounters
-from gateway.runtime.wiring import make_intake
+from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 
 EVERY = frozenset(Headers.__dataclass_fields__)
@@ -23,30 +23,37 @@ EVERY = frozenset(Headers.__dataclass_fields__)
 def router(tmp_path: Path) -> Router:
     config = tmp_path / "gateway.yaml"
     config.write_text(ONE_ROUTE)
-    return make_intake(load(config), "here").router
+    return make_source_binding(load(config), "here").router
 
 
-def test_headers_that_take_turns_on_a_name_stay_their_own(
+def test_cached_headers_are_never_given_to_other_headers(
     router: Router, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(header_mapping, "REMEMBERED", 4)
-    adapter = Adapter("test", router.dialect, {"all": RouteCounters()})
-    urgent = replace(PLAIN, priority=9)
-    hops = [router[f"a/{number}"][0].hops[0] for number in range(6)] * 2
-    ways = [(each, hop) for hop in hops for each in (PLAIN, urgent, PLAIN)]
+    monkeypatch.setattr(header_mapping, "MAX_CACHED", 4)
+    mapper = HeaderMapper("test", router.dialect, {"all": RouteCounters()})
+    urgent = replace(NO_HEADERS, priority=9)
+    deliveries = [router[f"a/{number}"][0].deliveries[0] for number in range(6)] * 2
+    pairs = [
+        (each, delivery) for delivery in deliveries for each in (NO_HEADERS, urgent, NO_HEADERS)
+    ]
 
-    made = [adapter.adapt(each, hop, EVERY) for each, hop in ways]
+    made = [mapper.map_headers(each, delivery, EVERY) for each, delivery in pairs]
 
-    assert [each.priority for each in made] == [each.priority for each, _ in ways]
-    assert [each.origin for each in made] == [(hop.taken, "test/all") for _, hop in ways]
+    assert [each.priority for each in made] == [each.priority for each, _ in pairs]
+    assert [each.origin for each in made] == [
+        (delivery.source_mark, "test/all") for _, delivery in pairs
+    ]
 
 
-def test_what_cannot_cross_is_counted_for_every_message(router: Router) -> None:
+def test_a_lost_field_is_counted_for_every_message(router: Router) -> None:
     counters = RouteCounters()
-    adapter = Adapter("test", router.dialect, {"all": counters})
-    given = replace(PLAIN, priority=9)
+    mapper = HeaderMapper("test", router.dialect, {"all": counters})
+    given = replace(NO_HEADERS, priority=9)
 
-    made = [adapter.adapt(given, router["a/1"][0].hops[0], EVERY - {"priority"}) for _ in range(3)]
+    made = [
+        mapper.map_headers(given, router["a/1"][0].deliveries[0], EVERY - {"priority"})
+        for _ in range(3)
+    ]
 
     assert counters.lost_fields == {"priority": 3}
-    assert [each.priority for each in made] == [9, 9, 9]  # a sink that has no room leaves it out
+    assert [each.priority for each in made] == [9, 9, 9]  # the sink omits it

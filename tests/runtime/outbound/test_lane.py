@@ -1,4 +1,4 @@
-"""A lane between a caller and a sink that breaks: order, isolation, memory, silence."""
+"""A lane with a failing sink: order, isolation of poisoned messages, memory limit, stuck target."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ import pytest
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.runtime.monitor.counters import EndpointState
-from gateway.runtime.outbound.backlog import Parcel
-from gateway.runtime.outbound.lane import Lane, Outlet
+from gateway.runtime.outbound.backlog import OutboundBatch
+from gateway.runtime.outbound.lane import Lane, SinkBinding
 from tests.runtime.targets import ScriptedSink
 from tests.waiting import PATIENCE, until
 
 BACKOFF = (0.01, 0.02)
 
 
-class Answers:
-    """What parcels ended with, by name of the message; mutable."""
+class RecordedAnswers:
+    """Outcome, rule and attempts of each message, by its name."""
 
     def __init__(self) -> None:
-        self.ends: dict[str, Outcome] = {}
+        self.outcomes: dict[str, Outcome] = {}
         self.rules: dict[str, str] = {}
-        self.tries: dict[str, int] = {}
+        self.attempts: dict[str, int] = {}
 
-    def parcel(self, *names: str, size: int = 1) -> Parcel:
+    def batch(self, *names: str, size: int = 1) -> OutboundBatch:
         messages = [Message(name, name.encode()) for name in names]
 
         def done(settlements: Sequence[Settlement], attempts: int) -> None:
             assert len(settlements) == len(messages)
             for name, settled in zip(names, settlements, strict=True):
-                assert name not in self.ends, "answered twice"
-                self.ends[name] = settled.outcome
+                assert name not in self.outcomes, "answered twice"
+                self.outcomes[name] = settled.outcome
                 self.rules[name] = settled.rule
-                self.tries[name] = attempts
+                self.attempts[name] = attempts
 
-        return Parcel(messages, size, done, list)
+        return OutboundBatch(messages, size, done, list)
 
 
 @contextmanager
 def open_lane(sink: ScriptedSink, **facts: float) -> Iterator[Lane]:
-    outlet = Outlet(sink, "mqtt", frozenset(), BACKOFF, **facts)  # type: ignore[arg-type]  # numbers
-    lane = Lane(outlet, EndpointState("target", "sink"))
+    binding = SinkBinding(sink, "mqtt", frozenset(), BACKOFF, **facts)  # type: ignore[arg-type]  # numbers
+    lane = Lane(binding, EndpointState("target", "sink"))
     lane.start()
     try:
         yield lane
@@ -52,44 +52,44 @@ def open_lane(sink: ScriptedSink, **facts: float) -> Iterator[Lane]:
         lane.stop()
 
 
-def test_what_has_no_answer_is_sent_again_before_anything_newer() -> None:
-    sink, answers = ScriptedSink(), Answers()
+def test_unanswered_batches_are_sent_again_before_newer_ones() -> None:
+    sink, answers = ScriptedSink(), RecordedAnswers()
     with open_lane(sink) as lane:
         until(lambda: lane.direct)
         sink.mute = True
         for number in range(5):
-            lane.deliver(answers.parcel(f"old/{number}"))
+            lane.deliver(answers.batch(f"old/{number}"))
         sink.mute = False
         sink.drop()
         for number in range(5):
-            lane.deliver(answers.parcel(f"new/{number}"))
-        assert not answers.ends
-        before = len(sink.got)
+            lane.deliver(answers.batch(f"new/{number}"))
+        assert not answers.outcomes
+        before = len(sink.received)
         sink.up = True
-        until(lambda: len(answers.ends) == 10)
+        until(lambda: len(answers.outcomes) == 10)
 
-    again = [message.address for message in sink.got[before:]]
+    again = [message.address for message in sink.received[before:]]
     assert again == [f"old/{n}" for n in range(5)] + [f"new/{n}" for n in range(5)]
-    assert answers.tries == {f"old/{n}": 2 for n in range(5)} | {f"new/{n}": 1 for n in range(5)}
+    assert answers.attempts == {f"old/{n}": 2 for n in range(5)} | {f"new/{n}": 1 for n in range(5)}
 
 
-def test_a_message_that_breaks_the_connection_is_set_aside_and_its_neighbours_go_on() -> None:
-    sink, answers = ScriptedSink(), Answers()
+def test_a_message_that_breaks_the_connection_is_rejected_and_the_others_are_sent() -> None:
+    sink, answers = ScriptedSink(), RecordedAnswers()
     sink.kills = lambda message: message.address == "bad"
     with open_lane(sink) as lane:
-        lane.deliver(answers.parcel("a", "b", "bad", "c"))
-        lane.deliver(answers.parcel("d", "e"))
-        until(lambda: len(answers.ends) == 6)
+        lane.deliver(answers.batch("a", "b", "bad", "c"))
+        lane.deliver(answers.batch("d", "e"))
+        until(lambda: len(answers.outcomes) == 6)
 
     assert answers.rules["bad"] == "poisoned"
-    good = {name: end for name, end in answers.ends.items() if name != "bad"}
+    good = {name: end for name, end in answers.outcomes.items() if name != "bad"}
     assert set(good.values()) == {Outcome.ACCEPTED}
-    firsts = list(dict.fromkeys(message.address for message in sink.got))
+    firsts = list(dict.fromkeys(message.address for message in sink.received))
     assert firsts == ["a", "b", "c", "d", "e"]
 
 
-def test_a_message_that_makes_the_driver_raise_is_set_aside_too() -> None:
-    sink, answers = ScriptedSink(), Answers()
+def test_a_message_that_makes_the_driver_raise_is_rejected() -> None:
+    sink, answers = ScriptedSink(), RecordedAnswers()
 
     def raises(message: Message) -> bool:
         if message.address == "bad":
@@ -98,71 +98,73 @@ def test_a_message_that_makes_the_driver_raise_is_set_aside_too() -> None:
 
     sink.kills = raises
     with open_lane(sink) as lane:
-        lane.deliver(answers.parcel("a"))
-        lane.deliver(answers.parcel("bad"))
-        lane.deliver(answers.parcel("b"))
-        until(lambda: len(answers.ends) == 3)
+        lane.deliver(answers.batch("a"))
+        lane.deliver(answers.batch("bad"))
+        lane.deliver(answers.batch("b"))
+        until(lambda: len(answers.outcomes) == 3)
 
     assert answers.rules == {"a": "", "bad": "poisoned", "b": ""}
 
 
-def test_a_target_that_is_away_for_long_makes_no_message_guilty() -> None:
-    sink, answers = ScriptedSink(), Answers()
+def test_reconnects_of_our_own_make_no_message_suspected() -> None:
+    sink, answers = ScriptedSink(), RecordedAnswers()
     with open_lane(sink) as lane:
         until(lambda: lane.direct)
         for _ in range(8):
             sink.mute = True
-            lane.deliver(answers.parcel(f"m/{len(sink.got)}", "x")) if not sink.got else None
+            lane.deliver(
+                answers.batch(f"m/{len(sink.received)}", "x")
+            ) if not sink.received else None
             opened = sink.opened
-            lane.rebuild("a trial")
+            lane.reconnect("a test")
             until(lambda opened=opened: sink.opened > opened)  # type: ignore[misc]  # a default binds it now
         sink.mute = False
-        lane.rebuild("the last time")
-        until(lambda: len(answers.ends) == 2)
+        lane.reconnect("the last test")
+        until(lambda: len(answers.outcomes) == 2)
 
-    assert set(answers.ends.values()) == {Outcome.ACCEPTED}
+    assert set(answers.outcomes.values()) == {Outcome.ACCEPTED}
 
 
-def test_a_target_that_accepts_and_never_answers_is_found_and_built_anew() -> None:
-    sink, answers = ScriptedSink(), Answers()
-    with open_lane(sink, answer_seconds=0.05) as lane:
+def test_a_target_that_never_answers_is_reconnected() -> None:
+    sink, answers = ScriptedSink(), RecordedAnswers()
+    with open_lane(sink, stuck_after_seconds=0.05) as lane:
         until(lambda: lane.direct)
         sink.mute = True
-        lane.deliver(answers.parcel("a"))
-        until(lambda: looked(lane) and sink.opened > 1)
+        lane.deliver(answers.batch("a"))
+        until(lambda: checked(lane) and sink.opened > 1)
         sink.mute = False
-        until(lambda: looked(lane) and bool(answers.ends))
+        until(lambda: checked(lane) and bool(answers.outcomes))
 
-    assert answers.ends == {"a": Outcome.ACCEPTED}
+    assert answers.outcomes == {"a": Outcome.ACCEPTED}
 
 
-def looked(lane: Lane) -> bool:
-    """What the watch does now and then."""
-    lane.look()
+def checked(lane: Lane) -> bool:
+    """Check the lane as the watchdog does."""
+    lane.check_answers()
     return True
 
 
-def test_a_rejection_is_final_and_alone() -> None:
-    sink, answers = ScriptedSink(), Answers()
+def test_a_rejection_is_final_and_concerns_one_message() -> None:
+    sink, answers = ScriptedSink(), RecordedAnswers()
     no = rejected("too-large", "it is")
     sink.answer = lambda message: no if message.address == "big" else ACCEPTED
     with open_lane(sink) as lane:
-        lane.deliver(answers.parcel("a", "big", "b"))
-        until(lambda: len(answers.ends) == 3)
+        lane.deliver(answers.batch("a", "big", "b"))
+        until(lambda: len(answers.outcomes) == 3)
 
     assert answers.rules == {"a": "", "big": "too-large", "b": ""}
-    assert len(sink.got) == 3
+    assert len(sink.received) == 3
 
 
-def test_a_full_lane_makes_its_caller_wait_and_never_holds_more() -> None:
-    sink, answers = ScriptedSink(), Answers()
+def test_a_full_lane_blocks_its_caller() -> None:
+    sink, answers = ScriptedSink(), RecordedAnswers()
     sink.up = False
     held: list[int] = []
     with open_lane(sink, capacity=1_000) as lane:
 
         def feed() -> None:
             for number in range(50):
-                lane.deliver(answers.parcel(f"m/{number}", size=100))
+                lane.deliver(answers.batch(f"m/{number}", size=100))
                 held.append(lane.held)
 
         feeder = threading.Thread(target=feed)
@@ -172,38 +174,38 @@ def test_a_full_lane_makes_its_caller_wait_and_never_holds_more() -> None:
         sink.up = True
         feeder.join(PATIENCE)
         assert not feeder.is_alive()
-        until(lambda: len(answers.ends) == 50)
+        until(lambda: len(answers.outcomes) == 50)
         assert lane.held == 0
 
     assert max(held) <= 1_000
-    assert [message.address for message in sink.got] == [f"m/{n}" for n in range(50)]
+    assert [message.address for message in sink.received] == [f"m/{n}" for n in range(50)]
 
 
-def test_another_sink_takes_over_what_has_no_answer() -> None:
-    old, new, answers = ScriptedSink(), ScriptedSink(), Answers()
+def test_a_new_sink_gets_the_unanswered_batches() -> None:
+    old, new, answers = ScriptedSink(), ScriptedSink(), RecordedAnswers()
     with open_lane(old) as lane:
         until(lambda: lane.direct)
         old.mute = True
-        lane.deliver(answers.parcel("a", "b"))
-        lane.exchange(Outlet(new, "mqtt", frozenset(), BACKOFF))
-        lane.deliver(answers.parcel("c"))
-        until(lambda: len(answers.ends) == 3)
+        lane.deliver(answers.batch("a", "b"))
+        lane.rebind(SinkBinding(new, "mqtt", frozenset(), BACKOFF))
+        lane.deliver(answers.batch("c"))
+        until(lambda: len(answers.outcomes) == 3)
 
-    assert [message.address for message in new.got] == ["a", "b", "c"]
+    assert [message.address for message in new.received] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("up", [True, False], ids=["up", "away"])
-def test_an_offer_is_sent_now_or_never(up: bool) -> None:  # a parameter of the test
-    sink, answers = ScriptedSink(), Answers()
+def test_an_offer_is_sent_at_once_or_never(up: bool) -> None:  # a parameter of the test
+    sink, answers = ScriptedSink(), RecordedAnswers()
     sink.up = up
     with open_lane(sink) as lane:
         until(lambda: lane.direct or not up)
-        assert lane.offer(answers.parcel("beat")) is up
+        assert lane.offer(answers.batch("beat")) is up
         sink.mute = True
         if up:
-            lane.offer(answers.parcel("lost"))
-            lane.rebuild("a trial")
+            lane.offer(answers.batch("lost"))
+            lane.reconnect("a test")
             until(lambda: sink.opened > 1 and lane.direct)
         assert lane.held == 0
 
-    assert [message.address for message in sink.got].count("lost") == int(up)
+    assert [message.address for message in sink.received].count("lost") == int(up)

@@ -1,4 +1,4 @@
-"""The spool: what a target that is away still gets, in order, over a crash, and within bounds."""
+"""The spool of an unreachable target: order, restart, limits and dead letters."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ import pytest
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.errors import SpoolError
-from gateway.model.message import Message
+from gateway.model.message import Message, Value
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.monitor.counters import EndpointState, RouteCounters
-from gateway.runtime.outbound.backlog import Parcel
-from gateway.runtime.outbound.dead_letters import DeadLetters, Letter, to_letter
-from gateway.runtime.outbound.lane import CAPACITY, Lane, Outlet
-from gateway.runtime.outbound.spool import JOINED, Bounds, Spool
-from gateway.runtime.outbound.spool_codec import End
-from gateway.runtime.outbound.spool_db import FILE, Store
+from gateway.runtime.outbound.backlog import OutboundBatch
+from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters, from_row
+from gateway.runtime.outbound.lane import MAX_HELD_BYTES, Lane, SinkBinding
+from gateway.runtime.outbound.spool import MAX_JOINED, Spool, SpoolLimits
+from gateway.runtime.outbound.spool_codec import PendingRow
+from gateway.runtime.outbound.spool_db import FILE_NAME, SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
 from tests.runtime.targets import ScriptedSink
 from tests.waiting import PATIENCE, until
 
 BACKOFF = (0.01, 0.02)
-ROOM = Bounds(1 << 30)
+LIMITS = SpoolLimits(1 << 30)
 
 
-class Bench:
-    """A lane with a spool, and what became of everything; mutable."""
+class SpoolRig:
+    """A lane with a spool that records settlements and rows."""
 
-    def __init__(self, folder: Path, bounds: Bounds, letters: int, capacity: int) -> None:
+    def __init__(self, folder: Path, limits: SpoolLimits, letters: int, capacity: int) -> None:
         self.sink = ScriptedSink()
         self.sink.up = False
         self.settled: dict[str, Outcome] = {}  # as the source sees it
         self.rows: list[Rows] = []
         self.counters = RouteCounters()
-        self.store = Store(folder)
-        self.letters = DeadLetters(self.store, letters)
+        self.database = SpoolDatabase(folder)
+        self.letters = DeadLetters(self.database, letters)
         self.ledger = Ledger({"relay": self.counters}, self._archive, self.letters)
-        self.spool = Spool("target", self.store, self.ledger, bounds)
-        outlet = Outlet(self.sink, "mqtt", frozenset(), BACKOFF, capacity)
-        self.lane = Lane(outlet, EndpointState("target", "sink"), self.spool)
+        self.spool = Spool("target", self.database, self.ledger, limits)
+        binding = SinkBinding(self.sink, "mqtt", frozenset(), BACKOFF, capacity)
+        self.lane = Lane(binding, EndpointState("target", "sink"), self.spool)
         self.lane.start()
 
     def deliver(self, *names: str, payload: bytes = b"x", when: WhenFull = WhenFull.SLOW) -> None:
@@ -56,39 +56,41 @@ class Bench:
                 self.settled[name] = settled.outcome
 
         size = sum(len(message.payload) for message in messages)
-        self.lane.deliver(Parcel(messages, size, done, lambda: _ends(names), when))
+        self.lane.deliver(OutboundBatch(messages, size, done, lambda: _pending(names), when))
 
     def delivered(self) -> list[str]:
-        """Names by delivered row, in the order of the rows."""
+        """The names in delivered rows, in their order."""
         rows = [rows for rows in self.rows if rows.common["leg"] == "delivered"]
         return [str(name) for each in rows for name in each.columns["name"]]
 
     def spooled(self) -> list[str]:
-        """Names by spooled row; of a parcel that an earlier run put."""
+        """The names in spooled rows."""
         rows = [rows for rows in self.rows if rows.common["leg"] == "spooled"]
         return [str(name) for each in rows for name in each.columns["name"]]
 
     def attempts(self) -> set[object]:
         return {rows.common["attempt"] for rows in self.rows if rows.common["leg"] == "delivered"}
 
-    def kept_letters(self) -> list[Letter]:
-        self.store.flush(10)
-        return [to_letter(row) for row in self.store.rows("SELECT * FROM letters ORDER BY number")]
+    def kept_letters(self) -> list[DeadLetter]:
+        self.database.flush(10)
+        return [
+            from_row(row) for row in self.database.rows("SELECT * FROM letters ORDER BY number")
+        ]
 
     def waiting(self) -> int:
-        self.store.flush(10)
-        return int(str(self.store.rows("SELECT COUNT(*) FROM parcels")[0][0]))
+        self.database.flush(10)
+        return int(str(self.database.rows("SELECT COUNT(*) FROM parcels")[0][0]))
 
     def close(self) -> None:
         self.lane.stop()
-        self.store.close(PATIENCE)
+        self.database.close(PATIENCE)
 
     def _archive(self, rows: Sequence[Rows], durable: Callable[[], None]) -> None:
         self.rows += rows
         durable()
 
 
-def _ends(names: Sequence[str]) -> list[End]:
+def _pending(names: Sequence[str]) -> list[PendingRow]:
     common: dict[str, Cell] = {
         "gateway": "g", "route": "relay", "leg": "delivered", "outcome": "accepted", "time": 0,
         "endpoint": "target", "system": "mqtt", "target": "target", "attempt": 0,
@@ -99,134 +101,141 @@ def _ends(names: Sequence[str]) -> list[End]:
     }
     columns["source_name"] = [f"src/{each}" for each in names]
     rows = Rows(len(names), common, columns)
-    return [End(tuple(range(len(names))), rows, "source")]
+    return [PendingRow(tuple(range(len(names))), rows, "source")]
 
 
 @contextmanager
-def bench(
-    folder: Path, bounds: Bounds = ROOM, letters: int = 1 << 20, capacity: int = CAPACITY
-) -> Iterator[Bench]:
-    made = Bench(folder, bounds, letters, capacity)
+def spool_rig(
+    folder: Path,
+    limits: SpoolLimits = LIMITS,
+    letters: int = 1 << 20,
+    capacity: int = MAX_HELD_BYTES,
+) -> Iterator[SpoolRig]:
+    rig = SpoolRig(folder, limits, letters, capacity)
     try:
-        yield made
+        yield rig
     finally:
-        made.close()
+        rig.close()
 
 
-def test_the_source_is_settled_while_the_target_is_away_and_the_target_gets_all_in_order(
+def test_spooled_messages_are_settled_at_once_and_delivered_later_in_order(
     tmp_path: Path,
 ) -> None:
     names = [f"m/{number}" for number in range(500)]
-    with bench(tmp_path) as at:
+    with spool_rig(tmp_path) as rig:
         for name in names:
-            at.deliver(name)
-        until(lambda: len(at.settled) == 500)
-        assert set(at.settled.values()) == {Outcome.SPOOLED}
-        assert not at.sink.got
-        at.sink.up = True
-        until(lambda: len(at.delivered()) == 500)
-        until(lambda: at.waiting() == 0)
-        assert (at.spool.messages, at.spool.bytes) == (0, 0)
+            rig.deliver(name)
+        until(lambda: len(rig.settled) == 500)
+        assert set(rig.settled.values()) == {Outcome.SPOOLED}
+        assert not rig.sink.received
+        rig.sink.up = True
+        until(lambda: len(rig.delivered()) == 500)
+        until(lambda: rig.waiting() == 0)
+        assert (rig.spool.messages, rig.spool.bytes) == (0, 0)
 
-    assert [message.address for message in at.sink.got] == names
-    assert at.delivered() == names
-    assert at.attempts() == {1}
+    assert [message.address for message in rig.sink.received] == names
+    assert rig.delivered() == names
+    assert rig.attempts() == {1}
 
 
-def test_new_traffic_queues_behind_what_waits(tmp_path: Path) -> None:
-    with bench(tmp_path) as at:
+def test_new_messages_queue_behind_the_spool(tmp_path: Path) -> None:
+    with spool_rig(tmp_path) as rig:
         for number in range(100):
-            at.deliver(f"old/{number}")
-        at.sink.up = True
+            rig.deliver(f"old/{number}")
+        rig.sink.up = True
         for number in range(100):
-            at.deliver(f"new/{number}")
-        until(lambda: len(at.sink.got) == 200)
-        until(lambda: at.lane.direct)
-        at.deliver("last")
-        until(lambda: len(at.sink.got) == 201)
+            rig.deliver(f"new/{number}")
+        until(lambda: len(rig.sink.received) == 200)
+        until(lambda: rig.lane.direct)
+        rig.deliver("last")
+        until(lambda: len(rig.sink.received) == 201)
 
     wanted = [f"old/{n}" for n in range(100)] + [f"new/{n}" for n in range(100)] + ["last"]
-    assert [message.address for message in at.sink.got] == wanted
-    assert at.settled["last"] is Outcome.ACCEPTED  # it went straight
+    assert [message.address for message in rig.sink.received] == wanted
+    assert rig.settled["last"] is Outcome.ACCEPTED  # sent directly
 
 
-def test_what_was_under_way_at_a_break_goes_to_disk_before_what_came_later(
+def test_unanswered_batches_are_spooled_before_newer_ones(
     tmp_path: Path,
 ) -> None:
-    with bench(tmp_path) as at:
-        at.sink.up = True
-        until(lambda: at.lane.direct)
-        at.sink.mute = True
+    with spool_rig(tmp_path) as rig:
+        rig.sink.up = True
+        until(lambda: rig.lane.direct)
+        rig.sink.mute = True
         for number in range(20):
-            at.deliver(f"old/{number}")
-        at.sink.mute = False
-        at.sink.drop()
+            rig.deliver(f"old/{number}")
+        rig.sink.mute = False
+        rig.sink.drop()
         for number in range(20):
-            at.deliver(f"new/{number}")
-        until(lambda: len(at.settled) == 40)
-        assert set(at.settled.values()) == {Outcome.SPOOLED}
-        before = len(at.sink.got)
-        at.sink.up = True
-        until(lambda: len(at.delivered()) == 40)
+            rig.deliver(f"new/{number}")
+        until(lambda: len(rig.settled) == 40)
+        assert set(rig.settled.values()) == {Outcome.SPOOLED}
+        before = len(rig.sink.received)
+        rig.sink.up = True
+        until(lambda: len(rig.delivered()) == 40)
 
     wanted = [f"old/{n}" for n in range(20)] + [f"new/{n}" for n in range(20)]
-    assert [message.address for message in at.sink.got[before:]] == wanted
-    assert at.attempts() == {1, 2}  # those of before are marked as sent again
+    assert [message.address for message in rig.sink.received[before:]] == wanted
+    assert rig.attempts() == {1, 2}  # 2: sent before the connection was lost
 
 
-def test_a_restart_finds_everything_and_marks_what_may_have_been_sent(tmp_path: Path) -> None:
-    with bench(tmp_path) as at:
+def test_a_restart_drains_the_spool_and_marks_batches_that_may_have_been_sent(
+    tmp_path: Path,
+) -> None:
+    with spool_rig(tmp_path) as rig:
         for number in range(50):
-            at.deliver(f"m/{number}")
-        until(lambda: len(at.settled) == 50)
-        at.sink.mute = True  # it takes them, and dies before it answers
-        at.sink.up = True
-        until(lambda: len(at.sink.got) == 50)
-    with bench(tmp_path) as again:
-        assert again.spool.messages == 50
-        again.deliver("new")
-        again.sink.up = True
-        until(lambda: len(again.delivered()) == 51)
-        until(lambda: again.waiting() == 0)
+            rig.deliver(f"m/{number}")
+        until(lambda: len(rig.settled) == 50)
+        rig.sink.mute = True  # the run ends before the answers
+        rig.sink.up = True
+        until(lambda: len(rig.sink.received) == 50)
+    with spool_rig(tmp_path) as second:
+        assert second.spool.messages == 50
+        second.deliver("new")
+        second.sink.up = True
+        until(lambda: len(second.delivered()) == 51)
+        until(lambda: second.waiting() == 0)
 
-    assert [message.address for message in again.sink.got] == [f"m/{n}" for n in range(50)] + [
-        "new"
-    ]
-    assert again.attempts() == {1, 2}
-    assert again.spooled() == [f"m/{n}" for n in range(50)]  # its receipt may never have come
+    assert [message.address for message in second.sink.received] == [
+        f"m/{n}" for n in range(50)
+    ] + ["new"]
+    assert second.attempts() == {1, 2}
+    assert second.spooled() == [
+        f"m/{n}" for n in range(50)
+    ]  # recorded again: their receipt may be lost
 
 
-def test_a_stop_waits_for_answers_and_takes_nothing_more_from_the_disk(tmp_path: Path) -> None:
-    with bench(tmp_path, capacity=1) as at:  # one parcel under way, the next is taken
+def test_a_stop_waits_for_answers_and_leaves_the_rest_on_disk(tmp_path: Path) -> None:
+    with spool_rig(tmp_path, capacity=1) as rig:  # one batch in flight, the next one taken
         for part in range(4):
-            at.deliver(*[f"{part}/{number}" for number in range(JOINED)])
-        until(lambda: len(at.settled) == 4 * JOINED)
-        at.sink.mute = at.sink.up = True
-        until(lambda: len(at.sink.got) == JOINED)
-        stopping = threading.Thread(target=at.lane.stop, args=(30,))
+            rig.deliver(*[f"{part}/{number}" for number in range(MAX_JOINED)])
+        until(lambda: len(rig.settled) == 4 * MAX_JOINED)
+        rig.sink.mute = rig.sink.up = True
+        until(lambda: len(rig.sink.received) == MAX_JOINED)
+        stopping = threading.Thread(target=rig.lane.stop, args=(30,))
         stopping.start()
-        until(lambda: at.lane.finishing)
-        at.sink.speak()
+        until(lambda: rig.lane.draining)
+        rig.sink.answer_all()
         stopping.join(PATIENCE)
         assert not stopping.is_alive()
-        sent = [message.address for message in at.sink.got]
-        assert at.delivered() == sent
-        assert len(sent) in {JOINED, 2 * JOINED}
-        assert at.waiting() == 4 - len(sent) // JOINED
+        sent = [message.address for message in rig.sink.received]
+        assert rig.delivered() == sent
+        assert len(sent) in {MAX_JOINED, 2 * MAX_JOINED}
+        assert rig.waiting() == 4 - len(sent) // MAX_JOINED
 
 
-def test_one_poisoned_message_does_not_hold_up_the_spool(tmp_path: Path) -> None:
-    with bench(tmp_path) as at:
-        at.sink.kills = lambda message: message.address == "bad"
+def test_one_poisoned_message_does_not_block_the_spool(tmp_path: Path) -> None:
+    with spool_rig(tmp_path) as rig:
+        rig.sink.kills = lambda message: message.address == "bad"
         for name in ("a", "b", "bad", "c", "d"):
-            at.deliver(name)
-        until(lambda: len(at.settled) == 5)
-        at.sink.up = True
-        until(lambda: len(at.delivered()) == 4)
-        until(lambda: at.waiting() == 0)
-        (letter,) = at.kept_letters()
+            rig.deliver(name)
+        until(lambda: len(rig.settled) == 5)
+        rig.sink.up = True
+        until(lambda: len(rig.delivered()) == 4)
+        until(lambda: rig.waiting() == 0)
+        (letter,) = rig.kept_letters()
 
-    assert at.delivered() == ["a", "b", "c", "d"]
+    assert rig.delivered() == ["a", "b", "c", "d"]
     assert (letter.rule, letter.route, letter.source_name) == ("poisoned", "relay", "src/bad")
     assert letter.message == Message("bad", b"x")
     assert letter.attempts > 3
@@ -234,22 +243,22 @@ def test_one_poisoned_message_does_not_hold_up_the_spool(tmp_path: Path) -> None
 
 def test_a_full_spool_slows_the_source(tmp_path: Path) -> None:
 
-    with bench(tmp_path, Bounds(1 << 30, messages=10)) as at:
+    with spool_rig(tmp_path, SpoolLimits(1 << 30, messages=10)) as rig:
 
         def feed() -> None:
             for number in range(30):
-                at.deliver(f"m/{number}")
+                rig.deliver(f"m/{number}")
 
         feeder = threading.Thread(target=feed)
         feeder.start()
-        until(lambda: len(at.settled) == 10)
+        until(lambda: len(rig.settled) == 10)
         assert feeder.is_alive()
-        assert at.spool.messages == 10
-        at.sink.up = True
+        assert rig.spool.messages == 10
+        rig.sink.up = True
         feeder.join(PATIENCE)
-        until(lambda: len(at.sink.got) == 30)
+        until(lambda: len(rig.sink.received) == 30)
 
-    assert [message.address for message in at.sink.got] == [f"m/{n}" for n in range(30)]
+    assert [message.address for message in rig.sink.received] == [f"m/{n}" for n in range(30)]
 
 
 @pytest.mark.parametrize(
@@ -257,70 +266,107 @@ def test_a_full_spool_slows_the_source(tmp_path: Path) -> None:
     [(WhenFull.NEWEST, range(10, 30)), (WhenFull.OLDEST, range(20))],
     ids=["newest", "oldest"],
 )
-def test_a_full_spool_sets_aside_what_the_route_says(
+def test_a_full_spool_rejects_the_messages_that_when_full_selects(
     tmp_path: Path, when: WhenFull, dead: range
 ) -> None:
-    with bench(tmp_path, Bounds(1 << 30, messages=10)) as at:
+    with spool_rig(tmp_path, SpoolLimits(1 << 30, messages=10)) as rig:
         for number in range(30):
-            at.deliver(f"m/{number}", when=when)
-        until(lambda: len(at.settled) == 30)
-        letters = at.kept_letters()
-        at.sink.up = True
-        until(lambda: len(at.delivered()) == 10)
+            rig.deliver(f"m/{number}", when=when)
+        until(lambda: len(rig.settled) == 30)
+        letters = rig.kept_letters()
+        rig.sink.up = True
+        until(lambda: len(rig.delivered()) == 10)
 
     assert {letter.rule for letter in letters} == {"spool-full"} or when is WhenFull.NEWEST
     left = [f"m/{n}" for n in range(30) if n not in dead]
-    assert [message.address for message in at.sink.got] == left
-    rejects = [name for name, end in at.settled.items() if end is Outcome.REJECTED]
-    if when is WhenFull.NEWEST:  # its flight writes the letters
+    assert [message.address for message in rig.sink.received] == left
+    rejects = [name for name, end in rig.settled.items() if end is Outcome.REJECTED]
+    if when is WhenFull.NEWEST:  # the batch in flight writes the letters
         assert rejects == [f"m/{n}" for n in dead]
     else:
         assert [letter.message.address for letter in letters] == [f"m/{n}" for n in dead]
 
 
-def test_what_is_too_old_is_set_aside(tmp_path: Path) -> None:
-    with bench(tmp_path) as at:
-        at.deliver("a")
-        until(lambda: len(at.settled) == 1)
-    with bench(tmp_path, Bounds(1 << 30, seconds=0.0)) as at:
-        until(lambda: len(at.kept_letters()) == 1)
-        at.sink.up = True
-        until(lambda: at.lane.direct)
-        assert not at.sink.got
-        assert at.kept_letters()[0].rule == "spool-age"
+def test_an_expired_message_becomes_a_dead_letter(tmp_path: Path) -> None:
+    with spool_rig(tmp_path) as rig:
+        rig.deliver("a")
+        until(lambda: len(rig.settled) == 1)
+    with spool_rig(tmp_path, SpoolLimits(1 << 30, seconds=0.0)) as rig:
+        until(lambda: len(rig.kept_letters()) == 1)
+        rig.sink.up = True
+        until(lambda: rig.lane.direct)
+        assert not rig.sink.received
+        assert rig.kept_letters()[0].rule == "spool-age"
 
 
-def test_a_disk_that_takes_nothing_settles_nothing_and_goes_on_later(tmp_path: Path) -> None:
-    with bench(tmp_path) as at:
-        blocker = sqlite3.connect(tmp_path / FILE, isolation_level=None)
-        blocker.execute("BEGIN EXCLUSIVE")  # as a full disk does: every write fails
-        at.store._writing.execute("PRAGMA busy_timeout = 1")  # noqa: SLF001  # not to wait 10 s
-        at.deliver("a")
-        until(lambda: bool(at.store.failure))
-        assert not at.settled
+def test_a_full_disk_delays_settlement_until_it_is_writable(tmp_path: Path) -> None:
+    with spool_rig(tmp_path) as rig:
+        blocker = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+        blocker.execute("BEGIN EXCLUSIVE")  # every write fails, as on a full disk
+        rig.database._writing.execute("PRAGMA busy_timeout = 1")  # noqa: SLF001  # not to wait 10 s
+        rig.deliver("a")
+        until(lambda: bool(rig.database.failure))
+        assert not rig.settled
         blocker.execute("ROLLBACK")
         blocker.close()
-        until(lambda: at.settled == {"a": Outcome.SPOOLED})
-        assert not at.store.failure
+        until(lambda: rig.settled == {"a": Outcome.SPOOLED})
+        assert not rig.database.failure
 
 
-def test_two_gateways_cannot_have_one_folder(tmp_path: Path) -> None:
-    with bench(tmp_path), pytest.raises(SpoolError, match="another gateway uses it"):
-        Store(tmp_path)
+def test_two_gateways_cannot_use_one_folder(tmp_path: Path) -> None:
+    with spool_rig(tmp_path), pytest.raises(SpoolError, match="another gateway uses it"):
+        SpoolDatabase(tmp_path)
 
 
-def test_the_oldest_dead_letters_make_room_and_are_counted(tmp_path: Path) -> None:
-    with bench(tmp_path, letters=5_000) as at:
-        at.sink.answer = lambda _: rejected("no", "because")
+def test_the_oldest_dead_letters_are_deleted_and_counted(tmp_path: Path) -> None:
+    with spool_rig(tmp_path, letters=5_000) as rig:
+        rig.sink.answer = lambda _: rejected("no", "because")
         for number in range(10):
-            at.deliver(f"m/{number}", payload=b"x" * 1_000)
-        until(lambda: len(at.settled) == 10)
-        at.sink.up = True
-        until(lambda: at.waiting() == 0)
-        kept = [letter.message.address for letter in at.kept_letters()]
+            rig.deliver(f"m/{number}", payload=b"x" * 1_000)
+        until(lambda: len(rig.settled) == 10)
+        rig.sink.up = True
+        until(lambda: rig.waiting() == 0)
+        kept = [letter.message.address for letter in rig.kept_letters()]
 
     assert kept == [f"m/{n}" for n in range(10)][-len(kept) :]
     assert 0 < len(kept) < 5
-    assert at.letters.count == len(kept)
-    assert at.letters.dropped == 10 - len(kept)
-    assert at.counters.dead == 10
+    assert rig.letters.count == len(kept)
+    assert rig.letters.dropped == 10 - len(kept)
+    assert rig.counters.dead == 10
+
+
+def test_a_message_without_a_form_on_disk_is_rejected_alone(tmp_path: Path) -> None:
+    nested: list[Value] = []
+    for _ in range(100_000):
+        nested = [nested]
+    answers: list[Sequence[Settlement]] = []
+    messages = [Message("a", b"x"), Message("b", {"n": nested}), Message("c", b"x")]
+    with spool_rig(tmp_path) as rig:
+        batch = OutboundBatch(
+            messages, 3, lambda found, _: answers.append(found), lambda: _pending("abc")
+        )
+        rig.lane.deliver(batch)
+        until(lambda: bool(answers))
+        rig.sink.up = True
+        until(lambda: rig.delivered() == ["a", "c"])
+
+    first, second, third = answers[0]
+    assert [first.outcome, third.outcome] == [Outcome.SPOOLED] * 2
+    assert (second.outcome, second.rule) == (Outcome.REJECTED, "unstorable")
+
+
+def test_a_batch_without_any_form_on_disk_is_rejected(tmp_path: Path) -> None:
+    answers: list[Sequence[Settlement]] = []
+    with spool_rig(tmp_path) as rig:
+        messages = [Message("a", {"n": object()})]  # type: ignore[dict-item]
+        batch = OutboundBatch(
+            messages, 1, lambda found, _: answers.append(found), lambda: _pending("a")
+        )
+        rig.lane.deliver(batch)
+        until(lambda: bool(answers))
+        assert rig.waiting() == 0
+        rig.deliver("b")
+        rig.sink.up = True
+        until(lambda: rig.delivered() == ["b"])
+
+    assert [each.rule for each in answers[0]] == ["unstorable"]

@@ -11,75 +11,76 @@ import javax.jms.MessageConsumer;
 import javax.jms.Session;
 
 /**
- * Drains the consumers of one session in batches, and acknowledges what Python has settled.
+ * Drains the consumers of one session in batches, and acknowledges messages that Python settled.
  *
- * The session is used under one lock. Who settles while a drain waits leaves the count behind,
- * and the drain acknowledges within milliseconds; else the settling thread does it by itself.
+ * One lock guards the session. A thread that settles during a drain only stores the count, and the
+ * drain acknowledges within milliseconds; without a drain the settling thread acknowledges itself.
  */
 public final class Receiver {
     public static final int CLIENT = 0, EACH = 1, TRANSACTED = 2;
-    private static final int LONG_SLICE = 100, SLICE = 10, SHORT_SLICE = 2; // milliseconds
+    private static final int IDLE_SLICE = 100, SLICE = 10, SHORT_SLICE = 2; // milliseconds
 
     private final Session session;
     private final MessageConsumer[] consumers;
     private final int mode;
-    private final Watch watch;
-    private final Packer packer;
+    private final ConnectionMonitor monitor;
+    private final BatchPacker packer;
     private final ReentrantLock lock = new ReentrantLock();
-    private final AtomicLong due = new AtomicLong();
+    private final AtomicLong settled = new AtomicLong();
     private final ArrayDeque<Message> unacknowledged = new ArrayDeque<>(); // EACH
     private Message last; // CLIENT: any message acknowledges all
-    private long numbered; // messages handed to Python that it wants
+    private long delivered; // wanted messages handed to Python
     private long acknowledged;
-    private boolean dirty; // something was consumed since the last acknowledgement
-    private int turn;
-    private volatile long seen;
+    private boolean consumed; // messages were consumed since the last acknowledgement
+    private int current; // index of the consumer that receives next
+    private volatile long lastSettled; // value of `settled` at the last acknowledgement
     private volatile boolean closing;
 
     public Receiver(
-            Session session, List<MessageConsumer> consumers, int mode, Watch watch, boolean trusting) {
+            Session session, List<MessageConsumer> consumers, int mode, ConnectionMonitor monitor,
+            boolean deserialize) {
         this.session = session;
         this.consumers = consumers.toArray(new MessageConsumer[0]);
         this.mode = mode;
-        this.watch = watch;
-        this.packer = new Packer(trusting);
+        this.monitor = monitor;
+        this.packer = new BatchPacker(deserialize);
     }
 
-    /** What is there, packed; null after `millis` without a message. */
+    /** Returns the waiting messages, packed, or null after `millis` without a message. */
     public byte[] drain(int most, int bytes, long millis) throws JMSException {
         lock.lock();
         try {
-            settle();
-            Message message = first(millis);
+            acknowledge();
+            Message message = awaitMessage(millis);
             if (message == null) {
                 return null;
             }
             packer.start();
             while (message != null) {
-                packer.add(message, turn);
-                take(message);
-                message = packer.count() < most && packer.size() < bytes ? next() : null;
+                packer.add(message, current);
+                record(message);
+                message = packer.count() < most && packer.size() < bytes ? poll() : null;
             }
-            turn = (turn + 1) % consumers.length;
+            current = (current + 1) % consumers.length;
             return packer.finish();
         } catch (RuntimeException | OutOfMemoryError error) {
-            watch.fail(error);
-            throw new JMSException(Watch.describe(error));
+            monitor.fail(error);
+            throw new JMSException(ConnectionMonitor.describe(error));
         } finally {
             lock.unlock();
-            catchUp();
+            acknowledgeIfFree();
         }
     }
 
-    /** Messages of the last drain, by ascending position, that nobody wants. */
+    /** Discards unwanted messages of the last drain; `positions` ascend. */
     public void discard(int[] positions, int count) throws JMSException {
         lock.lock();
         try {
-            numbered -= positions.length;
+            delivered -= positions.length;
             if (mode == EACH) {
                 discardEach(positions, count);
             }
-            settle();
+            acknowledge();
         } finally {
             lock.unlock();
         }
@@ -100,71 +101,71 @@ public final class Receiver {
         unacknowledged.addAll(wanted);
     }
 
-    /** The first `total` wanted messages since the start are finished. */
+    /** Notes that the first `total` wanted messages since the start are settled. */
     public void settled(long total) {
-        due.accumulateAndGet(total, Math::max);
-        catchUp();
+        settled.accumulateAndGet(total, Math::max);
+        acknowledgeIfFree();
     }
 
-    /** Acknowledges what is due, if the session is free within `millis`, and drains no more. */
+    /** Ends draining; acknowledges settled messages if the session is free within `millis`. */
     public void finish(long millis) throws InterruptedException {
         closing = true;
         if (lock.tryLock(millis, TimeUnit.MILLISECONDS)) {
             try {
-                settle();
+                acknowledge();
             } catch (JMSException error) {
-                watch.fail(error);
+                monitor.fail(error);
             } finally {
                 lock.unlock();
             }
         }
     }
 
-    /** Messages acknowledged so far; for tests. */
+    /** Returns the number of acknowledged messages; for tests. */
     public long acknowledged() {
         return acknowledged;
     }
 
-    private void catchUp() {
-        while (due.get() != seen && !lock.isHeldByCurrentThread() && lock.tryLock()) {
+    private void acknowledgeIfFree() {
+        while (settled.get() != lastSettled && !lock.isHeldByCurrentThread() && lock.tryLock()) {
             try {
-                settle();
+                acknowledge();
             } catch (JMSException error) {
-                return; // noted, and the next drain says it
+                return; // the monitor keeps it, and the next drain throws it
             } finally {
                 lock.unlock();
             }
         }
     }
 
-    private void settle() throws JMSException {
-        long target = due.get();
-        seen = target;
+    private void acknowledge() throws JMSException {
+        long target = settled.get();
+        lastSettled = target;
         try {
             if (mode == EACH) {
                 for (; acknowledged < target; acknowledged++) {
-                    watch.check();
+                    monitor.check();
                     unacknowledged.poll().acknowledge();
                 }
-            } else if (dirty && target == numbered) {
-                watch.check();
+            } else if (consumed && target == delivered) {
+                monitor.check();
                 if (mode == CLIENT) {
                     last.acknowledge();
                 } else {
                     session.commit();
                 }
-                dirty = false;
+                consumed = false;
                 acknowledged = target;
             }
         } catch (JMSException | RuntimeException error) {
-            watch.fail(error);
+            monitor.fail(error);
             throw error;
         }
     }
 
-    private void take(Message message) {
-        numbered++;
-        dirty = true;
+    private void record(Message message) {
+        delivered++;
+        consumed = true;
         if (mode == EACH) {
             unacknowledged.add(message);
         } else {
@@ -172,11 +173,11 @@ public final class Receiver {
         }
     }
 
-    private Message first(long millis) throws JMSException {
+    private Message awaitMessage(long millis) throws JMSException {
         long end = System.nanoTime() + millis * 1_000_000;
         while (!closing) {
-            watch.check();
-            Message message = next();
+            monitor.check();
+            Message message = poll();
             if (message != null) {
                 return message;
             }
@@ -184,24 +185,24 @@ public final class Receiver {
             if (left <= 0) {
                 return null;
             }
-            int slice = consumers.length > 1 ? SHORT_SLICE : dirty ? SLICE : LONG_SLICE;
-            message = consumers[turn].receive(Math.min(left, slice));
+            int slice = consumers.length > 1 ? SHORT_SLICE : consumed ? SLICE : IDLE_SLICE;
+            message = consumers[current].receive(Math.min(left, slice));
             if (message != null) {
                 return message;
             }
-            settle();
+            acknowledge();
         }
         return null;
     }
 
-    /** The next message that is there, of the consumer whose turn it is or of the ones after it. */
-    private Message next() throws JMSException {
+    /** Returns a waiting message of the current consumer or of one after it, or null. */
+    private Message poll() throws JMSException {
         for (int tried = 0; tried < consumers.length; tried++) {
-            Message message = consumers[turn].receiveNoWait();
+            Message message = consumers[current].receiveNoWait();
             if (message != null) {
                 return message;
             }
-            turn = (turn + 1) % consumers.length;
+            current = (current + 1) % consumers.length;
         }
         return null;
     }

@@ -16,20 +16,20 @@ import javax.jms.ResourceAllocationException;
 import javax.jms.Session;
 import javax.jms.StreamMessage;
 
-/** Sends packed batches: in one transaction, or one by one where nobody answers anyway. */
+/** Sends packed batches: in one transaction, or without an answer from the broker. */
 public final class Sender {
-    private static final int KNOWN = 10_000;
+    private static final int MAX_REMEMBERED = 10_000;
 
-    private final Watch watch;
+    private final ConnectionMonitor monitor;
     private final Session plain;
     private final Session transacted;
     private final MessageProducer plainProducer;
     private final MessageProducer transactedProducer;
     private final boolean tibco;
-    private final Map<String, Destination> known = new HashMap<>();
+    private final Map<String, Destination> destinations = new HashMap<>();
 
-    public Sender(Connection connection, Watch watch) throws JMSException {
-        this.watch = watch;
+    public Sender(Connection connection, ConnectionMonitor monitor) throws JMSException {
+        this.monitor = monitor;
         plain = connection.createSession(false, 1);
         transacted = connection.createSession(true, 0);
         plainProducer = plain.createProducer(null);
@@ -45,8 +45,8 @@ public final class Sender {
         }
     }
 
-    /** One message as Python packed it. */
-    private static final class Packed {
+    /** An unpacked message and the result of sending it. */
+    private static final class OutgoingMessage {
         Destination destination;
         Message message;
         int mode;
@@ -56,33 +56,33 @@ public final class Sender {
     }
 
     /**
-     * Sends the batch. The answer is null when all went well, else one line feed separated pair of
-     * rule and reason per message, "retry", or nothing for those that went well.
+     * Sends the batch. Returns null when every message was sent. Otherwise returns an entry for each
+     * message: null if it was sent, "retry", or a rule, a line feed and a reason.
      */
     public String[] send(byte[] data, int count, boolean inTransaction) {
         Session session = inTransaction ? transacted : plain;
         MessageProducer producer = inTransaction ? transactedProducer : plainProducer;
-        Packed[] batch = unpack(session, data, count);
-        boolean fine = true;
-        for (Packed each : batch) {
-            fine &= each.fault == null && attempt(producer, each);
+        OutgoingMessage[] batch = unpack(session, data, count);
+        boolean allSent = true;
+        for (OutgoingMessage each : batch) {
+            allSent &= each.fault == null && trySend(producer, each);
         }
-        if (inTransaction && watch.failure() == null) {
+        if (inTransaction && monitor.failure() == null) {
             try {
                 transacted.commit();
             } catch (JMSException | RuntimeException error) {
-                fine = false;
-                oneByOne(producer, batch, error);
+                allSent = false;
+                sendSeparately(producer, batch, error);
             }
         }
-        if (watch.failure() != null) {
-            fine = false;
-            for (Packed each : batch) {
-                // Without an answer, nobody knows which of them arrived.
+        if (monitor.failure() != null) {
+            allSent = false;
+            for (OutgoingMessage each : batch) {
+                // Without an answer it is unknown which of them arrived.
                 each.fault = each.fault == null ? "retry" : each.fault;
             }
         }
-        if (fine) {
+        if (allSent) {
             return null;
         }
         String[] faults = new String[count];
@@ -92,26 +92,26 @@ public final class Sender {
         return faults;
     }
 
-    /** The whole was refused: find out who is to blame, as long as the broker answers. */
-    private void oneByOne(MessageProducer producer, Packed[] batch, Throwable error) {
-        if (!rolledBack() || !watch.answers()) {
-            watch.fail(error);
+    /** Sends each message in its own transaction, to find the refused ones of a refused batch. */
+    private void sendSeparately(MessageProducer producer, OutgoingMessage[] batch, Throwable error) {
+        if (!rolledBack() || !monitor.answers()) {
+            monitor.fail(error);
             return;
         }
-        for (Packed each : batch) {
-            if (each.fault != null || !attempt(producer, each)) {
+        for (OutgoingMessage each : batch) {
+            if (each.fault != null || !trySend(producer, each)) {
                 continue;
             }
             try {
                 transacted.commit();
             } catch (JMSException | RuntimeException again) {
                 if (!rolledBack()) {
-                    watch.fail(again);
+                    monitor.fail(again);
                     return;
                 }
-                blame(each, again);
+                recordFault(each, again);
             }
-            if (watch.failure() != null) {
+            if (monitor.failure() != null) {
                 return;
             }
         }
@@ -122,91 +122,93 @@ public final class Sender {
             transacted.rollback();
             return true;
         } catch (JMSException | RuntimeException error) {
-            watch.fail(error);
+            monitor.fail(error);
             return false;
         }
     }
 
-    private boolean attempt(MessageProducer producer, Packed each) {
+    private boolean trySend(MessageProducer producer, OutgoingMessage each) {
         try {
             long left = 0;
             if (each.expiration > 0) {
                 left = each.expiration - System.currentTimeMillis();
                 if (left <= 0) {
-                    throw new Refused("expired", "its expiry has passed before it was sent");
+                    throw new Refused("expired", "it expired before it was sent");
                 }
             }
-            watch.check();
+            monitor.check();
             producer.send(each.destination, each.message, each.mode, each.priority, left);
             return true;
         } catch (Refused refused) {
             each.fault = refused.getMessage();
         } catch (JMSException | RuntimeException error) {
-            blame(each, error);
+            recordFault(each, error);
         }
         return false;
     }
 
-    /** Says whose fault it was: the message's when the broker goes on answering, else nobody's. */
-    private void blame(Packed each, Throwable error) {
-        if (error instanceof ResourceAllocationException || !watch.answers()) {
+    /** Records the fault of the message; "retry" when the broker is full or does not answer. */
+    private void recordFault(OutgoingMessage each, Throwable error) {
+        if (error instanceof ResourceAllocationException || !monitor.answers()) {
             each.fault = "retry";
         } else if (error instanceof JMSSecurityException) {
-            each.fault = "not-authorized\n" + Watch.describe(error);
+            each.fault = "not-authorized\n" + ConnectionMonitor.describe(error);
         } else if (error instanceof InvalidDestinationException) {
-            each.fault = "destination\n" + Watch.describe(error);
+            each.fault = "destination\n" + ConnectionMonitor.describe(error);
         } else {
-            each.fault = "refused\n" + Watch.describe(error);
+            each.fault = "refused\n" + ConnectionMonitor.describe(error);
         }
     }
 
-    private Packed[] unpack(Session session, byte[] data, int count) {
-        In in = new In(data);
-        Packed[] batch = new Packed[count];
+    private OutgoingMessage[] unpack(Session session, byte[] data, int count) {
+        ByteReader in = new ByteReader(data);
+        OutgoingMessage[] batch = new OutgoingMessage[count];
         for (int i = 0; i < count; i++) {
-            Packed each = batch[i] = new Packed();
-            int end = in.at + in.i32();
+            OutgoingMessage each = batch[i] = new OutgoingMessage();
+            int end = in.position + in.i32();
             try {
                 fill(session, in, end, each);
             } catch (Refused refused) {
                 each.fault = refused.getMessage();
             } catch (JMSException | RuntimeException error) {
-                blame(each, error);
+                recordFault(each, error);
             }
-            in.at = end;
+            in.position = end;
         }
         return batch;
     }
 
-    private void fill(Session session, In in, int end, Packed each) throws JMSException, Refused {
+    private void fill(Session session, ByteReader in, int end, OutgoingMessage each)
+            throws JMSException, Refused {
         int kind = in.u8();
         int destinationKind = in.u8();
         each.priority = in.u8();
         each.mode = in.u8();
         each.expiration = in.i64();
         String name = in.text(in.i32());
-        Message message = body(session, kind, in, in.i32());
-        if (in.at < end) {
-            extra(session, in, message);
+        Message message = readBody(session, kind, in, in.i32());
+        if (in.position < end) {
+            readExtra(session, in, message);
         }
         each.destination = destination(session, destinationKind, name);
         each.message = message;
     }
 
-    private Message body(Session session, int kind, In in, int size) throws JMSException, Refused {
+    private Message readBody(Session session, int kind, ByteReader in, int size)
+            throws JMSException, Refused {
         switch (kind) {
-            case Packer.TEXT:
+            case BatchPacker.TEXT:
                 return session.createTextMessage(in.text(size));
-            case Packer.NULL_TEXT:
+            case BatchPacker.NULL_TEXT:
                 return session.createTextMessage();
-            case Packer.NONE:
+            case BatchPacker.NONE:
                 return session.createMessage();
-            case Packer.MAP:
+            case BatchPacker.MAP:
                 in.u8();
-                return map(session, Values.readMap(in));
-            case Packer.STREAM:
+                return mapMessage(session, ValueCodec.readMap(in));
+            case BatchPacker.STREAM:
                 StreamMessage stream = session.createStreamMessage();
-                for (Object each : (List<?>) Values.read(in)) {
+                for (Object each : (List<?>) ValueCodec.read(in)) {
                     stream.writeObject(nested(session, each));
                 }
                 return stream;
@@ -217,28 +219,29 @@ public final class Sender {
         }
     }
 
-    private MapMessage map(Session session, Map<?, ?> values) throws JMSException, Refused {
+    private MapMessage mapMessage(Session session, Map<?, ?> values) throws JMSException, Refused {
         MapMessage message = session.createMapMessage();
         for (Map.Entry<?, ?> entry : values.entrySet()) {
             try {
                 message.setObject((String) entry.getKey(), nested(session, entry.getValue()));
             } catch (JMSException | IllegalArgumentException error) {
-                throw new Refused("map-value", entry.getKey() + ": " + Watch.describe(error));
+                String reason = ConnectionMonitor.describe(error);
+                throw new Refused("map-value", entry.getKey() + ": " + reason);
             }
         }
         return message;
     }
 
-    /** EMS takes messages and arrays inside a message, others maps and lists or nothing. */
+    /** Returns a nested value: for EMS a message or an array, for others the map or list itself. */
     private Object nested(Session session, Object value) throws JMSException, Refused {
         if (!tibco || !(value instanceof Map || value instanceof List)) {
             return value;
         }
         if (value instanceof Map) {
-            return map(session, (Map<?, ?>) value);
+            return mapMessage(session, (Map<?, ?>) value);
         }
         List<?> list = (List<?>) value;
-        Object array = Arrays.of(list);
+        Object array = PrimitiveArrays.of(list);
         if (array != null) {
             return array;
         }
@@ -249,11 +252,12 @@ public final class Sender {
         return stream;
     }
 
-    private void extra(Session session, In in, Message message) throws JMSException, Refused {
-        String correlation = (String) Values.read(in);
+    private void readExtra(Session session, ByteReader in, Message message)
+            throws JMSException, Refused {
+        String correlation = (String) ValueCodec.read(in);
         int replyKind = in.u8();
-        String reply = (String) Values.read(in);
-        String type = (String) Values.read(in);
+        String reply = (String) ValueCodec.read(in);
+        String type = (String) ValueCodec.read(in);
         if (correlation != null) {
             message.setJMSCorrelationID(correlation);
         }
@@ -265,19 +269,19 @@ public final class Sender {
         }
         for (int left = in.i32(); left > 0; left--) {
             String name = in.text(in.i32());
-            Object value = Values.read(in);
+            Object value = ValueCodec.read(in);
             try {
                 message.setObjectProperty(name, value);
             } catch (JMSException | IllegalArgumentException error) {
-                throw new Refused("property", name + ": " + Watch.describe(error));
+                throw new Refused("property", name + ": " + ConnectionMonitor.describe(error));
             }
         }
     }
 
     private Destination destination(Session session, int kind, String name)
             throws JMSException, Refused {
-        if (kind >= Packer.TEMPORARY_TOPIC) {
-            Destination temporary = Watch.recall(name);
+        if (kind >= BatchPacker.TEMPORARY_TOPIC) {
+            Destination temporary = ConnectionMonitor.recall(name);
             if (temporary == null) {
                 throw new Refused("temporary-unknown",
                         "the temporary destination " + name + " was not seen by this process");
@@ -285,22 +289,23 @@ public final class Sender {
             return temporary;
         }
         String key = kind + name;
-        Destination found = known.get(key);
+        Destination found = destinations.get(key);
         if (found == null) {
-            found = kind == Packer.QUEUE ? session.createQueue(name) : session.createTopic(name);
-            // A provider that trims, splits or cuts a name would send to another place.
-            if (Packer.kind(found) != kind || !name.equals(Packer.name(found)) || composite(found)) {
-                throw new Refused("name-altered", "the provider makes another name of " + name);
+            found = kind == BatchPacker.QUEUE ? session.createQueue(name) : session.createTopic(name);
+            // A provider that trims, splits or cuts a name would send to another destination.
+            if (BatchPacker.kind(found) != kind || !name.equals(BatchPacker.name(found))
+                    || isComposite(found)) {
+                throw new Refused("name-altered", "the provider changes the name " + name);
             }
-            if (known.size() >= KNOWN) {
-                known.clear();
+            if (destinations.size() >= MAX_REMEMBERED) {
+                destinations.clear();
             }
-            known.put(key, found);
+            destinations.put(key, found);
         }
         return found;
     }
 
-    private static boolean composite(Destination destination) {
+    private static boolean isComposite(Destination destination) {
         try {
             return (Boolean) destination.getClass().getMethod("isComposite").invoke(destination);
         } catch (ReflectiveOperationException other) {

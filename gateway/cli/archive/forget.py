@@ -1,0 +1,77 @@
+"""`gateway archive forget`: remove old days from an archive, local or remote."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+from typing import TYPE_CHECKING
+
+from gateway.archive.layout import oldest_kept
+from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.cli.parsers import Commands, add_command
+from gateway.clock import today
+from gateway.errors import ArchiveError, first_line
+
+if TYPE_CHECKING:
+    from gateway.archive.retention import RemovedDays
+
+
+def add_parsers(actions: Commands) -> None:
+    parser = add_command(
+        actions,
+        "forget",
+        "remove old days from a local or remote archive",
+        "Exit status: 0 done, 2 not done.",
+    )
+    add = parser.add_argument
+    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
+    add("--keep-days", type=int, metavar="N", required=True, help="number of whole days to keep")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Remove the days before the last `--keep-days` whole ones."""
+    location, oldest = parse_location(args.archive), first_kept_day(args.keep_days)
+    check_folder(location)
+    removed = remove_old_days(location, oldest)
+    for day in removed.days:
+        print(f"{day} is removed")
+    print(f"{len(removed.days)} dates were removed, {removed.files} files of {removed.size} bytes")
+    return 0
+
+
+def remove_old_days(location: ArchiveLocation, oldest: date) -> RemovedDays:
+    """Remove the days before `oldest`.
+
+    Raises:
+        ArchiveError: the archive cannot be reached; the next call removes the rest.
+    """
+    from gateway.archive.retention import remove_days  # noqa: PLC0415  # loads PyArrow
+    from gateway.archive.storage import open_storage  # noqa: PLC0415
+
+    try:
+        return remove_days(open_storage(location), oldest)
+    except OSError as error:
+        text = f"archive {location}: old days were not removed: {first_line(error)}"
+        raise ArchiveError(text) from error
+
+
+def first_kept_day(keep_days: int) -> date:
+    """Return the first day to keep.
+
+    Raises:
+        ArchiveError: `keep_days` is not positive.
+    """
+    if keep_days < 1:
+        raise ArchiveError(f"--keep-days {keep_days}: is not 1 or more")
+    return oldest_kept(keep_days, today())
+
+
+def check_folder(location: ArchiveLocation) -> None:
+    """Check that a local archive exists.
+
+    Raises:
+        ArchiveError: it is no folder.
+    """
+    if not location.url and not location.local.is_dir():
+        raise ArchiveError(f"archive {str(location)!r}: is not a folder")

@@ -1,0 +1,98 @@
+"""Endpoints of a configuration, and their look-up by the routes that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from gateway.config.nodes import KeyPath, did_you_mean
+from gateway.config.reader import ConfigReader
+from gateway.config.schema import CommonEndpointSettings
+from gateway.dialects.base import Dialect
+from gateway.dialects.registry import DIALECTS
+from gateway.endpoints.settings.base import EndpointSettings, dialects_of
+from gateway.errors import SubjectError, TranslationError
+from gateway.routing.route import WhenFull
+from gateway.routing.source_pattern import SourcePattern, parse_source
+from gateway.translate.names import OnTooLong, OnUnmappable
+from gateway.translate.shorten import ShortNamesInMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One endpoint of a configuration; `dialect` includes its own limits.
+
+    `allow`, `on_unmappable` and `on_too_long` are for its targets.
+    """
+
+    settings: EndpointSettings
+    dialect: Dialect
+    allow: tuple[SourcePattern, ...]
+    on_unmappable: OnUnmappable
+    on_too_long: OnTooLong
+    echo_window: float = 0.0  # seconds
+    broker_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteContext:
+    """Valid endpoints of a configuration, and facts shared by all routes.
+
+    `endpoint_names` includes endpoints with findings: a route that names one of them is not
+    reported.
+    """
+
+    endpoints: Mapping[str, Endpoint]
+    endpoint_names: Collection[str]
+    dictionary: ShortNamesInMemory
+    when_full: WhenFull = WhenFull.SLOW
+
+    def find(self, name: str, at: KeyPath, reader: ConfigReader) -> Endpoint | None:
+        """Return the endpoint, or None when it has findings; report an unknown name."""
+        if name not in self.endpoint_names:
+            hint = did_you_mean(name, self.endpoint_names)
+            reader.report(at, "unknown-endpoint", f"unknown endpoint {name!r}", hint)
+        return self.endpoints.get(name)
+
+
+def make_endpoint(
+    settings: EndpointSettings, common: CommonEndpointSettings, reader: ConfigReader, at: KeyPath
+) -> Endpoint | None:
+    """Return the endpoint, or None when its dialect is unknown."""
+    if settings.dialect not in DIALECTS:
+        hint = did_you_mean(settings.dialect, DIALECTS)
+        reason = f"unknown dialect {settings.dialect!r}"
+        reader.report((*at, "dialect"), "unknown-dialect", reason, hint)
+        return None
+    first, *others = map(DIALECTS.__getitem__, dialects_of(settings))
+    dialect = first.joined_with(others).with_limits(**common.limits.maxima())
+    return Endpoint(
+        settings,
+        dialect,
+        parse_patterns(common.allow, dialect, (*at, "allow"), reader),
+        OnUnmappable(common.on_unmappable),
+        OnTooLong(common.on_too_long),
+        common.echo_window,
+        common.broker_id or settings.broker_key,
+    )
+
+
+def parse_patterns(
+    texts: Collection[str], dialect: Dialect, at: KeyPath, reader: ConfigReader
+) -> tuple[SourcePattern, ...]:
+    """Parse a list of patterns; illegal ones are reported and left out."""
+    parsed = [
+        parse_pattern_at(text, dialect, (*at, index), reader) for index, text in enumerate(texts)
+    ]
+    return tuple(each for each in parsed if each is not None)
+
+
+def parse_pattern_at(
+    text: str, dialect: Dialect, at: KeyPath, reader: ConfigReader
+) -> SourcePattern | None:
+    """Parse the pattern that stands at `at`; None when it is illegal, which is reported."""
+    try:
+        return parse_source(text, dialect)
+    except (SubjectError, TranslationError) as error:
+        reader.report(at, error.rule, str(error))
+        return None

@@ -1,0 +1,147 @@
+"""Targets of a route from their settings: templates, header rules, payload conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.config.build_endpoint import Endpoint, RouteContext
+from gateway.config.nodes import KeyPath
+from gateway.config.reader import ConfigReader
+from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
+from gateway.dialects.base import parse_pattern
+from gateway.errors import GatewayError
+from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules
+from gateway.routing.payload_conversion import parse_conversion
+from gateway.routing.route import Target, WhenFull
+from gateway.routing.source_pattern import SourcePattern
+from gateway.routing.tags import TagMode, TagRule
+from gateway.routing.template import parse_template
+from gateway.translate.names import OnTooLong, OnUnmappable, Renderer
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """Facts of a source that its targets may use; `constants` are texts by name (`@system`)."""
+
+    pattern: SourcePattern
+    tags: TagRule
+    constants: Mapping[str, str]
+
+
+def build_targets(
+    route: RouteSettings,
+    source: SourceFacts,
+    context: RouteContext,
+    at: KeyPath,
+    reader: ConfigReader,
+) -> tuple[Target, ...]:
+    """Return the targets of `route`; one with findings is reported and left out."""
+    targets: list[Target] = []
+    for index, settings in enumerate(route.targets):
+        here = (*at, index)
+        endpoint = context.find(settings.endpoint, (*here, "endpoint"), reader)
+        if endpoint is None or not _has_tags(settings, source.tags, endpoint, here, reader):
+            continue
+        label = _label(route, index)
+        if target := _target(settings, label, endpoint, source, context, here, reader):
+            targets.append(target)
+    return tuple(targets)
+
+
+def _has_tags(
+    settings: TargetSettings, tags: TagRule, endpoint: Endpoint, at: KeyPath, reader: ConfigReader
+) -> bool:
+    """Report a tag list for a target without tag lists; return whether there is none."""
+    if endpoint.dialect.tag_lists:
+        return True
+    name = endpoint.dialect.name
+    if tags.mode is TagMode.LIST:
+        reason = f"{name} has no tag lists, which the tag mode `list` needs"
+        reader.report((*at, "endpoint"), "no-tags", reason, "use the tag mode each or first")
+        return False
+    if len(settings.template or ()) > 1:
+        reason = f"{name} has no tag lists, which several templates need"
+        reader.report((*at, "template"), "no-tags", reason, "write one template, or two targets")
+        return False
+    return True
+
+
+def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
+    settings: TargetSettings,
+    label: str,
+    endpoint: Endpoint,
+    source: SourceFacts,
+    context: RouteContext,
+    at: KeyPath,
+    reader: ConfigReader,
+) -> Target | None:
+    key = "replacement"
+    dialect = endpoint.dialect
+    try:
+        renderer = Renderer(
+            dialect,
+            OnUnmappable(settings.on_unmappable or endpoint.on_unmappable),
+            OnTooLong(settings.on_too_long or endpoint.on_too_long),
+            replacement=settings.replacement,
+            dictionary=context.dictionary,
+        )
+        key = "template"
+        templates = [
+            parse_template(
+                text,
+                dialect,
+                source.pattern,
+                require_tags=source.tags.require_tags,
+                constants=source.constants,
+            )
+            for text in settings.template or ()
+        ]
+        key = "headers"
+        rules = _header_rules(settings.headers, source)
+        key = "observe"
+        if settings.observe is not None:
+            parse_pattern(settings.observe, dialect)
+        key = "encoding"
+        keep = settings.payload == "keep"
+        conversion = None if keep else parse_conversion(settings.payload, settings.encoding)
+    except GatewayError as error:
+        reader.report((*at, key), getattr(error, "rule", key), str(error))
+        return None
+    carries_id = "properties" in endpoint.settings.carries
+    return Target(
+        label,
+        settings.endpoint,
+        renderer,
+        templates[0] if templates else None,
+        endpoint.allow,
+        more_templates=tuple(templates[1:]),
+        rules=rules,
+        conversion=conversion,
+        lossy=settings.lossy,
+        when_full=WhenFull(settings.when_full) if settings.when_full else context.when_full,
+        add_message_id=settings.add_message_id or (settings.observe is not None and carries_id),
+        observe=settings.observe or "",
+        broker_id=endpoint.broker_id,
+    )
+
+
+def _header_rules(settings: HeaderSettings, source: SourceFacts) -> HeaderRules:
+    if settings == HeaderSettings():
+        return NO_RULES
+    return parse_header_rules(
+        maps=settings.map,
+        renames=settings.rename,
+        drops=settings.drop,
+        keeps=settings.keep,
+        sets=settings.set,
+        source=source.pattern,
+        constants=source.constants,
+    )
+
+
+def _label(route: RouteSettings, index: int) -> str:
+    """Return the name of the endpoint, numbered from its second target on."""
+    endpoint = route.targets[index].endpoint
+    earlier = sum(each.endpoint == endpoint for each in route.targets[:index])
+    return f"{endpoint}:{earlier + 1}" if earlier else endpoint

@@ -1,0 +1,275 @@
+"""Sections of configuration files, with includes followed and defaults filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gateway.archive.location import parse_location
+from gateway.config.build_endpoint import Endpoint, make_endpoint
+from gateway.config.nodes import (
+    KeyPath,
+    SourceLocation,
+    did_you_mean,
+    entries,
+    key_faults,
+    load_mapping,
+    location_of,
+)
+from gateway.config.process import (
+    ArchiveSettings,
+    DeadLetterSettings,
+    GatewaySettings,
+    SpoolSettings,
+    TracingSettings,
+    WebSettings,
+)
+from gateway.config.reader import ConfigReader
+from gateway.config.schema import (
+    SECTIONS,
+    CommonEndpointSettings,
+    MappingTest,
+    RouteSettings,
+    is_legal_name,
+)
+from gateway.config.section_checks import check_tracing, check_web
+from gateway.endpoints.registry import ENDPOINT_KINDS
+from gateway.errors import ArchiveError, ConfigError, quoted
+
+KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # in the order of reading
+DEFAULTS = ("route", "from", "to")
+MAX_INCLUDE_DEPTH = 32  # files that include each other
+
+
+class FileReader:
+    """Content of the files read so far, and all findings.
+
+    Mutable: each file adds to it.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self.file_findings: list[ConfigError] = []  # of files that cannot be read
+        self.endpoints: dict[str, Endpoint] = {}
+        self.endpoint_names: set[str] = set()  # with those of endpoints that have findings
+        self.routes: dict[str, tuple[RouteSettings, ConfigReader]] = {}
+        self.tests: dict[str, MappingTest] = {}
+        self.gateway: GatewaySettings | None = None
+        self.archive: ArchiveSettings | None = None
+        self.spool: SpoolSettings | None = None
+        self.dead_letters: tuple[DeadLetterSettings, ConfigReader] | None = None
+        self.web: WebSettings | None = None
+        self.tracing: TracingSettings | None = None
+        self._environment = environment
+        self._readers: list[ConfigReader] = []
+        self._read: set[Path] = set()
+        self._open: list[Path] = []  # the file being read, and the files that include it
+        self._defaults: dict[str, yaml.MappingNode] = {}  # of the file being read
+
+    def read(self, path: Path) -> None:
+        """Add the content of one file, unless it was read before."""
+        if (resolved := path.resolve()) in self._read:
+            return
+        self._read.add(resolved)
+        try:
+            root = load_mapping(path)
+        except ConfigError as error:
+            self.file_findings.append(error)
+            return
+        reader = ConfigReader(str(path), self._environment)
+        self._readers.append(reader)
+        reader.findings += key_faults(str(path), root)
+        outer, self._defaults = self._defaults, {}
+        self._open.append(resolved)
+        for key, node in sorted(entries(root), key=lambda entry: _rank(entry[0].value)):
+            if key.value not in KNOWN:
+                hint = did_you_mean(key.value, KNOWN)
+                reason = f"unknown section {key.value!r}"
+                location = location_of(str(path), key)
+                reader.findings.append(location.error("unknown-section", reason, hint))
+            else:
+                getattr(self, f"_read_{key.value}")(reader, node, (key.value,))
+        self._open.pop()
+        self._defaults = outer
+
+    def findings(self) -> list[ConfigError]:
+        """Return all findings, in the order of files, lines and columns."""
+        found = [
+            *self.file_findings,
+            *(each for reader in self._readers for each in reader.findings),
+        ]
+        return sorted(found, key=lambda each: (each.path, each.line, each.column))
+
+    def locations(self) -> dict[KeyPath, SourceLocation]:
+        """Return the locations of all values."""
+        return {at: each for reader in self._readers for at, each in reader.locations.items()}
+
+    def _read_include(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        """Read the included files; their paths are relative to the including file."""
+        for number, name in enumerate(reader.read(node, tuple[str, ...], at) or ()):
+            path = _resolved(self._open[-1].parent / name)
+            if path in self._open:
+                reason = f"{name!r} includes itself, through {len(self._open)} files"
+                reader.report((*at, number), "recursive-include", reason)
+            elif path is None:
+                reader.report((*at, number), "unreadable", f"no file {quoted(name)} to include")
+            elif len(self._open) == MAX_INCLUDE_DEPTH:
+                reason = f"{name!r} is nested deeper than {MAX_INCLUDE_DEPTH} includes"
+                reader.report((*at, number), "recursive-include", reason)
+            else:
+                self.read(path)
+
+    def _read_defaults(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        """Note the default values for routes of this file."""
+        if not isinstance(node, yaml.MappingNode):
+            reader.report(at, "type", "expected a mapping of route, from and to")
+            return
+        for key, value in entries(node):
+            if key.value not in DEFAULTS or not isinstance(value, yaml.MappingNode):
+                hint = did_you_mean(key.value, DEFAULTS)
+                reason = f"defaults are mappings for route, from and to, not {key.value!r}"
+                location = location_of(reader.path, key)
+                reader.findings.append(location.error("unknown-field", reason, hint))
+            else:
+                self._defaults[key.value] = value
+
+    def _with_defaults(self, node: yaml.Node) -> yaml.Node:
+        """Return the node of a route with the defaults of its file filled in."""
+        if not self._defaults or not isinstance(node, yaml.MappingNode):
+            return node
+        filled = _fill(node, self._defaults.get("route"))
+        pairs = [
+            (key, _fill_each(value, self._defaults.get(key.value)))
+            for key, value in entries(filled)
+        ]
+        return yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+
+    def _read_gateway(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        self.gateway = reader.read(node, GatewaySettings, at)
+        if self.gateway is not None and not is_legal_name(self.gateway.name):
+            _report_name(reader, (*at, "name"), self.gateway.name)
+
+    def _read_archive(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        self.archive = reader.read(node, ArchiveSettings, at)
+        if self.archive is not None:
+            try:
+                parse_location(self.archive.path)
+            except ArchiveError as error:
+                reader.report((*at, "path"), "bad-path", str(error))
+
+    def _read_spool(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        self.spool = reader.read(node, SpoolSettings, at)
+
+    def _read_dead_letters(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        settings = reader.read(node, DeadLetterSettings, at)
+        self.dead_letters = None if settings is None else (settings, reader)
+
+    def _read_web(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        self.web = reader.read(node, WebSettings, at)
+        if self.web is not None:
+            check_web(self.web, reader, at)
+
+    def _read_tracing(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        self.tracing = reader.read(node, TracingSettings, at)
+        if self.tracing is not None:
+            check_tracing(self.tracing, reader, at)
+
+    def _read_endpoints(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        for name, child in _read_names(reader, node, at):
+            self.endpoint_names.add(name)
+            if name in self.endpoints:
+                reason = f"endpoint {name!r} is defined in another file too"
+                reader.report((*at, name), "duplicate", reason)
+            elif (endpoint := _read_endpoint(reader, child, (*at, name), name)) is not None:
+                self.endpoints[name] = endpoint
+
+    def _read_routes(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        for name, child in _read_names(reader, node, at):
+            if name in self.routes:
+                reason = f"route {name!r} is defined in another file too"
+                reader.report((*at, name), "duplicate", reason)
+                continue
+            settings = reader.read(self._with_defaults(child), RouteSettings, (*at, name))
+            if settings is not None:
+                self.routes[name] = (settings, reader)
+
+    def _read_tests(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        self.tests |= reader.read(node, Mapping[str, MappingTest], at) or {}  # type: ignore[type-abstract]  # the reader makes a dict
+
+
+def _resolved(path: Path) -> Path | None:
+    """Return the resolved path, or None when there is no such file or the path is illegal."""
+    try:
+        return path.resolve() if path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _rank(section: str) -> int:
+    return KNOWN.index(section) if section in KNOWN else len(KNOWN)
+
+
+def _fill_each(node: yaml.Node, defaults: yaml.MappingNode | None) -> yaml.Node:
+    if isinstance(node, yaml.SequenceNode):
+        items = [_fill_each(item, defaults) for item in node.value]
+        return yaml.SequenceNode(node.tag, items, node.start_mark, node.end_mark)
+    return _fill(node, defaults) if isinstance(node, yaml.MappingNode) else node
+
+
+def _fill(node: yaml.MappingNode, defaults: yaml.MappingNode | None) -> yaml.MappingNode:
+    """Return `node` with the entries of `defaults` that it lacks; duplicate keys are kept."""
+    if defaults is None:
+        return node
+    own = {key.value for key, _ in entries(node)}
+    missing = [pair for pair in entries(defaults) if pair[0].value not in own]
+    return yaml.MappingNode(node.tag, [*node.value, *missing], node.start_mark, node.end_mark)
+
+
+def _read_names(reader: ConfigReader, node: yaml.Node, at: KeyPath) -> list[tuple[str, yaml.Node]]:
+    """Return the entries of a section by name; report illegal names."""
+    reader.locations[at] = location_of(reader.path, node)
+    if not isinstance(node, yaml.MappingNode):
+        reader.report(at, "type", f"{at[-1]}: expected names with their settings")
+        return []
+    reader.findings += key_faults(reader.path, node)
+    named: list[tuple[str, yaml.Node]] = []
+    for key, child in entries(node):
+        reader.locations[(*at, key.value)] = location_of(reader.path, key)
+        if is_legal_name(key.value):
+            named.append((key.value, child))
+        else:
+            _report_name(reader, (*at, key.value), key.value)
+    return named
+
+
+def _read_endpoint(
+    reader: ConfigReader, node: yaml.Node, at: KeyPath, name: str
+) -> Endpoint | None:
+    if not isinstance(node, yaml.MappingNode):
+        reader.report(at, "type", "expected a mapping with `kind` and its settings")
+        return None
+    kinds = [value for key, value in entries(node) if key.value == "kind"]
+    if not kinds:
+        reader.report(at, "missing-field", "missing field 'kind'", did_you_mean("", ENDPOINT_KINDS))
+        return None
+    kind = reader.read(kinds[0], str, (*at, "kind"))
+    if kind is None:
+        return None
+    if kind not in ENDPOINT_KINDS:
+        hint = did_you_mean(kind, ENDPOINT_KINDS)
+        reader.report((*at, "kind"), "choice", f"unknown kind {kind!r}", hint)
+        return None
+    declared: Any = ENDPOINT_KINDS[kind].settings
+    preset = {"kind": None, "name": name}
+    found = reader.read_several(node, (declared, CommonEndpointSettings), at, preset)
+    if found is None:
+        return None
+    settings, common = found
+    return make_endpoint(settings, common, reader, at)
+
+
+def _report_name(reader: ConfigReader, at: KeyPath, name: str) -> None:
+    hint = "use letters, digits, '-', '_' and '.', at most 64, the first a letter or digit"
+    reader.report(at, "bad-name", f"{name!r} is not a legal name", hint)

@@ -1,0 +1,103 @@
+"""Addresses of JMS destinations, and the rules that a destination's name must follow.
+
+An address is the name of a destination of the endpoint's default kind. A prefix marks every other
+kind: `queue:`, `topic:`, `tempqueue:`, `temptopic:`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2s
+from typing import Final
+
+NO_DESTINATION, TOPIC, QUEUE, TEMPORARY_TOPIC, TEMPORARY_QUEUE = range(5)  # as in BatchPacker.java
+DESTINATION_KINDS: Final = {"topic": TOPIC, "queue": QUEUE}
+_PREFIXES: Final = {
+    TOPIC: "topic:",
+    QUEUE: "queue:",
+    TEMPORARY_TOPIC: "temptopic:",
+    TEMPORARY_QUEUE: "tempqueue:",
+}
+ADVISORY_PREFIX: Final = "ActiveMQ.Advisory."  # even the subscription `>` receives these topics
+MAX_NAME_BYTES = 32_000  # ActiveMQ breaks every receiver's connection past 32,767
+EMS_MAX_NAME, EMS_MAX_ELEMENTS, EMS_MAX_ELEMENT = 249, 64, 127  # EMS Guide, "Destination Name"
+RV_INBOX: Final = "_INBOX"  # Adapter SDK, "Subject Names": the only name with `_` one can send to
+SMARTSOCKETS_ALL_LEVELS: Final = "///"  # how EMS writes the wildcard `...` (User's Guide, ch. 16)
+IMPORT_MARK: Final = "~imported/"
+
+
+def split_address(address: str, default: int) -> tuple[int, str]:
+    """Return the kind and the name; `default` is the kind of an address without a prefix."""
+    head, colon, rest = address.partition(":")
+    if colon:
+        for kind, prefix in _PREFIXES.items():
+            if head == prefix[:-1]:
+                return kind, rest
+    return default, address
+
+
+def join_address(kind: int, name: str, default: int) -> str:
+    """Return the address of a destination: the inverse of `split_address`."""
+    if kind == default and split_address(name, default) == (default, name):
+        return name
+    return _PREFIXES.get(kind, "") + name
+
+
+def import_mark(broker: str, topic: str) -> str:
+    """Return the entry of an origin path for a message that a server imported to `topic`.
+
+    It is a hash, which discloses neither the server nor the topic. No gateway's name begins with
+    `IMPORT_MARK`.
+    """
+    data = f"{broker}\n{topic}".encode("utf-8", "surrogatepass")
+    return f"{IMPORT_MARK}{blake2s(data, digest_size=8).hexdigest()}"
+
+
+def find_name_error(
+    name: str, *, ems: bool, pattern: bool = False, joined: Sequence[str] = ()
+) -> tuple[str, str] | None:
+    """Return the rule that `name` breaks and the reason, or None for a usable name.
+
+    The dialect checks the naming rules of a system. These checks protect the connection, and
+    refuse names that a server laxer than EMS accepts. `joined` names the systems that EMS imports
+    from and exports to.
+    """
+    return next(_find_errors(name, ems=ems, pattern=pattern, joined=joined), None)
+
+
+def _find_errors(
+    name: str, *, ems: bool, pattern: bool, joined: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    size = len(name.encode("utf-8", "surrogatepass"))
+    if not name:
+        yield "empty", "the name is empty"
+    elif size > MAX_NAME_BYTES:
+        yield "length", f"the name is {size} bytes, limit {MAX_NAME_BYTES}"
+    elif name.startswith(ADVISORY_PREFIX) and not pattern:
+        yield "reserved", "ActiveMQ reserves these names for its advisory messages"
+    elif ems:
+        elements = name.split(".")
+        yield from _find_ems_errors(name, elements, pattern=pattern)
+        yield from _find_joined_errors(elements, joined)
+
+
+def _find_ems_errors(name: str, elements: list[str], *, pattern: bool) -> Iterator[tuple[str, str]]:
+    if name.startswith("$") and not (pattern and name.startswith("$sys.")):
+        yield "dollar-first", "EMS reserves names that begin with '$'"
+    if "" in elements:
+        yield "empty-element", "EMS has no empty elements"
+    if len(name) > EMS_MAX_NAME or len(elements) > EMS_MAX_ELEMENTS:
+        yield "length", f"{len(name)} characters in {len(elements)} elements, limit 249 in 64"
+    if max(map(len, elements)) > EMS_MAX_ELEMENT:
+        yield "element-length", f"an element is longer than {EMS_MAX_ELEMENT} characters"
+    if not pattern and not {"*", ">"}.isdisjoint(elements):
+        yield "wildcard", "EMS takes wildcards only in subscriptions"
+
+
+def _find_joined_errors(elements: list[str], joined: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the rules of Rendezvous and SmartSockets that EMS itself does not have."""
+    if "rv" in joined and elements[0].startswith("_") and not elements[0].startswith(RV_INBOX):
+        yield "rv-forbidden-first", "Rendezvous reserves names that begin with '_'"
+    if "smartsockets" in joined and SMARTSOCKETS_ALL_LEVELS in elements:
+        reason = f"{SMARTSOCKETS_ALL_LEVELS!r} is a wildcard in SmartSockets"
+        yield "smartsockets-wildcard-in-name", reason

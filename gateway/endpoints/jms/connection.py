@@ -1,0 +1,146 @@
+"""A connection to a JMS server: log-in, failover over several URLs, and the class of a failure."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from gateway.endpoints.jms import jvm
+from gateway.endpoints.jms.connection_factory import ACTIVEMQ, TIBCO, open_factory
+from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary
+from gateway.endpoints.settings.jms import JmsSettings
+from gateway.errors import DriverMissingError, EndpointError, GatewayError, NotConnectedError
+
+log = logging.getLogger(__name__)
+
+CLIENT_ACKNOWLEDGE = 2  # javax.jms.Session
+ACTIVEMQ_INDIVIDUAL = 4  # ActiveMQSession.INDIVIDUAL_ACKNOWLEDGE
+EMS_EXPLICIT = ("EXPLICIT_CLIENT_ACKNOWLEDGE", 23)  # constants of Tibjms, by javadoc 10.2.1
+EMS_LAZY = ("EXPLICIT_CLIENT_DUPS_OK_ACKNOWLEDGE", 24)
+ACK_ALL, ACK_EACH, ACK_TRANSACTED = 0, 1, 2  # modes of Receiver.java
+
+_PERMANENT = frozenset(  # exceptions after which another attempt fails as well
+    {"JMSSecurityException", "InvalidDestinationException", "InvalidSelectorException"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JmsConnection:
+    """An open connection and its `ConnectionMonitor`, which keeps the first failure."""
+
+    library: JmsLibrary
+    connection: Java
+    monitor: Java
+
+    def close(self, timeout: float) -> None:
+        """Close, waiting at most `timeout` seconds; never raises."""
+        try:
+            monitor = self.library.helper("ConnectionMonitor")
+            monitor.close(self.connection, int(timeout * 1000))
+        except (JavaError, GatewayError) as error:
+            log.debug("closing: %s", error)
+
+
+def open_library(settings: JmsSettings) -> JmsLibrary:
+    """Load the client library, after starting Java if it does not run.
+
+    Raises:
+        DriverMissingError: a jar, a class or Java itself is missing; the text gives the remedy.
+    """
+    jars = jvm.find_jars(settings.classpath)
+    jvm.start_jvm(settings.jvm_options)
+    factory = "" if settings.jndi_factory else settings.factory
+    return jvm.load_library(jars, settings.api, factory)
+
+
+def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsConnection:
+    """Return a connection to the first of `urls` that answers; it does not deliver yet.
+
+    Raises:
+        NotConnectedError: no server answers.
+        EndpointError: a server refused the connection permanently.
+    """
+    failure: Exception | None = None
+    for url in server_urls(settings):
+        try:
+            return library.run(lambda url=url: _connect(settings, library, url, client_id))  # type: ignore[misc]  # mypy cannot infer a default
+        except JavaError as error:
+            failure = error
+            if is_permanent(error):
+                break
+    assert failure is not None  # noqa: S101  # there is one URL at least
+    raise gateway_error(settings.name, failure) from failure
+
+
+def server_urls(settings: JmsSettings) -> tuple[str, ...]:
+    """Return the URLs to try in turn; EMS gets all its servers in one text.
+
+    A single EMS server is listed twice: with one entry the EMS client never reconnects.
+    """
+    urls = settings.urls
+    if not urls:
+        raise EndpointError(f"{settings.name}: `urls` is empty")
+    if not settings.factory.startswith(TIBCO) or settings.jndi_factory:
+        return urls
+    joined = ",".join(urls)
+    return (joined if "," in joined else f"{joined},{joined}",)
+
+
+def _connect(settings: JmsSettings, library: JmsLibrary, url: str, client_id: str) -> JmsConnection:
+    factory = open_factory(settings, library, url)
+    if settings.username is None:
+        connection = factory.createConnection()
+    else:
+        connection = factory.createConnection(settings.username, settings.password or "")
+    try:
+        if client_id:
+            connection.setClientID(client_id)
+        monitor = library.helper("ConnectionMonitor")(connection)
+        return JmsConnection(library, connection, monitor)
+    except JavaError:
+        connection.close()
+        raise
+
+
+def acknowledgement_modes(settings: JmsSettings, connection: JmsConnection) -> tuple[int, int]:
+    """Return the modes of Receiver.java and of the session for the setting `acknowledge`.
+
+    Raises:
+        EndpointError: the library cannot acknowledge single messages.
+    """
+    wanted = settings.acknowledge
+    if wanted == "client":
+        return ACK_ALL, CLIENT_ACKNOWLEDGE
+    if wanted == "transacted":
+        return ACK_TRANSACTED, 0
+    name = str(connection.connection.getClass().getName())
+    if name.startswith(TIBCO):
+        tibjms = connection.library.find(f"{TIBCO}Tibjms")
+        constant, number = EMS_LAZY if wanted == "explicit_lazy" else EMS_EXPLICIT
+        return ACK_EACH, int(getattr(tibjms, constant, number))
+    if name.startswith(ACTIVEMQ) and wanted == "explicit":
+        return ACK_EACH, ACTIVEMQ_INDIVIDUAL
+    raise EndpointError(
+        f"{settings.name}: {name} has no {wanted} acknowledgement that we know; set `acknowledge`"
+        " to client"
+    )
+
+
+def describe(error: BaseException) -> str:
+    """Return a Java exception in one line, its class without the package."""
+    name = type(error).__name__.rpartition(".")[2]
+    text = " ".join(str(error).split())
+    return text if text.startswith(name) else f"{name}: {text}"
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Return whether another attempt would fail in the same way."""
+    return type(error).__name__.rpartition(".")[2] in _PERMANENT
+
+
+def gateway_error(where: str, error: BaseException) -> GatewayError:
+    """Return the gateway's error for a Java exception raised on connecting or subscribing."""
+    if isinstance(error, TypeError):
+        return DriverMissingError(f"{where}: {error}")
+    error_class = EndpointError if is_permanent(error) else NotConnectedError
+    return error_class(f"{where}: {describe(error)}")

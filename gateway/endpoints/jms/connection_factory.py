@@ -1,0 +1,147 @@
+"""JMS connection factories, made from a class or found in JNDI, with each vendor's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gateway.endpoints.jms import jvm
+from gateway.endpoints.jms.jvm import Java, JmsLibrary
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.jms import JmsSettings
+from gateway.errors import EndpointError
+
+TIBCO = "com.tibco.tibjms."
+EMS_SSL = f"{TIBCO}ssl."
+ACTIVEMQ = "org.apache.activemq."
+
+
+def open_factory(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
+    """Return the factory for `url`.
+
+    Raises:
+        EndpointError: a property, TLS or a JNDI name does not fit the library.
+        DriverMissingError: a class is in no jar.
+    """
+    if settings.jndi_factory:
+        factory = _look_up(settings, library, url)
+    else:
+        factory = _make_factory(settings, library, url)
+    _configure(settings, library, factory)
+    return factory
+
+
+def _make_factory(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
+    factory_class = library.find(settings.factory)
+    properties = read_properties(settings)
+    if settings.factory.startswith(TIBCO):
+        parameters = {name: value for name, value in properties.items() if name.startswith(TIBCO)}
+        if settings.tls is not None:
+            parameters |= ems_tls(settings.tls)
+        table = library.find("java.util.HashMap")()
+        for name, value in parameters.items():
+            table.put(jvm.text(name), jvm.text(value))
+        address = jvm.text(url)
+        factory = (
+            factory_class(address, jvm.text(None), table) if parameters else factory_class(address)
+        )
+        properties = {name: value for name, value in properties.items() if name not in parameters}
+    else:
+        if settings.tls is not None:
+            raise EndpointError(
+                f"{settings.name}: `tls` is for EMS only; give this library its own `properties`,"
+                " or javax.net.ssl.trustStore in `jvm_options`"
+            )
+        factory = _construct(factory_class, url)
+    for name, value in properties.items():
+        _set_property(settings, factory, name, value)
+    return factory
+
+
+def _construct(factory_class: Java, url: str) -> Java:
+    try:
+        return factory_class(jvm.text(url))
+    except TypeError:  # no constructor for a URL: `properties` name the server
+        return factory_class()
+
+
+def _set_property(settings: JmsSettings, factory: Java, name: str, value: str) -> None:
+    setter = getattr(factory, f"set{name[:1].upper()}{name[1:]}", None)
+    if setter is None:
+        raise EndpointError(f"{settings.name}: {settings.factory} has no property {name!r}")
+    readers: tuple[Callable[[str], object], ...] = (jvm.text, int, _read_bool)
+    for read in readers:
+        try:
+            setter(read(value))
+        except (TypeError, ValueError):
+            continue
+        return
+    raise EndpointError(f"{settings.name}: the property {name!r} does not take {value!r}")
+
+
+def _read_bool(value: str) -> bool:
+    return {"true": True, "false": False}[value] if value in ("true", "false") else bool(int(value))
+
+
+def _look_up(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
+    table = library.find("java.util.Hashtable")()
+    environment = {
+        "java.naming.factory.initial": settings.jndi_factory,
+        "java.naming.provider.url": settings.jndi_url or url,
+        **read_properties(settings),
+    }
+    if settings.username is not None:
+        environment["java.naming.security.principal"] = settings.username
+        environment["java.naming.security.credentials"] = settings.password or ""
+    for name, value in environment.items():
+        table.put(jvm.text(name), jvm.text(value))
+    library.find(settings.jndi_factory)  # the error names the missing jar; JNDI's does not
+    found = library.find("javax.naming.InitialContext")(table).lookup(settings.lookup)
+    if not isinstance(found, library.jms("ConnectionFactory")):
+        raise EndpointError(
+            f"{settings.name}: {settings.lookup!r} in JNDI is no {library.package}.jms"
+            f" connection factory but {found.getClass().getName()}"
+        )
+    return found
+
+
+def _configure(settings: JmsSettings, library: JmsLibrary, factory: Java) -> None:
+    name = str(factory.getClass().getName())
+    if name.startswith(TIBCO):
+        # The client reconnects silently and forgets acknowledgements; this makes it report that.
+        tibjms = library.find(f"{TIBCO}Tibjms")
+        if hasattr(tibjms, "setExceptionOnFTSwitch"):
+            tibjms.setExceptionOnFTSwitch(True)
+        if hasattr(factory, "setConnAttemptTimeout"):
+            factory.setConnAttemptTimeout(int(settings.connect_timeout * 1000))
+    elif name.startswith(ACTIVEMQ):  # its default prefetches 32,766 messages of a topic
+        factory.getPrefetchPolicy().setAll(settings.prefetch or settings.batch)
+
+
+def read_properties(settings: JmsSettings) -> dict[str, str]:
+    """Return `properties` as names and values.
+
+    Raises:
+        EndpointError: an entry is no `name=value`.
+    """
+    properties: dict[str, str] = {}
+    for entry in settings.properties:
+        name, equals, value = entry.partition("=")
+        if not equals or not name:
+            raise EndpointError(f"{settings.name}: the property {name!r} is no name=value")
+        properties[name.strip()] = value.strip()
+    return properties
+
+
+def ems_tls(tls: TlsSettings) -> Mapping[str, str]:
+    """Return the third argument of an EMS factory's constructor (keys of TibjmsSSL)."""
+    verify = "true" if tls.verify else "false"
+    parameters = {
+        f"{EMS_SSL}enable_verify_host": verify,
+        f"{EMS_SSL}enable_verify_hostname": verify,
+        f"{EMS_SSL}trusted_certs": tls.ca_file,
+        f"{EMS_SSL}identity": tls.cert_file,
+        f"{EMS_SSL}private_key": tls.key_file,
+        f"{EMS_SSL}password": tls.key_password,
+        f"{EMS_SSL}expected_hostname": tls.server_hostname,
+    }
+    return {name: value for name, value in parameters.items() if value is not None}

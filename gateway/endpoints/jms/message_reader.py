@@ -1,0 +1,262 @@
+"""Messages from the bytes that BatchPacker.java packs; `docs/ems.md` describes the conversion."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from struct import Struct
+from types import MappingProxyType
+from typing import Final, cast
+
+from gateway.endpoints.jms import property_names as names
+from gateway.endpoints.jms.addresses import TEMPORARY_TOPIC, TOPIC, import_mark, join_address
+from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
+from gateway.endpoints.jms.value_codec import SURROGATES, ValueReader
+from gateway.errors import WireError
+from gateway.model.message import (
+    GATEWAY_ID,
+    NO_PROPERTIES,
+    DeliveryMode,
+    Headers,
+    Message,
+    Payload,
+    Value,
+)
+
+TEXT, BYTES, MAP, STREAM, OBJECT, NONE, NULL_TEXT, UNREADABLE = range(8)  # as in BatchPacker.java
+RECORD = Struct(">BBBBqqiiii")
+MICROSECONDS_PER_MS = 1_000  # JMS counts milliseconds
+DEFAULT_PRIORITY = 4  # JMS 2.0, 3.4.10
+EXPIRY_TOLERANCE = 10_000_000  # microseconds between the gateway's expiry and the server's
+MAX_REMEMBERED_ADDRESSES = 16_384
+STREAM_KEY: Final = "stream"
+
+_BODY_FORMS: Final = {
+    STREAM: "stream",
+    OBJECT: "object",
+    NONE: "none",
+    NULL_TEXT: "null",
+    UNREADABLE: "unreadable",
+}
+_MODES = (DeliveryMode.AT_MOST_ONCE, DeliveryMode.AT_LEAST_ONCE)
+
+
+@dataclass(slots=True)
+class DrainedBatch:
+    """The messages of one drain; `unwanted` are positions in the batch.
+
+    Mutable: owned by the receiving thread while it reads.
+    """
+
+    count: int
+    messages: list[Message] = field(default_factory=list)
+    unwanted: list[int] = field(default_factory=list)
+    dropped_replies: int = 0
+    unreadable: int = 0
+    imported: int = 0
+
+
+class BatchReader:
+    """Reads packed batches; addresses of the kind `default` have no prefix.
+
+    A message that `broker` imported to a topic gets an entry in its origin path.
+    Mutable: owned by the receiving thread; it remembers addresses.
+    """
+
+    def __init__(
+        self, selected: SubscriptionFilter, default: int, *, keep_temporary: bool, broker: str = ""
+    ) -> None:
+        self._filter = selected
+        self._default = default
+        self._keep_temporary = keep_temporary
+        self._broker = broker
+        self._addresses: dict[tuple[int, int, bytes], str | None] = {}
+
+    def read(self, data: bytes) -> DrainedBatch:
+        """Return the messages of one drain."""
+        count = int.from_bytes(data[:4], "big")
+        batch = DrainedBatch(count)
+        add = batch.messages.append
+        addresses = self._addresses
+        position = end = 4 + count * RECORD.size
+        for index, record in enumerate(RECORD.iter_unpack(memoryview(data)[4:position])):
+            form, flags, priority, consumer, time, expiry, id_size, name_size, size, more = record
+            body_error = ""
+            begin = end
+            position = begin + id_size
+            end = position + name_size
+            key = (consumer, flags >> 4, data[position:end])
+            address = addresses.get(key)
+            if address is None:
+                address = self._read_address(key)
+            position, end = end, end + size
+            if address is None:
+                batch.unwanted.append(index)
+                end += more
+                continue
+            if form == BYTES:
+                payload: Payload = data[position:end]
+            elif form == TEXT:
+                payload = data[position:end].decode("utf-8", SURROGATES)
+            else:
+                try:
+                    payload = _read_body(form, data, position, end)
+                except WireError as error:  # nested too deep; only this message is unreadable
+                    form, payload, body_error = UNREADABLE, b"", str(error)
+            headers = Headers(
+                _MODES[flags & 1],
+                False,  # by position, which is faster
+                flags & 2 != 0,
+                None if priority == DEFAULT_PRIORITY else priority,
+                expiry * MICROSECONDS_PER_MS or None,
+                time * MICROSECONDS_PER_MS or None,
+                None,
+                None,
+                None,
+                data[begin : begin + id_size].decode("utf-8", SURROGATES) if id_size else None,
+            )
+            if more or form > MAP:
+                headers = self._read_extra(headers, form, data[end : end + more], batch)
+                if names.IMPORTED in headers.properties:
+                    headers = self._mark_imported(headers, key, batch)
+                if form == UNREADABLE:
+                    payload = b""
+                    batch.unreadable += 1
+                    text = body_error or data[position:end].decode("utf-8", SURROGATES)
+                    properties = MappingProxyType({**headers.properties, names.BODY_ERROR: text})
+                    headers = replace(headers, properties=properties)
+                end += more
+            add(Message(address, payload, headers))
+        return batch
+
+    def _read_address(self, key: tuple[int, int, bytes]) -> str | None:
+        consumer, kind, raw = key
+        name = raw.decode("utf-8", SURROGATES)
+        if not self._filter.accepts(consumer, kind, name):
+            return None
+        if len(self._addresses) >= MAX_REMEMBERED_ADDRESSES:
+            self._addresses.clear()
+        address = join_address(kind, name, self._default)
+        self._addresses[key] = address
+        return address
+
+    def _read_extra(self, headers: Headers, form: int, more: bytes, batch: DrainedBatch) -> Headers:
+        """Return `headers` with the fields and properties that only some messages have."""
+        properties: dict[str, Value] = {}
+        own: dict[str, Value] = {}
+        correlation = reply_to = None
+        if more:
+            reader = ValueReader(more)
+            correlation = cast(str | None, reader.read_value())
+            reply_kind, reply = reader.read_byte(), cast(str | None, reader.read_value())
+            if reply is not None:
+                reply_to = self._reply_address(reply_kind, reply, batch)
+            if (jms_type := reader.read_value()) is not None:
+                properties[names.JMS_TYPE] = jms_type
+            if delivery_time := reader.read_long():
+                properties["JMSDeliveryTime"] = delivery_time
+            for _ in range(reader.read_int()):
+                name = reader.read_text()
+                value = reader.read_value()
+                if name.startswith(names.GATEWAY_PREFIX) and name != GATEWAY_ID:
+                    own[name] = value
+                else:
+                    properties[names.decode_property_name(name)] = value
+        if correlation is None:  # an import from SmartSockets sets no JMSCorrelationID
+            found = properties.get(names.SMARTSOCKETS_CORRELATION)
+            correlation = found if isinstance(found, str) else None
+        if (form_name := _BODY_FORMS.get(form)) is not None:
+            properties[names.BODY_FORM] = form_name
+        return _complete_headers(headers, correlation, reply_to, own, properties)
+
+    def _mark_imported(
+        self, headers: Headers, key: tuple[int, int, bytes], batch: DrainedBatch
+    ) -> Headers:
+        """Add the topic to the origin path: the server would export a copy sent back to it."""
+        _, kind, name = key
+        if kind != TOPIC or not headers.properties[names.IMPORTED]:
+            return headers
+        batch.imported += 1
+        mark = import_mark(self._broker, name.decode("utf-8", SURROGATES))
+        return replace(headers, origin=(*headers.origin, mark))
+
+    def _reply_address(self, kind: int, name: str, batch: DrainedBatch) -> str | None:
+        if kind >= TEMPORARY_TOPIC and not self._keep_temporary:
+            batch.dropped_replies += 1
+            return None
+        return join_address(kind, name, self._default)
+
+
+def _read_body(form: int, data: bytes, position: int, end: int) -> Payload:
+    if form == MAP:
+        return cast("dict[str, Value]", ValueReader(data, position).read_value())
+    if form == STREAM:
+        return {STREAM_KEY: ValueReader(data, position).read_value()}
+    return data[position:end] if form == OBJECT else "" if form == NULL_TEXT else b""
+
+
+def _complete_headers(
+    plain: Headers,
+    correlation: str | None,
+    reply_to: str | None,
+    own: dict[str, Value],
+    properties: dict[str, Value],
+) -> Headers:
+    """Return `plain` with the values of the gateway's own properties in their fields."""
+    if own:
+        _restore_types(properties, own.pop(names.PROPERTY_TYPES, None))
+    origin = own.get(names.ORIGIN)
+    content_type = own.get(names.CONTENT_TYPE)
+    source_id = own.get(names.SOURCE_ID)
+    time = own.get(names.TIME)
+    return Headers(
+        mode=plain.mode,
+        redelivered=plain.redelivered,
+        priority=plain.priority,
+        expiry=_choose_expiry(plain.expiry, own.get(names.EXPIRY)),
+        time=time if isinstance(time, int) else plain.time,
+        content_type=content_type if isinstance(content_type, str) else None,
+        correlation_id=_read_correlation(correlation, own.get(names.CORRELATION_FORM)),
+        reply_to=reply_to,
+        source_id=source_id if isinstance(source_id, str) else plain.source_id,
+        origin=tuple(origin.split(",")) if isinstance(origin, str) and origin else (),
+        properties=MappingProxyType(properties) if properties else NO_PROPERTIES,
+    )
+
+
+def _choose_expiry(server: int | None, gateway: Value) -> int | None:
+    """Return the gateway's finer value unless the server has shortened or removed the expiry."""
+    if (
+        server is not None
+        and isinstance(gateway, int)
+        and abs(gateway - server) <= EXPIRY_TOLERANCE
+    ):
+        return gateway
+    return server
+
+
+def _read_correlation(text: str | None, form: Value) -> bytes | str | None:
+    if text is None or form is None:
+        return text
+    try:
+        return bytes.fromhex(text) if form == "hex" else text.encode("utf-8", SURROGATES)
+    except ValueError:
+        return text
+
+
+def _restore_types(properties: dict[str, Value], listed: Value) -> None:
+    """Restore the types of properties that JMS carries as text."""
+    if not isinstance(listed, str):
+        return
+    readers: dict[str, Callable[[str], Value]] = {
+        "bytes": b64decode,
+        "int": int,
+        "json": json.loads,
+    }
+    try:
+        for name, form in json.loads(listed).items():
+            properties[name] = readers[form](str(properties[name]))
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return  # not written by a gateway: the text is the value

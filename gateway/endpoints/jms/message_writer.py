@@ -1,0 +1,246 @@
+"""Messages to the bytes that Sender.java unpacks; refuses messages that JMS or EMS cannot carry."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from struct import Struct
+from typing import Final, TypeAlias
+
+from gateway.endpoints.jms import property_names as names
+from gateway.endpoints.jms.addresses import (
+    IMPORT_MARK,
+    QUEUE,
+    TOPIC,
+    find_name_error,
+    import_mark,
+    split_address,
+)
+from gateway.endpoints.jms.message_reader import (
+    BYTES,
+    DEFAULT_PRIORITY,
+    MAP,
+    MICROSECONDS_PER_MS,
+    NONE,
+    NULL_TEXT,
+    STREAM,
+    STREAM_KEY,
+    TEXT,
+)
+from gateway.endpoints.jms.value_codec import (
+    INT64,
+    SURROGATES,
+    JavaLong,
+    UnsendableError,
+    write_text,
+    write_value,
+)
+from gateway.endpoints.settings.jms import JmsSettings
+from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Payload, Value
+
+PERSISTENT, NON_PERSISTENT, RELIABLE = 2, 1, 22  # RELIABLE is a constant of Tibjms
+_HEAD = Struct(">BBBBq")
+_SIZE = Struct(">i")
+Extra: TypeAlias = tuple[bytes, frozenset[str]]  # packed, and marks of topics never to send to
+_NO_EXTRA: Extra = (b"", frozenset())
+_EMPTY_FORMS: Final = {"none": NONE, "null": NULL_TEXT}
+MAX_TYPE_BYTES = 32_000  # as of a name
+MAX_REMEMBERED_ADDRESSES, MAX_REMEMBERED_HEADERS = 16_384, 1_024
+
+
+class MessageWriter:
+    """Packs messages.
+
+    Mutable: owned by the sending thread; it remembers addresses and headers.
+    """
+
+    def __init__(self, settings: JmsSettings, default: int) -> None:
+        self._settings = settings
+        self._default = default
+        self._addresses: dict[str, tuple[int, bytes]] = {}
+        self._extras: dict[int, tuple[Headers, Extra]] = {}  # by id() of the kept headers
+        self._weaker_mode = RELIABLE if settings.delivery == "reliable" else NON_PERSISTENT
+        self._best_mode = PERSISTENT if settings.delivery == "persistent" else self._weaker_mode
+        self._ems_properties: list[tuple[str, Value]] = [
+            (name, True)
+            for name, wanted in (
+                ("JMS_TIBCO_COMPRESS", settings.compress),
+                ("JMS_TIBCO_PRESERVE_UNDELIVERED", settings.preserve_undelivered),
+            )
+            if wanted
+        ]
+        if settings.trace:
+            self._ems_properties.append(("JMS_TIBCO_MSG_TRACE", None))
+
+    def write(self, message: Message) -> tuple[bytes, bool]:
+        """Return one record, and whether it is persistent.
+
+        Raises:
+            UnsendableError: the message breaks a rule of JMS or of EMS.
+        """
+        headers = message.headers
+        kind, name = self._addresses.get(message.address) or self._read_address(message.address)
+        form, body = self._pack_body(message.payload, headers)
+        if len(body) > self._settings.max_message:
+            limit = self._settings.max_message
+            raise UnsendableError("message-size", f"the body is {len(body)} bytes, limit {limit}")
+        mode = self._weaker_mode if headers.mode is DeliveryMode.AT_MOST_ONCE else self._best_mode
+        priority = DEFAULT_PRIORITY if headers.priority is None else headers.priority
+        if not 0 <= priority <= 9:  # noqa: PLR2004  # JMS 2.0, 3.4.10
+            raise UnsendableError("priority", f"the priority {priority} is outside 0..9")
+        expiry = 0 if headers.expiry is None else max(1, -(-headers.expiry // MICROSECONDS_PER_MS))
+        head = _HEAD.pack(form, kind, priority, mode, expiry)
+        extra, imported = self._pack_extra(headers)
+        if imported and kind == TOPIC:
+            self._refuse_loop(message.address, imported)
+        size = 4 + len(head) + len(name) + 4 + len(body) + len(extra)
+        parts = (_SIZE.pack(size), head, name, _SIZE.pack(len(body)), body, extra)
+        return b"".join(parts), mode == PERSISTENT
+
+    def _read_address(self, address: str) -> tuple[int, bytes]:
+        kind, name = split_address(address, self._default)
+        if error := self._find_error(kind, name):
+            raise UnsendableError(*error)
+        if len(self._addresses) >= MAX_REMEMBERED_ADDRESSES:
+            self._addresses.clear()
+        found = self._addresses[address] = (kind, write_text(name))
+        return found
+
+    def _find_error(self, kind: int, name: str) -> tuple[str, str] | None:
+        ems = self._settings.is_ems and kind <= QUEUE
+        return find_name_error(name, ems=ems, joined=self._settings.joined)
+
+    def _refuse_loop(self, address: str, imported: frozenset[str]) -> None:
+        _, topic = split_address(address, self._default)
+        if import_mark(self._settings.broker_key, topic) in imported:
+            raise UnsendableError(
+                "imported-loop",
+                f"the server imported it to {topic!r} and would export it again",
+            )
+
+    def _pack_body(self, payload: Payload, headers: Headers) -> tuple[int, bytes]:
+        form_name = headers.properties.get(names.BODY_FORM) if headers.properties else None
+        if form_name is not None and not payload and form_name in _EMPTY_FORMS:
+            return _EMPTY_FORMS[str(form_name)], b""
+        if isinstance(payload, bytes):
+            return BYTES, payload
+        if isinstance(payload, str):
+            return TEXT, payload.encode("utf-8", SURROGATES)
+        if form_name == "stream" and list(payload) == [STREAM_KEY]:
+            values = payload[STREAM_KEY]
+            if isinstance(values, list | tuple):
+                return STREAM, write_value(values)
+        return MAP, write_value(payload)
+
+    def _pack_extra(self, headers: Headers) -> Extra:
+        if headers is NO_HEADERS and not self._ems_properties:
+            return _NO_EXTRA
+        found = self._extras.get(id(headers))
+        if found is not None and found[0] is headers:
+            return found[1]
+        imported = (mark for mark in headers.origin if mark.startswith(IMPORT_MARK))
+        extra = (self._write_extra(headers), frozenset(imported))
+        if len(self._extras) >= MAX_REMEMBERED_HEADERS:
+            self._extras.clear()
+        self._extras[id(headers)] = (headers, extra)
+        return extra
+
+    def _write_extra(self, headers: Headers) -> bytes:
+        properties = self._jms_properties(headers)
+        correlation, form = self._correlation_text(headers.correlation_id)
+        if form is not None:
+            properties.append((names.CORRELATION_FORM, form))
+        kind = jms_type = reply = None
+        if headers.reply_to is not None:
+            kind, reply = split_address(headers.reply_to, self._default)
+            if error := self._find_error(kind, reply):
+                raise UnsendableError("reply-to", error[1])
+        if headers.properties:
+            jms_type = headers.properties.get(names.JMS_TYPE)
+            if not isinstance(jms_type, str | None) or len(jms_type or "") * 3 > MAX_TYPE_BYTES:
+                raise UnsendableError("jms-type", "the property JMSType is no text, or too long")
+        if not properties and correlation is None and reply is None and jms_type is None:
+            return b""
+        parts = [write_value(correlation), bytes((kind or 0,)), write_value(reply)]
+        parts += (write_value(jms_type), _SIZE.pack(len(properties)))
+        for name, value in properties:
+            parts += (write_text(name), write_value(value))
+        return b"".join(parts)
+
+    def _jms_properties(self, headers: Headers) -> list[tuple[str, Value]]:
+        """The sender's properties, headers without a JMS field, and requests to EMS."""
+        gateway_fields = (
+            (names.ORIGIN, ",".join(headers.origin) or None),
+            (names.TIME, headers.time),
+            (names.SOURCE_ID, headers.source_id),
+            (names.EXPIRY, headers.expiry),
+            (names.CONTENT_TYPE, headers.content_type),
+        )
+        found: list[tuple[str, Value]] = [
+            (name, JavaLong(value) if isinstance(value, int) else value)
+            for name, value in gateway_fields
+            if value is not None
+        ]
+        types: dict[str, str] = {}
+        for name, value in headers.properties.items():
+            jms_name = self._property_name(name, headers)
+            if jms_name is not None:
+                flat, form = _flatten(value)
+                found.append((jms_name, flat))
+                if form:
+                    types[name] = form
+        if types:
+            found.append((names.PROPERTY_TYPES, json.dumps(types)))
+        return found + self._ems_properties
+
+    def _property_name(self, name: str, headers: Headers) -> str | None:
+        if name == names.JMS_TYPE or (
+            name == names.BODY_FORM and headers.properties[name] != "object"
+        ):
+            return None  # a field of JMS; the type of the body
+        return names.encode_property_name(name)
+
+    def _correlation_text(self, value: bytes | str | None) -> tuple[str | None, str | None]:
+        if value is None:
+            return None, None
+        text, form = (value, None) if isinstance(value, str) else _as_text(value)
+        size = len(text.encode("utf-8", SURROGATES))
+        limit = self._settings.max_correlation
+        if size > limit:
+            raise UnsendableError("correlation-size", f"the id is {size} bytes, limit {limit}")
+        return text, form
+
+
+def _as_text(value: bytes) -> tuple[str, str]:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return value.hex(), "hex"
+    return (text, "text") if text.isprintable() else (value.hex(), "hex")
+
+
+def _flatten(value: Value) -> tuple[Value, str]:
+    """Return the value as a JMS property, and its original type if it became text."""
+    match value:
+        case bool() | None | float() | str():
+            return value, ""
+        case int():
+            return (value, "") if -INT64 <= value < INT64 else (_decimal_digits(value), "int")
+        case bytes():
+            return b64encode(value).decode(), "bytes"
+        case Mapping() | list() | tuple():
+            try:
+                return json.dumps(value), "json"
+            except (TypeError, ValueError) as error:
+                raise UnsendableError("property", "bytes inside a list or map") from error
+            except RecursionError as error:
+                raise UnsendableError("property", "is nested too deep") from error
+
+
+def _decimal_digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError as error:  # Python refuses to convert very many digits
+        reason = f"an integer of {value.bit_length()} bits is too large"
+        raise UnsendableError("integer-size", reason) from error

@@ -1,0 +1,371 @@
+"""One MQTT connection: its socket, its keep alive, and the thread that reads it.
+
+It never reconnects: a lost connection stays lost, and the next `open` of its owner makes a new
+one. So nothing is sent twice without the owner's knowledge.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Protocol
+
+from gateway.clock import now
+from gateway.endpoints.leader_followers import CHECK_INTERVAL, Leadership
+from gateway.endpoints.mqtt.packets import (
+    PINGREQ,
+    DecodedPackets,
+    PacketDecoder,
+    PacketTooLargeError,
+)
+from gateway.endpoints.mqtt.read_rate import GATHER_PAUSE, ReadRate
+from gateway.endpoints.mqtt.session import MqttSession, RequestedSubscription
+from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect, port_of
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
+
+log = logging.getLogger(__name__)
+
+PAUSED_INTERVAL = 0.02  # seconds between checks for room while reading is paused
+LARGE_BLOCK = 65_536  # bytes after which nothing is gained by a pause
+CLOSE_TIMEOUT = 1.0  # seconds to write the last acknowledgements and the DISCONNECT
+
+
+class ConnectionOwner(Protocol):
+    """The owner of a connection; it gets one call at a time, from the current leader."""
+
+    def packets_received(self, packets: DecodedPackets) -> None:
+        """Handle the packets of one block."""
+
+    def wants_more(self) -> bool:
+        """Return False to pause reading; pings are still sent."""
+
+    def tick(self, now: float) -> GatewayError | None:
+        """Check the clock, a few times a second; an error ends the connection."""
+
+    def connection_lost(self, failure: GatewayError) -> None:
+        """Handle the end of the connection; called once, also after `close`."""
+
+
+class MqttConnection:
+    """A connection to a broker with its session.
+
+    Mutable: owned by the current leader (`Leadership`); any thread may write, wake and close.
+    """
+
+    def __init__(
+        self, settings: MqttSettings, client_id: str, *, clean: bool, owner: ConnectionOwner
+    ) -> None:
+        self._settings, self._owner = settings, owner
+        self._client_id, self._clean = client_id, clean
+        self._label = f"{settings.name}: {settings.host}:{port_of(settings)}"  # in errors
+        self._decoder = PacketDecoder(settings.version, now, max_packet=settings.max_packet_in)
+        self._failure: GatewayError | None = None
+        self._closing = self._write_failed = False
+        self._ping_sent = 0.0  # when the unanswered ping was sent; 0 without one
+        self._reading = True
+        self._last_block = 0  # bytes
+        self._rate = ReadRate()
+        self.answer_awaited = False  # a thread waits for an answer
+        self._clock_checked = 0.0
+        self._answer_awaited_since = 0.0  # when the last SUBACK could have been read
+        self._leadership = Leadership(self)
+
+    def open(
+        self,
+        wanted: Callable[[bool], Sequence[RequestedSubscription]],
+        unwanted: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """Connect, log in, subscribe to `wanted(session_present)` and unsubscribe `unwanted()`.
+
+        A kept session sends its backlog before it answers. If the owner wants no more of that, or
+        it takes longer than `connect_timeout`, return while subscriptions have no answer; `failure`
+        is set if it is a refusal.
+
+        Raises:
+            NotConnectedError: the broker is unreachable, or does not answer in time.
+            EndpointError: the broker refuses permanently; the text names the reason.
+        """
+        deadline = monotonic() + self._settings.connect_timeout
+        self._socket = NonBlockingSocket(connect(self._settings))
+        self._leadership.attach(self._socket.fileno)
+        self._last_read = self._last_write = monotonic()
+        self.session = MqttSession(
+            self._settings, self._client_id, clean=self._clean, label=self._label
+        )
+        try:
+            self._log_in(deadline)
+            packets = self.session.subscribe(wanted(self.session.present))
+            self.write(*packets, *self.session.unsubscribe(unwanted()))
+            self._await_subscriptions(deadline)
+        except BaseException:
+            self._release()
+            raise
+        self._leadership.start(f"mqtt {self._client_id}")
+
+    def write(self, *pieces: bytes) -> None:
+        """Write bytes, or keep them until the socket takes them.
+
+        Raises:
+            NotConnectedError: the connection is over.
+        """
+        failure = self._failure
+        if failure is not None:
+            raise failure
+        self._last_write = monotonic()
+        try:
+            done = self._socket.write(pieces)
+        except OSError as error:
+            self._write_failed = True  # the own thread ends the connection
+            self.wake()
+            raise NotConnectedError(f"{self._label}: {error}") from error
+        if not done:
+            self.wake()
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that the socket has not taken yet."""
+        return self._socket.backlog
+
+    @property
+    def written(self) -> int:
+        """Bytes that the socket has taken."""
+        return self._socket.written
+
+    @property
+    def failure(self) -> GatewayError | None:
+        return self._failure
+
+    def lead(self, timeout: float) -> bool:
+        """Lead as `Leadership.lead` does, in a thread that waits for messages."""
+        return self._leadership.lead(timeout)
+
+    def lead_for_answer(self, timeout: float) -> bool:
+        """Lead as `Leadership.lead_for_answer` does, in a thread that waits for an answer."""
+        return self._leadership.lead_for_answer(timeout)
+
+    def follow(self) -> None:
+        """Have the calling thread handle answers here while it leads another connection."""
+        self._leadership.follow()
+
+    def needs_own_thread(self) -> bool:
+        """Return whether the traffic is heavy, bytes wait to be written, or it is over."""
+        return self.is_over() or self._rate.heavy or self._socket.backlog > 0
+
+    def is_over(self) -> bool:
+        return self._closing or self._failure is not None
+
+    def wake(self) -> None:
+        """Wake the leader, and have the own thread lead next."""
+        self._leadership.wake()
+
+    def resume_reading(self) -> None:
+        """Wake the own thread if reading is paused."""
+        if not self._reading:
+            self.wake()
+
+    def close(self) -> None:
+        """Log out and release everything. Never raises; may be called twice."""
+        self._closing = True
+        self._leadership.join(CLOSE_TIMEOUT + 4 * CHECK_INTERVAL)
+
+    def _log_in(self, deadline: float) -> None:
+        try:
+            self.write(self.session.log_in())
+        except NotConnectedError as error:  # the broker's last packets give a better reason
+            self._serve_socket(0.0)
+            raise self._failure or error from error
+        self._serve_until(lambda: self.session.connected, deadline, "the log-in")
+
+    def _await_subscriptions(self, deadline: float) -> None:
+        """Serve until the last SUBACK, or until the rest of the backlog has to be received."""
+        self._answer_awaited_since = monotonic()
+        self._serve_until(
+            lambda: (
+                self.session.subscribed
+                or not self._owner.wants_more()
+                or (monotonic() >= deadline and self._last_read > self._answer_awaited_since)
+            ),
+            deadline,
+            "the subscriptions",
+        )
+
+    def _serve_until(self, is_done: Callable[[], bool], deadline: float, request: str) -> None:
+        while not is_done():
+            left = deadline - monotonic()
+            if left <= 0:
+                raise self._no_answer_error(request)
+            self._serve_socket(min(left, CHECK_INTERVAL))
+            if self._failure is not None:
+                raise self._failure
+
+    def _no_answer_error(self, request: str) -> NotConnectedError:
+        return NotConnectedError(f"{self._label}: no answer to {request} in time")
+
+    def finish(self) -> None:
+        """Log out unless the connection broke, release everything, and call the owner."""
+        try:
+            if self._closing and self._failure is None:
+                with self._leadership.leader_lock:
+                    self._log_out()
+        finally:
+            with self._leadership.leader_lock:
+                failure = self._failure = self._failure or NotConnectedError(
+                    f"{self._label}: is closed; open it first"
+                )
+                self._release()
+            self._owner.connection_lost(failure)
+
+    def serve(self, timeout: float) -> None:
+        """Wait for an event on the socket and handle it; check the clock when that is due."""
+        self._serve_socket(timeout)
+        self._tick()
+
+    def poll(self, *, readable: bool) -> None:
+        """Read when `readable`; check the clock when that is due."""
+        if readable:
+            self._reading = self._owner.wants_more()
+            self._handle(select.POLLIN)
+        self._tick()
+
+    def _tick(self) -> None:
+        now = monotonic()
+        if self._failure is None and now - self._clock_checked >= CHECK_INTERVAL:
+            self._clock_checked = now
+            self._check_clock(now)
+
+    def _serve_socket(self, timeout: float) -> None:
+        socket = self._socket
+        reading = self._reading = self._owner.wants_more()
+        if not reading:
+            timeout = PAUSED_INTERVAL
+        elif socket.more:
+            timeout = 0.0
+        gather = self._may_gather() and self._last_block < LARGE_BLOCK and not socket.backlog
+        events = self._leadership.wait(
+            (select.POLLIN if reading else 0) | (select.POLLOUT if socket.backlog else 0),
+            timeout,
+            pause=GATHER_PAUSE if gather else 0.0,
+        )
+        self._handle(events)
+
+    def _may_gather(self) -> bool:
+        """Return whether packets arrive fast and no thread waits for one of them."""
+        return self._rate.fast and not self.answer_awaited
+
+    def _handle(self, events: int) -> None:
+        """Write and read after these events on the socket."""
+        socket = self._socket
+        try:
+            if events & select.POLLOUT:
+                socket.flush()
+            if self._reading and (events or socket.more):
+                self._measure(*self._read())
+            elif self._write_failed or events & (select.POLLERR | select.POLLHUP):
+                self._fail(NotConnectedError(f"{self._label}: the connection broke"))
+        except OSError as error:
+            self._fail(self._socket_error(error))
+        except PacketTooLargeError as error:
+            with suppress(NotConnectedError):
+                self.write(self.session.refuse_packet())
+            self._fail(EndpointError(f"{self._label}: {error}; raise `max_packet_in`"))
+        except WireError as error:
+            self._fail(NotConnectedError(f"{self._label}: {error}"))
+        except GatewayError as error:
+            self._fail(error)
+
+    def _measure(self, packets: int, size: int) -> None:
+        """Count a block of packets and its bytes."""
+        self._rate.count(packets, size, self._last_read)
+        self._last_block = size
+        if not self._may_gather():
+            self._socket.acknowledge()
+
+    def _read(self) -> tuple[int, int]:
+        """Read at most one block from the socket; return its packets and bytes."""
+        data = self._socket.read()
+        if data is None:
+            return 0, 0
+        if not data:
+            text = f"the broker closed the connection of client {self._client_id!r}"
+            self._fail(NotConnectedError(f"{self._label}: {text}"))
+            return 0, 0
+        self._last_read = monotonic()
+        self._ping_sent = 0.0
+        packets = self._decoder.feed(data)
+        for packet in packets.session:
+            over = self.session.receive(packet)
+            if over is not None:
+                self._fail(over)
+            while self.session.warnings:
+                log.warning("%s: %s", self._settings.name, self.session.warnings.pop(0))
+        self._owner.packets_received(packets)
+        return len(packets.messages) + len(packets.acked_ids), len(data)
+
+    def _socket_error(self, error: OSError) -> GatewayError:
+        if isinstance(error, ssl.SSLError) and not self.session.connected:
+            text = f"{self._label}: TLS: {error}; check the certificates"
+            # An end without a reason may be temporary.
+            temporary = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+            return NotConnectedError(text) if temporary else EndpointError(text)
+        return NotConnectedError(f"{self._label}: {error}")
+
+    def _check_clock(self, now: float) -> None:
+        keepalive = self.session.keepalive
+        if not self._reading:  # the answer to a ping may wait in the socket
+            self._ping_sent = self._ping_sent and now
+        if self._ping_sent and now - self._ping_sent >= keepalive:
+            self._fail(NotConnectedError(f"{self._label}: no answer to a ping for {keepalive} s"))
+            return
+        if keepalive and now - min(self._last_read, self._last_write) >= keepalive * 0.75:
+            self._ping(now, keepalive)
+        failure = self._owner.tick(now) or self._check_subscriptions(now)
+        if failure is not None:
+            self._fail(failure)
+
+    def _check_subscriptions(self, now: float) -> GatewayError | None:
+        """Return an error if a SUBACK is missing and nothing has arrived for a while."""
+        if self.session.subscribed:
+            return None
+        if not self._reading:  # the SUBACK may wait in the socket
+            self._answer_awaited_since = now
+        since = max(self._answer_awaited_since, self._last_read)
+        late = now - since >= self._settings.connect_timeout
+        return self._no_answer_error("the subscriptions") if late else None
+
+    def _ping(self, now: float, keepalive: int) -> None:
+        if self._ping_sent and now - self._last_write < keepalive * 0.75:
+            return
+        self._ping_sent = self._ping_sent or now
+        try:
+            self.write(PINGREQ)
+        except GatewayError as error:
+            self._fail(error)
+
+    def _fail(self, failure: GatewayError) -> None:
+        if self._failure is None:
+            self._failure = failure
+
+    def _log_out(self) -> None:
+        """Write what is left and the DISCONNECT, then wait until the broker closes.
+
+        A socket that is closed with unread bytes resets the connection, and a reset can drop the
+        last acknowledgements.
+        """
+        deadline = monotonic() + CLOSE_TIMEOUT
+        try:
+            self.write(self.session.log_out())
+            while monotonic() < deadline and self._socket.read() != b"":
+                self._socket.flush()
+                writing = select.POLLOUT if self._socket.backlog else 0
+                self._leadership.wait(select.POLLIN | writing, CHECK_INTERVAL)
+        except (OSError, GatewayError):
+            return
+
+    def _release(self) -> None:
+        self._socket.close()
+        self._leadership.detach()

@@ -1,0 +1,97 @@
+"""The data types of MQTT packets, bytes to values and back (MQTT 5.0, 1.5)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+
+from gateway.errors import TranslationError, WireError
+
+MAX_TEXT = 65_535  # bytes
+
+U16, U32 = Struct(">H"), Struct(">I")
+
+
+def unsendable_error(rule: str, reason: str) -> TranslationError:
+    """Return the error of a message without a legal form in MQTT; `rule` is the short name."""
+    return TranslationError("mqtt", "", rule, reason)
+
+
+@lru_cache(maxsize=4096)
+def encode_length(size: int) -> bytes:
+    """Return a variable byte integer (MQTT 5.0, 1.5.5)."""
+    out = bytearray()
+    while size > 127:  # noqa: PLR2004  # seven bits a byte
+        out.append(size & 127 | 128)
+        size >>= 7
+    out.append(size)
+    return bytes(out)
+
+
+def decode_length(buffer: bytes, position: int, end: int) -> tuple[int, int]:
+    """Return a variable byte integer and the position after it; 0 when bytes are missing.
+
+    Raises:
+        WireError: it has more than four bytes (MQTT 5.0, 1.5.5).
+    """
+    size = shift = 0
+    for index in range(position, min(position + 4, end)):
+        byte = buffer[index]
+        size |= (byte & 127) << shift
+        if byte < 128:  # noqa: PLR2004  # the bit that means "one more byte"
+            return size, index + 1
+        shift += 7
+    if end - position >= 4:  # noqa: PLR2004
+        raise WireError("mqtt: a length of more than four bytes")
+    return 0, 0
+
+
+def encode_binary(raw: bytes, field_name: str) -> bytes:
+    """Return binary data with its length.
+
+    Raises:
+        TranslationError: it is too long.
+    """
+    if len(raw) > MAX_TEXT:
+        reason = f"the {field_name} is {len(raw)} bytes, limit {MAX_TEXT}"
+        raise unsendable_error("property-size", reason)
+    return U16.pack(len(raw)) + raw
+
+
+def encode_text(text: str, field_name: str) -> bytes:
+    """Return a UTF-8 string with its length (MQTT 5.0, 1.5.4).
+
+    Raises:
+        TranslationError: it is too long, or has a character that MQTT forbids.
+    """
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError as error:
+        raise unsendable_error("surrogate", f"the {field_name} holds a lone surrogate") from error
+    if b"\0" in raw:
+        raise unsendable_error("nul", f"the {field_name} holds U+0000")
+    return encode_binary(raw, field_name)
+
+
+def decode_binary(data: bytes, position: int) -> tuple[bytes, int]:
+    """Return binary data and the position after it.
+
+    Raises:
+        IndexError: it is truncated.
+        struct.error: its length is truncated.
+    """
+    start = position + 2
+    end = start + int(U16.unpack_from(data, position)[0])
+    if end > len(data):
+        raise IndexError("a string ends after its properties")
+    return data[start:end], end
+
+
+def decode_text(data: bytes, position: int) -> tuple[str, int]:
+    """Return a UTF-8 string and the position after it; raises as `decode_binary` does.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    raw, end = decode_binary(data, position)
+    return raw.decode(), end

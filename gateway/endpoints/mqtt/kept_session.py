@@ -1,0 +1,68 @@
+"""The state of a session that the broker keeps, beyond one connection and one reload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gateway.endpoints.mqtt.filters import inner_filter, selects
+from gateway.model.message import Message
+
+MAX_RETAINED = 32_768  # remembered retained messages; any further one can be received twice
+
+
+@dataclass(slots=True, eq=False)
+class KeptSession:
+    """One session at one broker, as far as this process knows it.
+
+    `filters` may be subscribed at the broker. `unreleased` has the packet ids of QoS 2 whose PUBREC
+    is sent and whose PUBREL has not arrived. `retained` has a hash of the payload of each retained
+    message, by topic.
+    Mutable: owned by the one open source of the session.
+    """
+
+    filters: set[str] = field(default_factory=set)
+    unreleased: set[int] = field(default_factory=set)
+    retained: dict[str, int] = field(default_factory=dict)
+    new_filters: Sequence[str] = ()  # subscribed with this connection for the first time
+
+    def subscribe(self, filters: Iterable[str], *, present: bool) -> None:
+        """Note a new connection, which subscribes to `filters`; `present` is from the CONNACK."""
+        if not present:
+            self.filters.clear()
+            self.unreleased.clear()
+            self.retained.clear()
+        self.new_filters = [inner_filter(each) for each in filters if each not in self.filters]
+        self.filters.update(filters)
+
+    def unwanted(self, filters: Iterable[str]) -> list[str]:
+        """Return the filters that the broker may still have besides `filters`."""
+        return sorted(self.filters.difference(filters))
+
+    def is_sent_again(self, message: Message) -> bool:
+        """Return whether a retained message was received before, and note it.
+
+        A broker of 3.1.1 sends the retained messages with each SUBSCRIBE (MQTT 3.1.1, 3.8.4).
+        """
+        topic, content = message.address, hash(message.payload)
+        if self.retained.get(topic) == content and not any(
+            selects(each, topic) for each in self.new_filters
+        ):
+            return True
+        if topic in self.retained or len(self.retained) < MAX_RETAINED:
+            self.retained[topic] = content
+        return False
+
+    def forget_retained(self, messages: Iterable[Message]) -> None:
+        """Forget the retained ones among `messages`, so that they can be received again."""
+        for message in messages:
+            if message.headers.retained:
+                self.retained.pop(message.address, None)
+
+
+_sessions: dict[tuple[str, str], KeptSession] = {}
+
+
+def kept_session(broker_key: str, client_id: str) -> KeptSession:
+    """Return the session of a client at a broker; sources before and after a reload share it."""
+    return _sessions.setdefault((broker_key, client_id), KeptSession())

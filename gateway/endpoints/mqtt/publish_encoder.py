@@ -1,0 +1,168 @@
+"""Messages to PUBLISH packets; a message beyond the limits of MQTT or the broker is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.endpoints.mqtt.fields import MAX_TEXT, U16, encode_length, unsendable_error
+from gateway.endpoints.mqtt.properties import encode_properties
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.model.message import NO_HEADERS, Headers, Message
+
+MAX_CACHED_TOPICS, MAX_CACHED_FIXED_HEADERS = 32_768, 4_096
+MAX_CACHED_PROPERTIES = 10_000  # the size of the runtime's cache of adapted headers
+MAX_CACHED_BYTES = 256  # of a topic or of properties
+LARGE = 16_384  # bytes of a payload that is written separately instead of copied
+MAX_FIXED_HEADER = 5  # bytes
+NO_PROPERTIES = b"\0"
+
+
+class PublishEncoder:
+    """Collects packets for one write, and caches encoded topics and properties.
+
+    Mutable: used by one thread at a time.
+    """
+
+    def __init__(self, settings: MqttSettings) -> None:
+        self._five = settings.version == "5"
+        self._qos = _qos_by_mode(settings.qos)
+        self._max_packet = settings.max_packet
+        self._retain = True
+        self._topics: dict[str, bytes] = {}
+        self._fixed_headers: dict[int, bytes] = {}  # by size and first byte
+        # by id() and text; the value keeps a reference to the headers, so that id() is not reused
+        self._properties: dict[tuple[int, bool], tuple[Headers, bytes]] = {}
+        self._parts: list[bytes] = []
+        self._pieces: list[bytes] = []
+        self._now = 0
+        self.size = 0  # bytes since the last `take`
+
+    def apply_limits(self, qos: int, max_packet: int, *, retain: bool) -> None:
+        """Lower the limits of the settings to those of the broker."""
+        self._qos = _qos_by_mode(min(self._qos[-1], qos))
+        self._max_packet = min(self._max_packet, max_packet)
+        self._retain = retain
+
+    def start(self, now: int) -> None:
+        """Start a batch; expiry is counted from `now`, in microseconds."""
+        self._now = now
+
+    def needs_id(self, message: Message) -> bool:
+        """Return whether the message is sent with a packet id (QoS 1 or 2)."""
+        return self._qos[message.headers.mode] > 0
+
+    def add(self, message: Message, packet_id: int) -> int:
+        """Append the packet of a message; return `packet_id`, or 0 for QoS 0.
+
+        Raises:
+            TranslationError: MQTT or this broker cannot carry the message.
+        """
+        headers, payload = message.headers, message.payload
+        text = False
+        if payload.__class__ is not bytes:
+            text = payload.__class__ is str
+            payload = _as_bytes(payload)
+        topic = self._topics.get(message.address)
+        if topic is None:
+            topic = self._encode_topic(message.address)
+        qos = self._qos[headers.mode]
+        if headers.retained and not self._retain:
+            raise unsendable_error("retain", "the broker keeps no retained messages")
+        tail = packet_id.to_bytes(2, "big") if qos else b""
+        if self._five or headers.expiry is not None:
+            tail += self._encode_properties(headers, text=text)
+        size = len(topic) + len(tail) + len(payload)
+        if size + MAX_FIXED_HEADER > self._max_packet:
+            raise unsendable_error(
+                "packet-size",
+                f"a packet of {size + MAX_FIXED_HEADER} bytes, limit {self._max_packet}",
+            )
+        key = size << 4 | qos << 1 | headers.retained
+        fixed_header = self._fixed_headers.get(key) or self._encode_fixed_header(key)
+        self._parts += (fixed_header, topic, tail, payload)
+        if len(payload) >= LARGE:
+            self._separate_last(payload)
+        self.size += size
+        return packet_id if qos else 0
+
+    def take(self) -> list[bytes]:
+        """Return all packets since the last call, in pieces to write one after the other."""
+        pieces = [*self._pieces, b"".join(self._parts)]
+        self._parts.clear()
+        self._pieces.clear()
+        self.size = 0
+        return pieces
+
+    def _separate_last(self, payload: bytes) -> None:
+        """Make the last part, `payload`, a piece of its own."""
+        self._parts.pop()
+        self._pieces += (b"".join(self._parts), payload)
+        self._parts.clear()
+
+    def _encode_properties(self, headers: Headers, *, text: bool) -> bytes:
+        if not self._five:
+            if headers.expiry is not None and headers.expiry <= self._now:
+                raise unsendable_error("expired", "the message expired before it could be sent")
+            return b""
+        if headers is NO_HEADERS and not text:
+            return NO_PROPERTIES
+        key = (id(headers), text)
+        known = self._properties.get(key)
+        if known is not None:
+            return known[1]
+        encoded = encode_properties(headers, text=text, now=self._now)
+        if headers.expiry is None and len(encoded) <= MAX_CACHED_BYTES:
+            if len(self._properties) >= MAX_CACHED_PROPERTIES:
+                self._properties.clear()
+            self._properties[key] = (headers, encoded)
+        return encoded
+
+    def _encode_fixed_header(self, key: int) -> bytes:
+        """Return the first byte and the remaining length of a PUBLISH."""
+        fixed_header = bytes((0x30 | key & 15,)) + encode_length(key >> 4)
+        if len(self._fixed_headers) >= MAX_CACHED_FIXED_HEADERS:
+            self._fixed_headers.clear()
+        self._fixed_headers[key] = fixed_header
+        return fixed_header
+
+    def _encode_topic(self, address: str) -> bytes:
+        topic = _topic(address)
+        if len(topic) <= MAX_CACHED_BYTES:
+            if len(self._topics) >= MAX_CACHED_TOPICS:
+                self._topics.clear()
+            self._topics[address] = topic
+        return topic
+
+
+def _qos_by_mode(max_qos: int) -> tuple[int, int, int]:
+    """Return the QoS of each delivery mode, at most `max_qos`."""
+    return (0, min(1, max_qos), max_qos)
+
+
+def _as_bytes(payload: object) -> bytes:
+    if isinstance(payload, str):
+        try:
+            return payload.encode()
+        except UnicodeEncodeError as error:
+            raise unsendable_error("surrogate", "the text holds a lone surrogate") from error
+    if isinstance(payload, Mapping):
+        raise unsendable_error("payload-kind", "MQTT carries bytes or text, not a map")
+    raise unsendable_error("payload-kind", f"MQTT carries bytes or text, not {type(payload)}")
+
+
+def _topic(address: str) -> bytes:
+    """Return a topic name with its length (MQTT 5.0, 4.7.1 and 4.7.3)."""
+    if not address:
+        raise unsendable_error("empty-name", "a topic name has at least one character")
+    for character in "+#":
+        if character in address:
+            raise unsendable_error("wildcard-in-name", f"{character!r} in a topic name")
+    if "\0" in address:
+        raise unsendable_error("nul", "U+0000 in a topic name")
+    try:
+        raw = address.encode()
+    except UnicodeEncodeError as error:
+        raise unsendable_error("surrogate", "a lone surrogate in a topic name") from error
+    if len(raw) > MAX_TEXT:
+        raise unsendable_error("too-long", f"{len(raw)} bytes of topic name, limit {MAX_TEXT}")
+    return U16.pack(len(raw)) + raw

@@ -1,0 +1,277 @@
+"""The messages in flight of one MQTT connection.
+
+Nothing is sent again here: when the connection is lost, every message without an answer is settled
+`RETRY`, and the broker may get it twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+
+from gateway import clock
+from gateway.endpoints.base import Settle
+from gateway.endpoints.mqtt.connection import MqttConnection
+from gateway.endpoints.mqtt.packets import PUBCOMP, PUBREC, DecodedPackets, encode_pubrel
+from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
+from gateway.endpoints.mqtt.reasons import FAILURE, publish_settlement
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.errors import GatewayError, NotConnectedError, TranslationError
+from gateway.model.message import Message
+from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
+
+log = logging.getLogger(__name__)
+
+MAX_PACKET_ID = 65_535
+MAX_BACKLOG = 4_194_304  # bytes that the socket has not taken; above it `send` waits
+WRITE_SIZE = 262_144  # bytes written at once
+CHECK_INTERVAL = 0.1  # seconds between checks of the connection while `send` waits
+SUCCESS = 0
+
+
+class PublishBatch:
+    """One batch in flight.
+
+    Mutable: guarded by the lock of its `PublishState`.
+    """
+
+    __slots__ = ("positions", "settled", "settlements", "unsettled")
+
+    def __init__(self, size: int, settled: Settle) -> None:
+        self.settlements: list[Settlement] = [ACCEPTED] * size
+        self.unsettled = size + 1  # one more, until `send` has written all of it
+        self.settled = settled
+        self.positions: dict[int, int] = {}  # packet id -> the message last sent with it
+
+
+class PublishState:
+    """Messages sent over one connection that have no answer yet.
+
+    Thread-safe: guarded by self._changed; self._sending serialises batches.
+    """
+
+    def __init__(self, settings: MqttSettings) -> None:
+        self._settings = settings
+        self._sending = threading.Lock()
+        self._changed = threading.Condition()
+        self._owners: dict[int, PublishBatch] = {}  # by packet id
+        self._in_flight: dict[PublishBatch, None] = {}  # oldest first
+        self._last_id = 0
+        self._progress: tuple[PublishBatch | None, int, int] = (None, 0, 0)
+        self._progress_since = 0.0
+        self._window = settings.send_window
+        self._encoder = PublishEncoder(settings)
+        self.connection: MqttConnection | None = None
+
+    def use(self, connection: MqttConnection) -> None:
+        """Use an open connection and apply the limits of its broker."""
+        self.connection = connection
+        limits = connection.session.limits
+        if limits.qos < self._settings.qos:
+            log.warning(
+                "%s: the broker accepts QoS %d at most, %d was requested",
+                self._settings.name, limits.qos, self._settings.qos,
+            )  # fmt: skip
+        self._window = min(self._window, limits.receive_maximum)
+        self._encoder.apply_limits(limits.qos, limits.max_packet, retain=limits.retain)
+
+    def send(
+        self, connection: MqttConnection, messages: Sequence[Message], settled: Settle
+    ) -> None:
+        """Send as `Sink.send` does."""
+        batch = PublishBatch(len(messages), settled)
+        with self._changed:
+            self._in_flight[batch] = None
+        try:
+            with self._sending:
+                self._write_all(connection, batch, messages)
+        except NotConnectedError:
+            with self._changed:
+                self._remove(batch)
+            raise
+        with self._changed:
+            finished = self._count_settled(batch, 1)
+        if finished:
+            settled(batch.settlements)
+
+    def _write_all(
+        self, connection: MqttConnection, batch: PublishBatch, messages: Sequence[Message]
+    ) -> None:
+        encoder, now = self._encoder, clock.now()
+        encoder.start(now)
+        settled = 0
+        ids: list[int] = []
+        for position, message in enumerate(messages):
+            if not ids and encoder.needs_id(message):
+                self._flush(connection, encoder)
+                ids = self._reserve_ids(connection, batch, len(messages) - position)
+            try:
+                packet_id = encoder.add(message, ids[-1] if ids else 0)
+            except TranslationError as error:
+                batch.settlements[position] = rejected(error.rule, error.reason)
+                settled += 1
+            else:
+                if packet_id:
+                    batch.positions[ids.pop()] = position
+                else:
+                    settled += 1
+            if encoder.size >= WRITE_SIZE:
+                self._flush(connection, encoder)
+                self._wait_for_socket(connection)
+        self._flush(connection, encoder)
+        with self._changed:
+            for packet_id in ids:
+                self._owners.pop(packet_id, None)
+            if settled:
+                self._count_settled(batch, settled)
+
+    def _flush(self, connection: MqttConnection, encoder: PublishEncoder) -> None:
+        if encoder.size:
+            connection.write(*encoder.take())
+
+    def _wait_for_socket(self, connection: MqttConnection) -> None:
+        with self._changed:
+            while connection.backlog > MAX_BACKLOG and connection.failure is None:
+                self._changed.wait(CHECK_INTERVAL)
+
+    def _reserve_ids(
+        self, connection: MqttConnection, batch: PublishBatch, wanted: int
+    ) -> list[int]:
+        """Return free packet ids, at least one and as many as the window allows, last one first."""
+        connection.follow()
+        if self._is_full():
+            connection.answer_awaited = True
+            self._wait_for_room(connection)
+            connection.answer_awaited = False
+        with self._changed:
+            ids = self._free_ids(min(wanted, self._window - len(self._owners)))
+            self._owners.update(dict.fromkeys(ids, batch))
+            self._last_id = ids[-1]
+            for packet_id in ids if batch.positions else ():
+                batch.positions.pop(packet_id, None)  # that message has its answer
+        ids.reverse()
+        return ids
+
+    def _is_full(self) -> bool:
+        return len(self._owners) >= self._window
+
+    def _wait_for_room(self, connection: MqttConnection) -> None:
+        while self._is_full():
+            if connection.failure is not None:
+                raise connection.failure
+            if not connection.lead_for_answer(CHECK_INTERVAL):
+                with self._changed:
+                    if self._is_full():
+                        self._changed.wait(CHECK_INTERVAL)
+
+    def _free_ids(self, count: int) -> list[int]:
+        """Return `count` packet ids that are not in flight, the least recently used ones."""
+        owners, packet_id = self._owners, self._last_id
+        run = range(packet_id + 1, packet_id + 1 + count)
+        if run.stop <= MAX_PACKET_ID + 1 and owners.keys().isdisjoint(run):
+            return list(run)
+        ids: list[int] = []
+        while len(ids) < count:
+            packet_id = packet_id % MAX_PACKET_ID + 1
+            if packet_id not in owners:
+                ids.append(packet_id)
+        return ids
+
+    def packets_received(self, packets: DecodedPackets) -> None:
+        finished: list[PublishBatch] = []
+        pubrels: list[bytes] = []
+        with self._changed:
+            owners = self._owners
+            acked = Counter([owners.pop(packet_id, None) for packet_id in packets.acked_ids])
+            for batch, count in acked.items():
+                if batch is not None:
+                    batch.unsettled -= count
+                    if not batch.unsettled:
+                        finished.append(batch)
+            for kind, packet_id, reason in packets.responses:
+                if kind == PUBREC and reason < FAILURE:
+                    pubrels.append(encode_pubrel(packet_id))
+                else:
+                    self._settle(packet_id, kind, reason, finished)
+            for batch in finished:
+                del self._in_flight[batch]
+            self._changed.notify_all()
+        if pubrels and self.connection is not None:
+            with suppress(NotConnectedError):  # `connection_lost` follows
+                self.connection.write(b"".join(pubrels))
+        for batch in finished:
+            batch.settled(batch.settlements)
+
+    def _settle(self, packet_id: int, kind: int, reason: int, finished: list[PublishBatch]) -> None:
+        batch = self._owners.pop(packet_id, None)
+        if batch is None or packet_id not in batch.positions:
+            return
+        if kind == PUBCOMP:  # the broker has had the message since its PUBREC
+            reason = SUCCESS
+        batch.settlements[batch.positions[packet_id]] = publish_settlement(reason)
+        batch.unsettled -= 1
+        if not batch.unsettled:
+            finished.append(batch)
+
+    def wants_more(self) -> bool:
+        return True
+
+    def tick(self, now: float) -> GatewayError | None:
+        """Return an error when the oldest batch has made no progress for `answer_timeout`.
+
+        Bytes that the socket takes are progress too: a large batch over a slow connection.
+        """
+        with self._changed:
+            self._changed.notify_all()
+            batch = next(iter(self._in_flight), None)
+            progress = (batch, batch.unsettled if batch else 0, self._bytes_moved())
+            if batch is None or progress != self._progress:
+                self._progress, self._progress_since = progress, now
+                return None
+        timeout = self._settings.answer_timeout
+        if now - self._progress_since < timeout:
+            return None
+        return NotConnectedError(
+            f"{self._settings.name}: a publish has no answer for {timeout:g} s;"
+            " the connection is treated as stuck"
+        )
+
+    def _bytes_moved(self) -> int:
+        """Return the bytes that the socket has taken, while more wait for it."""
+        connection = self.connection
+        return connection.written if connection is not None and connection.backlog else 0
+
+    def connection_lost(self, failure: GatewayError) -> None:
+        """Settle every message without an answer as `RETRY`."""
+        del failure
+        finished: list[PublishBatch] = []
+        with self._changed:
+            for packet_id, batch in self._owners.items():
+                position = batch.positions.get(packet_id)
+                if position is not None:
+                    batch.settlements[position] = RETRY
+                    batch.unsettled -= 1
+                    if not batch.unsettled:
+                        finished.append(batch)
+            self._owners.clear()
+            for batch in finished:
+                self._in_flight.pop(batch, None)
+            self._changed.notify_all()
+        for batch in finished:
+            batch.settled(batch.settlements)
+
+    def _count_settled(self, batch: PublishBatch, count: int) -> bool:
+        """Return whether the whole batch is settled."""
+        batch.unsettled -= count
+        if batch.unsettled:
+            return False
+        self._in_flight.pop(batch, None)
+        return True
+
+    def _remove(self, batch: PublishBatch) -> None:
+        self._in_flight.pop(batch, None)
+        for packet_id in [i for i, owner in self._owners.items() if owner is batch]:
+            del self._owners[packet_id]

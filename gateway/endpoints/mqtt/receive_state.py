@@ -1,0 +1,146 @@
+"""The unacknowledged messages of one MQTT connection.
+
+A message is acknowledged (PUBACK, or PUBREC for QoS 2) after it is settled, in the order of
+arrival (MQTT 5.0, 4.6). A retried message stays unacknowledged and is redelivered from memory,
+since a broker delivers again only over a new connection.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import compress
+
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.mqtt.connection import MqttConnection
+from gateway.endpoints.mqtt.filters import inner_filter, selects
+from gateway.endpoints.mqtt.kept_session import KeptSession
+from gateway.endpoints.mqtt.packets import PUBREL, DecodedPackets, encode_acks, encode_pubcomp
+from gateway.endpoints.redelivery_queue import message_queue
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.errors import GatewayError, NotConnectedError
+from gateway.model.message import DeliveryMode, Message
+
+PACKET_ID = 0xFFFF  # the bits of the packet id in an acknowledgement
+QOS_2 = 0x5002  # the upper half of a PUBREC
+
+
+class ReceiveState:
+    """Messages received over one connection, until they are acknowledged.
+
+    `kept` outlives the connection. A PUBLISH of QoS 2 with DUP and an unreleased packet id was
+    received before (MQTT 5.0, 4.3.3). A broker that restarts with an older copy of its database can
+    use such an id for another message. It repeats what has no answer before it sends a new message
+    (4.4 and 4.6), so the ids that are not repeated by then are forgotten.
+    Mutable: filled by the connection's leader; any thread may settle.
+    """
+
+    def __init__(
+        self, settings: MqttSettings, subscriptions: Sequence[Subscription], kept: KeptSession
+    ) -> None:
+        self._persistent = settings.session_expiry > 0
+        excluding = settings.version != "5" and any(s.exclude_retained for s in subscriptions)
+        self._retained_filters = (  # brokers of 5.0 leave out retained messages themselves
+            [inner_filter(s.pattern) for s in subscriptions if not s.exclude_retained]
+            if excluding
+            else None
+        )
+        self._kept, self._unreleased = kept, kept.unreleased
+        self._unrepeated = set(kept.unreleased)  # ids of an earlier connection
+        self._repeats_retained = settings.version != "5" and self._persistent
+        self._acks: deque[int] = deque()  # of the unconfirmed messages, oldest first
+        self.queue = message_queue(settings.receive_window_bytes, self._confirm, self._wake)
+        self.connection: MqttConnection | None = None
+
+    def packets_received(self, packets: DecodedPackets) -> None:
+        messages, acks = packets.messages, packets.acks
+        if packets.has_special:
+            messages, acks = self._drop_unwanted(messages, acks)
+        if messages:
+            self._acks.extend(acks)
+            self.queue.put(messages)
+        if packets.responses:
+            self._write(self._release(packets.responses))
+
+    def wants_more(self) -> bool:
+        return not self.queue.full
+
+    def tick(self, now: float) -> GatewayError | None:
+        del now
+        return None
+
+    def connection_lost(self, failure: GatewayError) -> None:
+        """Keep only the messages that the broker does not deliver again."""
+        if self._repeats_retained:
+            self._kept.forget_retained(self.queue.unsettled())
+        self.queue.fail(failure, self._is_never_redelivered)
+
+    def _is_never_redelivered(self, message: Message) -> bool:
+        return not self._persistent or message.headers.mode is DeliveryMode.AT_MOST_ONCE
+
+    def _drop_unwanted(
+        self, messages: list[Message], acks: list[int]
+    ) -> tuple[list[Message], list[int]]:
+        """Return what is new and wanted; acknowledge the rest at once."""
+        keep = [
+            not self._was_received(ack, message) and not self._is_excluded(message)
+            for message, ack in zip(messages, acks, strict=True)
+        ]
+        if all(keep):
+            return messages, acks
+        self._acknowledge([ack for ack, kept in zip(acks, keep, strict=True) if not kept])
+        return list(compress(messages, keep)), list(compress(acks, keep))
+
+    def _was_received(self, ack: int, message: Message) -> bool:
+        """Return whether it is a repeat of a settled message; forget ids that are no repeats."""
+        if ack >> 16 != QOS_2:
+            return False
+        packet_id = ack & PACKET_ID
+        if message.headers.redelivered:
+            self._unrepeated.discard(packet_id)
+            return packet_id in self._unreleased
+        if self._unrepeated:
+            self._unreleased.difference_update(self._unrepeated)
+            self._unrepeated.clear()
+        self._unreleased.discard(packet_id)
+        return False
+
+    def _is_excluded(self, message: Message) -> bool:
+        """Return whether it is a retained one that is not wanted, or not wanted again."""
+        headers = message.headers
+        if not headers.retained:
+            return False
+        if self._retained_filters is not None and not any(
+            selects(each, message.address) for each in self._retained_filters
+        ):
+            return True
+        return (
+            self._repeats_retained and not headers.redelivered and self._kept.is_sent_again(message)
+        )
+
+    def _release(self, responses: list[tuple[int, int, int]]) -> bytes:
+        """Return a PUBCOMP for each PUBREL, also for an unknown id (MQTT 5.0, 4.3.3)."""
+        released = [packet_id for kind, packet_id, _ in responses if kind == PUBREL]
+        self._unreleased.difference_update(released)
+        self._unrepeated.difference_update(released)
+        return b"".join(map(encode_pubcomp, released))
+
+    def _confirm(self, count: int) -> None:
+        acks = self._acks
+        self._acknowledge([acks.popleft() for _ in range(count)])
+        if self.connection is not None:
+            self.connection.resume_reading()
+
+    def _wake(self) -> None:
+        if self.connection is not None:
+            self.connection.wake()
+
+    def _acknowledge(self, acks: list[int]) -> None:
+        self._unreleased.update(ack & PACKET_ID for ack in acks if ack >> 16 == QOS_2)
+        self._write(encode_acks(acks))
+
+    def _write(self, data: bytes) -> None:
+        if data and self.connection is not None:
+            with suppress(NotConnectedError):  # `connection_lost` follows; the broker sends again
+                self.connection.write(data)

@@ -1,0 +1,301 @@
+"""Received messages that wait to be handed out and settled: in order, and bounded in bytes.
+
+Retried messages are handed out first and in their old order. Finished messages are confirmed
+strictly in the order of arrival (MQTT 5.0, 4.6), so a retried message holds back the confirmation
+of every later one.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import insort
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from time import monotonic
+from typing import Generic, NamedTuple, TypeVar
+
+from gateway.endpoints.base import Batch, Settle
+from gateway.errors import GatewayError
+from gateway.model.message import Message, Payload, Value
+from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+
+MAX_BATCH = 1_000  # messages that a source hands out at once
+OVERHEAD = 256  # bytes of memory of a message beside its payload, estimated
+FIELD_OVERHEAD = 64  # the same of a field of a map and of an item of a list
+
+Item = TypeVar("Item")
+
+
+def measure(messages: Sequence[Message]) -> int:
+    """Estimate the bytes of memory that `messages` take."""
+    sizes = [
+        len(payload) if (payload := message.payload).__class__ is bytes else _payload_size(payload)
+        for message in messages
+    ]
+    return sum(sizes) + OVERHEAD * len(sizes)
+
+
+def _payload_size(payload: Payload) -> int:
+    if not isinstance(payload, Mapping):
+        return len(payload)
+    return sum([len(name) + _value_size(value) for name, value in payload.items()])
+
+
+def _value_size(value: Value) -> int:
+    """Estimate the bytes of a value in a map or list, inner values included."""
+    if isinstance(value, str | bytes):
+        return FIELD_OVERHEAD + len(value)
+    if isinstance(value, Mapping):
+        return FIELD_OVERHEAD + _payload_size(value)
+    if isinstance(value, list | tuple):
+        return FIELD_OVERHEAD + sum(map(_value_size, value))
+    return FIELD_OVERHEAD
+
+
+def mark_redelivered(message: Message) -> Message:
+    """Return `message`, marked as one that may have been received before."""
+    if message.headers.redelivered:
+        return message
+    return replace(message, headers=replace(message.headers, redelivered=True))
+
+
+class Taken(NamedTuple, Generic[Item]):
+    """Items handed out together, and the function that settles all of them once."""
+
+    items: Sequence[Item]
+    settle: Settle
+
+
+class _Unsettled(NamedTuple, Generic[Item]):
+    """Items handed out; `numbers` count arrivals, `size` is in bytes."""
+
+    numbers: Sequence[int]
+    items: Sequence[Item]
+    size: int
+
+
+class RedeliveryQueue(Generic[Item]):
+    """Items between the thread that reads a connection and the threads that receive and settle.
+
+    `measure_items` gives bytes; the same items always give the same number. `mark` returns an item
+    marked as redelivered. `confirm` gets how many more items, counted from the oldest unconfirmed
+    one, are finished; it is called with the lock held, one call at a time and in order. `on_retry`
+    is called when a retried item can be taken.
+    Thread-safe: guarded by one lock, which both conditions share.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        measure_items: Callable[[Sequence[Item]], int],
+        mark: Callable[[Item], Item],
+        confirm: Callable[[int], None] | None = None,
+        on_retry: Callable[[], None] | None = None,
+    ) -> None:
+        self._capacity = capacity
+        self._measure, self._mark = measure_items, mark
+        self._confirm, self._on_retry = confirm, on_retry
+        lock = threading.RLock()
+        self._available = threading.Condition(lock)  # an item can be taken
+        self._room = threading.Condition(lock)  # items were settled; wakes no receiver
+        self._receivers = 0  # threads that wait for `_available`
+        self._waiting: deque[Item] = deque()
+        self._waiting_size = 0
+        self._next = 0  # number of the first waiting item
+        self._retried: list[tuple[int, Item]] = []
+        self._unsettled: dict[int, _Unsettled[Item]] = {}  # by ticket
+        self._tickets = 0
+        self._finished: dict[int, int] = {}  # first number of a run -> the number after it
+        self._unconfirmed = 0  # the lowest number that is not confirmed
+        self._held = 0
+        self._failure: GatewayError | None = None
+
+    @property
+    def held(self) -> int:
+        """Bytes of all unsettled items, handed out or not."""
+        return self._held
+
+    @property
+    def full(self) -> bool:
+        return self._held >= self._capacity
+
+    @property
+    def failure(self) -> GatewayError | None:
+        return self._failure
+
+    def unsettled(self) -> list[Item]:
+        """Return the items that wait, also to be retried, or are handed out and not settled."""
+        with self._available:
+            handed_out = [item for batch in self._unsettled.values() for item in batch.items]
+            return [*self._waiting, *(item for _, item in self._retried), *handed_out]
+
+    def put(self, items: Sequence[Item]) -> None:
+        """Add items without a look at the capacity; the caller asks `full` or waits for room."""
+        size = self._measure(items)
+        with self._available:
+            self._waiting.extend(items)
+            self._waiting_size += size
+            self._held += size
+            if self._receivers:
+                self._available.notify_all()
+
+    def put_when_room(self, items: Sequence[Item]) -> bool:
+        """Wait for room, then add items; return False, without them, after `fail`."""
+        with self._room:
+            while self._failure is None and self.full:
+                self._room.wait()
+            if self._failure is None:
+                self.put(items)
+            return self._failure is None
+
+    def wait_for_room(self, timeout: float, *, or_retried: bool = False) -> bool:
+        """Wait until the queue is not full, or until a retried item can be taken if asked for.
+
+        Return whether that came within `timeout` seconds.
+        """
+        with self._room:
+            return self._room.wait_for(
+                lambda: not self.full or (or_retried and bool(self._retried)), timeout
+            )
+
+    def take(self, limit: int, timeout: float) -> Taken[Item] | None:
+        """Return at most `limit` items, or None after `timeout` seconds without any.
+
+        Raises:
+            GatewayError: as given to `fail`, once nothing is left to take.
+        """
+        with self._available:
+            if not self._waiting and not self._retried:
+                self._wait(timeout)
+            if self._retried:
+                return self._take_retried(limit)
+            if self._waiting:
+                return self._take_waiting(limit)
+            if self._failure is not None:
+                raise self._failure
+            return None
+
+    def take_batch(self: RedeliveryQueue[Message], limit: int, timeout: float) -> Batch | None:
+        """Take messages as `take` does, as a batch for the runtime."""
+        taken = self.take(limit, timeout)
+        return None if taken is None else Batch(*taken)
+
+    def fail(
+        self, failure: GatewayError, survives: Callable[[Item], bool] = lambda _item: False
+    ) -> None:
+        """Drop what the broker delivers again; later settlements have no effect.
+
+        Items for which `survives` is true can still be taken; after them `take` raises `failure`.
+        """
+        with self._available:
+            if self._failure is not None:
+                return
+            self._failure = failure
+            self._confirm = None
+            self._unsettled.clear()
+            self._waiting = deque(filter(survives, self._waiting))
+            self._retried = [each for each in self._retried if survives(each[1])]
+            self._waiting_size = self._measure(self._waiting)
+            self._held = self._waiting_size + self._measure([item for _, item in self._retried])
+            self._available.notify_all()
+            self._room.notify_all()
+
+    def recover(self) -> None:
+        """Retry everything that was handed out; settling it later has no effect."""
+        with self._available:
+            for batch in self._unsettled.values():
+                for number, item in zip(batch.numbers, batch.items, strict=True):
+                    self._retry(number, item)
+            self._unsettled.clear()
+            self._announce_retried()
+
+    def _wait(self, timeout: float) -> None:
+        deadline = monotonic() + timeout
+        self._receivers += 1
+        try:
+            while not self._waiting and not self._retried and self._failure is None:
+                left = deadline - monotonic()
+                if left <= 0 or not self._available.wait(left):
+                    return
+        finally:
+            self._receivers -= 1
+
+    def _take_waiting(self, limit: int) -> Taken[Item]:
+        waiting = self._waiting
+        if len(waiting) <= limit:
+            items, size = list(waiting), self._waiting_size
+            waiting.clear()
+        else:
+            items = [waiting.popleft() for _ in range(limit)]
+            size = self._measure(items)
+        self._waiting_size -= size
+        first = self._next
+        self._next += len(items)
+        return self._hand_out(range(first, self._next), items, size)
+
+    def _take_retried(self, limit: int) -> Taken[Item]:
+        due = self._retried[:limit]
+        del self._retried[:limit]
+        items = [item for _, item in due]
+        return self._hand_out([number for number, _ in due], items, self._measure(items))
+
+    def _hand_out(self, numbers: Sequence[int], items: Sequence[Item], size: int) -> Taken[Item]:
+        self._tickets += 1
+        self._unsettled[self._tickets] = _Unsettled(numbers, items, size)
+        return Taken(items, partial(self._settle, self._tickets))
+
+    def _settle(self, ticket: int, settlements: Sequence[Settlement]) -> None:
+        with self._room:
+            batch = self._unsettled.pop(ticket, None)
+            if batch is None:
+                return
+            numbers = batch.numbers
+            if settlements.count(ACCEPTED) == len(numbers) and isinstance(numbers, range):
+                self._finished[numbers.start] = numbers.stop
+                self._held -= batch.size
+            else:
+                self._settle_each(batch, settlements)
+            self._confirm_oldest()
+            self._room.notify_all()
+
+    def _settle_each(self, batch: _Unsettled[Item], settlements: Sequence[Settlement]) -> None:
+        finished: list[Item] = []
+        for number, item, settlement in zip(batch.numbers, batch.items, settlements, strict=True):
+            if settlement.outcome is Outcome.RETRY:
+                self._retry(number, item)
+            else:
+                self._finished[number] = number + 1
+                finished.append(item)
+        self._held -= self._measure(finished)
+        if self._retried:
+            self._announce_retried()
+
+    def _retry(self, number: int, item: Item) -> None:
+        insort(self._retried, (number, self._mark(item)), key=_number)
+
+    def _announce_retried(self) -> None:
+        self._available.notify_all()
+        if self._on_retry is not None:
+            self._on_retry()
+
+    def _confirm_oldest(self) -> None:
+        before = self._unconfirmed
+        while (after := self._finished.pop(self._unconfirmed, None)) is not None:
+            self._unconfirmed = after
+        if self._unconfirmed > before and self._confirm is not None:
+            self._confirm(self._unconfirmed - before)
+
+
+def _number(entry: tuple[int, object]) -> int:
+    return entry[0]
+
+
+def message_queue(
+    capacity: int,
+    confirm: Callable[[int], None] | None = None,
+    on_retry: Callable[[], None] | None = None,
+) -> RedeliveryQueue[Message]:
+    """Return a queue of messages that holds about `capacity` bytes."""
+    return RedeliveryQueue(capacity, measure, mark_redelivered, confirm, on_retry)

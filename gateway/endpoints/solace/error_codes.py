@@ -1,0 +1,127 @@
+"""Errors of the library by subcode: permanent or temporary, and the rule of a refusal."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from solace.messaging.errors.pubsubplus_client_error import (
+    AuthenticationError,
+    PubSubPlusClientError,
+)
+
+from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.outcome import RETRY, Outcome, Settlement, rejected
+
+_PREFIX: Final = "SOLCLIENT_SUBCODE_"
+_PERMANENT: Final = frozenset(
+    {
+        "LOGIN_FAILURE",
+        "MSG_VPN_NOT_ALLOWED",
+        "CLIENT_USERNAME_IS_SHUTDOWN",
+        "DYNAMIC_CLIENTS_NOT_ALLOWED",
+        "CLIENT_ACL_DENIED",
+        "CLIENT_NAME_INVALID",
+        "SUBSCRIPTION_ACL_DENIED",
+        "SUBSCRIPTION_INVALID",
+        "SUBSCRIPTION_TOO_MANY",
+        "INVALID_TOPIC_SYNTAX",
+        "TOPIC_TOO_LARGE",
+        "UNKNOWN_QUEUE_NAME",
+        "QUEUE_NOT_FOUND",
+        "PERMISSION_NOT_ALLOWED",
+        "ENDPOINT_PROPERTY_MISMATCH",
+        "CANNOT_BIND_TO_QUEUE",
+        "UNTRUSTED_CERTIFICATE",
+        "FAILED_LOADING_TRUSTSTORE",
+        "FAILED_LOADING_CERTIFICATE_AND_KEY",
+        "PARAM_OUT_OF_RANGE",
+        "FLOW_ACTIVE_FLOW_INDICATION_UNSUPPORTED",
+    }
+)
+_REJECTION_RULES: Final = {  # refusals of one message
+    "PUBLISH_ACL_DENIED": "publish-acl",
+    "NO_SUBSCRIPTION_MATCH": "no-subscription",
+    "MESSAGE_TOO_LARGE": "message-bytes",
+    "INVALID_TOPIC_SYNTAX": "topic",
+    "TOPIC_TOO_LARGE": "topic-bytes",
+    "QUEUE_NOT_FOUND": "queue",
+    "UNKNOWN_QUEUE_NAME": "queue",
+    "PARAM_OUT_OF_RANGE": "library",  # this one and the next: refused before sending
+    "PARAM_CONFLICT": "library",
+    "PARAM_NULL_PTR": "library",
+    "INSUFFICIENT_SPACE": "library",
+}
+_NO_ANSWER: Final = frozenset(  # errors that are no answer of the broker
+    {"", "OK", "COMMUNICATION_ERROR", "KEEP_ALIVE_FAILURE", "PROTOCOL_ERROR", "TIMEOUT"}
+)
+_PERMANENT_TEXTS: Final = (
+    "Untrusted certificate",
+    "Failed to load trust store",
+    "Failed to load certificate",
+)
+
+
+def connect_error(settings: SolaceSettings, error: Exception) -> EndpointError:
+    """Return the gateway's error for a failure to connect, bind or subscribe."""
+    text = f"{settings.name}: {settings.url}: {error_text(error)}"
+    permanent = (
+        isinstance(error, AuthenticationError | ValueError)
+        or subcode(error) in _PERMANENT
+        or any(text_part in str(error) for text_part in _PERMANENT_TEXTS)
+    )
+    return EndpointError(text) if permanent else NotConnectedError(text)
+
+
+def publish_refusal(error: Exception) -> Settlement:
+    """Return the settlement for the broker's refusal of one message; temporary ones are retried."""
+    code = subcode(error)
+    if code in _NO_ANSWER:
+        return RETRY
+    reason = f"solace: the broker refuses the message: {error_text(error)}"
+    if code in _REJECTION_RULES:
+        return rejected(_REJECTION_RULES[code], reason)
+    return Settlement(Outcome.RETRY, code.lower().replace("_", "-"), reason)
+
+
+def library_refusal(error: str) -> Settlement | None:
+    """Return the settlement of a message that the library refuses with the text `error`.
+
+    None: the connection failed.
+    """
+    rule = _REJECTION_RULES.get(subcode(PubSubPlusClientError(error)))
+    return rejected(rule, f"solace: the library refuses the message: {error}") if rule else None
+
+
+def subcode(error: Exception) -> str:
+    """Return the C library's subcode without its prefix, or an empty text."""
+    for part in _chain(error):
+        text = str(part)
+        start = text.find(_PREFIX)
+        if start >= 0:
+            rest = text[start + len(_PREFIX) :]
+            return rest[: next((i for i, c in enumerate(rest) if c not in _LETTERS), len(rest))]
+    return ""
+
+
+def error_text(error: Exception) -> str:
+    """Return the error in one line, with the broker's text if there is one."""
+    for part in _chain(error):
+        text = str(part)
+        _, found, rest = text.partition("'error_info_contents': ")
+        if found and len(rest) > 2:  # noqa: PLR2004  # more than two quotes
+            contents = rest.rpartition(rest[0])[0][1:]
+            return f"{contents} ({subcode(error)})"
+    return str(error) or type(error).__name__
+
+
+_LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
+
+
+def _chain(error: Exception) -> list[Any]:
+    found: list[Any] = []
+    part: BaseException | None = error
+    while part is not None and part not in found:
+        found.append(part)
+        part = part.__cause__
+    return found

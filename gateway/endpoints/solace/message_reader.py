@@ -1,0 +1,182 @@
+"""Canonical messages from the bytes of SMF messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
+from typing import TypeVar
+
+from gateway.endpoints.solace import property_names as names
+from gateway.errors import WireError
+from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
+from gateway.wire.smf.frames import GUARANTEED
+from gateway.wire.smf.received_message import (
+    MessageHeader,
+    MessageMetadata,
+    decode_header,
+    decode_metadata,
+    decode_payload,
+    header_parameters,
+    split_body,
+)
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+_MAX_REMEMBERED = 1_024
+_MAX_REMEMBERED_SIZE = 512  # bytes of a header or of metadata
+_ARCHIVE_TIMES = range(-(2**63), 2**63)  # microseconds that an archive can store
+
+
+class SolaceMessageReader:
+    """Decodes messages; most messages of a source have equal headers, which are decoded once.
+
+    Mutable: owned by the receiving thread; it remembers headers.
+    """
+
+    def __init__(self) -> None:
+        self._smf_headers: dict[bytes, MessageHeader] = {}
+        self._metadata: dict[bytes, MessageMetadata] = {}
+        self._headers: dict[tuple[bytes, int, bool, bool], Headers] = {}
+
+    def read(self, frame: bytes, now: int) -> Message:
+        """Return the message that arrived at `now` (microseconds).
+
+        A malformed message is returned without an address, which no route accepts, so that it
+        becomes a dead letter. Its payload is the whole frame; its properties hold the error and
+        the topic, if readable. `now` matters for a message with a time to live and no expiry.
+        """
+        try:
+            return self._read(frame, now)
+        except WireError as error:
+            return _undecoded(frame, str(error))
+        except Exception as error:  # noqa: BLE001  # a fault of ours must not stop the source
+            return _undecoded(frame, f"smf: unexpected error: {type(error).__name__}: {error}")
+
+    def _read(self, frame: bytes, now: int) -> Message:
+        parameters = header_parameters(frame)
+        header = self._smf_headers.get(parameters)
+        if header is None:
+            header = decode_header(parameters)
+            if not header.topic:
+                raise WireError("smf: the topic of a message is empty")
+            if not frame[0] & GUARANTEED:  # each guaranteed message has its own ids
+                _remember(self._smf_headers, parameters, header, len(parameters))
+        payload, encoded = split_body(frame, header)
+        metadata = self._metadata.get(encoded)
+        if metadata is None:
+            metadata = decode_metadata(encoded)
+            _remember(self._metadata, encoded, metadata, len(encoded))
+        key = (encoded, header.priority, header.persistent, header.redelivered)
+        headers = self._headers.get(key)
+        if headers is None or header.time_to_live:
+            headers = _make_headers(header, metadata, now)
+            _remember(self._headers, key, headers, len(encoded))
+        return Message(header.topic, _read_payload(payload, metadata), headers)
+
+
+def decoding_error(message: Message) -> Value:
+    """Return the error of a malformed message, or None."""
+    return None if message.address else message.headers.properties.get(names.UNDECODED)
+
+
+def _undecoded(frame: bytes, error: str) -> Message:
+    properties: dict[str, Value] = {names.UNDECODED: error}
+    with suppress(Exception):  # the topic is left out when it is part of the error
+        properties[names.UNDECODED_TOPIC] = decode_header(header_parameters(frame)).topic
+    return Message("", frame, Headers(properties=MappingProxyType(properties)))
+
+
+def _remember(cache: dict[_K, _V], key: _K, value: _V, size: int) -> None:
+    if size <= _MAX_REMEMBERED_SIZE:
+        if len(cache) >= _MAX_REMEMBERED:
+            cache.clear()
+        cache[key] = value
+
+
+def _read_payload(payload: bytes, metadata: MessageMetadata) -> Payload:
+    if metadata.properties.get(names.PAYLOAD) == "text":
+        return payload.decode("utf-8", "backslashreplace")
+    return decode_payload(payload, metadata.form)
+
+
+def _make_headers(header: MessageHeader, metadata: MessageMetadata, now: int) -> Headers:
+    header_map, sent = metadata.headers, metadata.properties
+    own = {name: sent[name] for name in names.GATEWAY_NAMES & sent.keys()} if sent else {}
+    return Headers(
+        mode=_mode(header, own),
+        retained=own.get(names.RETAINED) is True,
+        redelivered=header.redelivered,
+        priority=_priority(header.priority, own),
+        expiry=_expiry(header, header_map, own, now),
+        time=_read_time(own.get(names.TIME), 1)
+        or _read_time(header_map.get("ts"), names.MICROSECONDS_PER_MS),
+        content_type=_nonempty_text(header_map.get("ct")),
+        correlation_id=_correlation(header_map.get("ci"), own),
+        reply_to=_nonempty_text(own.get(names.REPLY_TO)) or _nonempty_text(header_map.get("rt")),
+        source_id=_nonempty_text(header_map.get("mi")),
+        origin=_origin(own.get(names.ORIGIN)),
+        properties=_properties(sent, own),
+    )
+
+
+def _mode(header: MessageHeader, own: Mapping[str, Value]) -> DeliveryMode:
+    if not header.persistent:
+        return DeliveryMode.AT_MOST_ONCE
+    exactly = own.get(names.MODE) == int(DeliveryMode.EXACTLY_ONCE)
+    return DeliveryMode.EXACTLY_ONCE if exactly else DeliveryMode.AT_LEAST_ONCE
+
+
+def _priority(sent: int, own: Mapping[str, Value]) -> int | None:
+    """Return the priority; the library's default counts only if a gateway marked it."""
+    if sent == names.DEFAULT_PRIORITY:
+        return sent if names.PRIORITY in own else None
+    return min(sent, 9)
+
+
+def _expiry(
+    header: MessageHeader, header_map: Mapping[str, Value], own: Mapping[str, Value], now: int
+) -> int | None:
+    exact = _read_time(own.get(names.EXPIRY), 1) or _read_time(
+        header_map.get("ex"), names.MICROSECONDS_PER_MS
+    )
+    if exact is None and header.time_to_live:
+        return _read_time(now + header.time_to_live * names.MICROSECONDS_PER_MS, 1)
+    return exact
+
+
+def _correlation(sent: Value, own: Mapping[str, Value]) -> bytes | str | None:
+    exact = own.get(names.CORRELATION)
+    return exact if isinstance(exact, bytes) else _nonempty_text(sent)
+
+
+def _origin(value: Value) -> tuple[str, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return ()
+    return tuple(each for each in value if isinstance(each, str))
+
+
+def _properties(sent: Mapping[str, Value], own: Mapping[str, Value]) -> Mapping[str, Value]:
+    if not sent:
+        return NO_PROPERTIES
+    found = {name: value for name, value in sent.items() if name not in own}
+    hidden = own.get(names.PROPERTIES)
+    for pair in hidden if isinstance(hidden, list) else ():
+        match pair:
+            case [str(name), value]:
+                found[name] = value
+            case _:
+                continue
+    return MappingProxyType(found) if found else NO_PROPERTIES
+
+
+def _read_time(value: Value, unit: int) -> int | None:
+    """Return `value` times `unit`, in microseconds; None for 0 and for a value that is no time."""
+    if not isinstance(value, int) or isinstance(value, bool) or not value:
+        return None
+    return value * unit if value * unit in _ARCHIVE_TIMES else None
+
+
+def _nonempty_text(value: Value) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,196 @@
+"""The C library below the vendor's Python classes, called directly for each message.
+
+Reading a whole message is faster than one call for each field, and it is complete: the Python
+classes truncate byte arrays in maps at their first NUL and do not give the reply-to. They also
+copy every sent message into an object that only the cyclic collector frees, and pass every receipt
+through two more threads. Received messages are freed here at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
+
+import solace
+
+from gateway.errors import EndpointError
+
+_OK: Final = 0
+_TOPIC: Final = 0  # type of a destination
+
+Pointer: TypeAlias = ctypes.c_void_p
+
+
+class SendResult(IntEnum):
+    """Results of sending; any other number is a failure."""
+
+    OK = 0
+    WOULD_BLOCK = 1
+
+
+class SmfDeliveryMode(IntEnum):
+    DIRECT = 0x00
+    PERSISTENT = 0x10
+
+
+class SettlementOutcome(IntEnum):
+    """Settlement of a received message."""
+
+    ACCEPTED = 0
+    FAILED = 2
+    REJECTED = 3
+
+
+class NativeDestination(ctypes.Structure):
+    """A topic of the C library; one object serves many messages."""
+
+    _fields_ = (("kind", ctypes.c_int), ("name", ctypes.c_char_p))
+
+
+class _ErrorInfo(ctypes.Structure):
+    _fields_ = (("subcode", ctypes.c_int), ("code", ctypes.c_int), ("text", ctypes.c_char * 256))
+
+
+_U32, _INT, _BYTES = ctypes.c_uint32, ctypes.c_int, ctypes.c_char_p
+_SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
+    "msg_getSMFPtr": (Pointer, ctypes.POINTER(Pointer), ctypes.POINTER(_U32)),
+    "msg_getMsgId": (Pointer, ctypes.POINTER(ctypes.c_uint64)),
+    "msg_setBinaryAttachment": (Pointer, _BYTES, _U32),
+    "msg_setBinaryAttachmentString": (Pointer, _BYTES),
+    "msg_setReplyTo": (Pointer, ctypes.POINTER(NativeDestination), ctypes.c_size_t),
+    "msg_setDestination": (Pointer, ctypes.POINTER(NativeDestination), ctypes.c_size_t),
+    "msg_setSenderTimestamp": (Pointer, ctypes.c_int64),
+    "msg_setCorrelationId": (Pointer, _BYTES),
+    "msg_setApplicationMessageId": (Pointer, _BYTES),
+    "msg_setDeliveryMode": (Pointer, _U32),
+    "msg_setCorrelationTagPtr": (Pointer, _BYTES, _U32),
+    "session_sendMsg": (Pointer, Pointer),
+    "flow_settleMsg": (Pointer, ctypes.c_uint64, _INT),
+}
+
+
+class NativeLibrary:
+    """Functions of the C library.
+
+    Mutable: owned by one thread at a time; calls share result cells.
+    """
+
+    def __init__(self) -> None:
+        """Look up the functions.
+
+        Raises:
+            EndpointError: the installed version lacks one.
+        """
+        found = {name: _function(name, types) for name, types in _SIGNATURES.items()}
+        self._frame, self._id = found["msg_getSMFPtr"], found["msg_getMsgId"]
+        self._bytes = found["msg_setBinaryAttachment"]
+        self._text = found["msg_setBinaryAttachmentString"]
+        self._reply_to, self._topic = found["msg_setReplyTo"], found["msg_setDestination"]
+        self._time, self._mode = found["msg_setSenderTimestamp"], found["msg_setDeliveryMode"]
+        self._correlation = found["msg_setCorrelationId"]
+        self._message_id = found["msg_setApplicationMessageId"]
+        self._tag, self._settle = found["msg_setCorrelationTagPtr"], found["flow_settleMsg"]
+        self.send: Callable[[Pointer, Pointer], int] = found["session_sendMsg"]
+        self._last_error = _function("getLastErrorInfo", (), ctypes.POINTER(_ErrorInfo))
+        self._subcode = _function("subCodeToString", (_INT,), _BYTES)
+        self._start, self._size, self._number = Pointer(), _U32(), ctypes.c_uint64()
+        self._cells = ctypes.byref(self._start), ctypes.byref(self._size)
+        self._number_cell = ctypes.byref(self._number)
+
+    def read(self, message: Any) -> bytes:  # noqa: ANN401  # the driver's message
+        """Return the bytes of a received message; b"" if the library does not have them."""
+        if self._frame(message.solace_message.msg_p, *self._cells) != _OK:
+            return b""
+        return ctypes.string_at(self._start.value or 0, self._size.value)
+
+    def read_id(self, message: Any) -> int:  # noqa: ANN401
+        """Return the id by which a received message is settled; 0 for a direct message."""
+        if self._id(message.solace_message.msg_p, self._number_cell) != _OK:
+            return 0
+        return self._number.value
+
+    def release(self, message: Any) -> None:  # noqa: ANN401
+        """Free a message of the driver, which must not be used afterwards.
+
+        The driver stores its methods in it, a reference cycle that only a collection would free.
+        """
+        inner = message.solace_message
+        inner.cleanup()
+        vars(inner).clear()
+
+    def settle(self, flow: Pointer, message_id: int, answer: SettlementOutcome) -> bool:
+        """Settle one message of a flow; return whether the library accepted the call."""
+        result: int = self._settle(flow, message_id, answer)
+        return result == _OK
+
+    def set_bytes(self, pointer: Pointer, payload: bytes) -> None:
+        """Replace the payload, so that one message can be sent many times."""
+        if self._bytes(pointer, payload, len(payload)) != _OK:
+            _check(-1, "payload")
+
+    def set_text(self, pointer: Pointer, payload: str) -> None:
+        """Replace the payload by a text without NUL."""
+        _check(self._text(pointer, payload.encode()), "payload")
+
+    def set_reply_to(self, pointer: Pointer, topic: str) -> None:
+        destination = NativeDestination(_TOPIC, topic.encode())
+        result = self._reply_to(pointer, destination, ctypes.sizeof(destination))
+        _check(result, "reply-to")
+
+    def set_sender_time(self, pointer: Pointer, milliseconds: int) -> None:
+        _check(self._time(pointer, milliseconds), "sender time stamp")
+
+    def set_correlation_id(self, pointer: Pointer, text: str) -> None:
+        _check(self._correlation(pointer, text.encode()), "correlation id")
+
+    def set_message_id(self, pointer: Pointer, text: str) -> None:
+        _check(self._message_id(pointer, text.encode()), "message id")
+
+    def set_delivery_mode(self, pointer: Pointer, mode: SmfDeliveryMode) -> None:
+        _check(self._mode(pointer, mode), "delivery mode")
+
+    def set_topic(self, pointer: Pointer, topic: NativeDestination) -> None:
+        if self._topic(pointer, topic, ctypes.sizeof(NativeDestination)) != _OK:
+            _check(-1, "topic")
+
+    def set_correlation_tag(self, pointer: Pointer, tag: bytes) -> None:
+        """Set the tag that the receipt returns; the caller keeps `tag` alive until then."""
+        if self._tag(pointer, tag, len(tag)) != _OK:
+            _check(-1, "correlation tag")
+
+    def last_error(self) -> str:
+        """Return the text and the subcode of the last error in this thread."""
+        info = self._last_error().contents
+        subcode, text = self._subcode(info.subcode), info.text.decode("utf-8", "replace")
+        return f"{text} ({(subcode or b'').decode('ascii', 'replace')})"
+
+
+def native_topic(name: str) -> NativeDestination:
+    """Return a destination; `find_topic_error` must have accepted `name`."""
+    return NativeDestination(_TOPIC, name.encode())
+
+
+def message_pointer(message: Any) -> Pointer:  # noqa: ANN401  # the driver's message
+    """Return the handle for the setters; it is valid as long as `message` lives."""
+    pointer: Pointer = message.solace_message.msg_p
+    return pointer
+
+
+def _function(name: str, argument_types: tuple[Any, ...], result_type: Any = _INT) -> Any:  # noqa: ANN401
+    """Return a separate function object: the driver sets other types on its own."""
+    try:
+        found = solace.CORE_LIB[f"solClient_{name}"]
+    except AttributeError as error:
+        raise EndpointError(
+            f"solace: the installed solace-pubsubplus is not supported: {error};"
+            " 1.9 to 1.11 are known to work"
+        ) from error
+    found.argtypes, found.restype = argument_types, result_type
+    return found
+
+
+def _check(result: int, what: str) -> None:
+    if result != _OK:
+        raise EndpointError(f"solace: the library refuses the {what} of a message ({result})")

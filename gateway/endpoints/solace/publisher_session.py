@@ -1,0 +1,190 @@
+"""One connection of a Solace sink: sends messages, matches receipts to them, and ends once.
+
+Messages go directly to the C library. The Python publishers copy each message into an object that
+only the cyclic collector frees, and pass each receipt through two threads, which takes nine tenths
+of the time. The library's thread only records a receipt; a thread of this session answers.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread, current_thread
+from typing import Final
+
+from gateway.clock import now
+from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.endpoints.solace.connection import SolaceConnection
+from gateway.endpoints.solace.error_codes import library_refusal, publish_refusal
+from gateway.endpoints.solace.message_writer import SolaceMessageWriter
+from gateway.endpoints.solace.native_library import (
+    NativeDestination,
+    NativeLibrary,
+    Pointer,
+    SendResult,
+)
+from gateway.endpoints.solace.receipts import PUBLISHER_KEY, PendingReceipts, SentBatch
+from gateway.errors import GatewayError, NotConnectedError
+from gateway.model.outcome import ACCEPTED, RETRY, Settlement
+
+log = logging.getLogger(__name__)
+
+_ROOM_CHECK_INTERVAL: Final = 0.05  # seconds, for a library that never reports room
+_RECEIPT_CHECK_INTERVAL: Final = 0.25  # seconds at most
+
+
+class PublisherSession:
+    """A connection and its unanswered messages; its end settles all of them.
+
+    Thread-safe: guarded by self._send_lock and by the locks of the batches; one thread sends.
+    """
+
+    def __init__(self, settings: SolaceSettings, native: NativeLibrary) -> None:
+        """Connect.
+
+        Raises:
+            NotConnectedError: the broker does not answer.
+            EndpointError: the broker refused permanently, or the settings are impossible.
+        """
+        self._settings, self._native = settings, native
+        self._receipts = PendingReceipts()
+        self._failure: GatewayError | None = None
+        self._send_lock = Lock()  # held while the library sends, so that `close` waits
+        self._answered: SimpleQueue[SentBatch | None] = SimpleQueue()
+        self._room = Event()
+        self._connection = SolaceConnection(settings, "sink", self._end)
+        driver = self._connection.service.session
+        self._pointer: Pointer = driver.session_pointer
+        self._room = driver.can_send_received  # the library sets it when it has room
+        # Never unregistered: that keeps the tags alive as long as the library refers to them.
+        driver.register_acknowledgement_handler(self._on_receipt, PUBLISHER_KEY)
+        self.writer = SolaceMessageWriter(
+            self._connection.service.message_builder(),
+            native,
+            now,
+            partition_level=settings.partition_level,
+            guaranteed=settings.guaranteed,
+        )
+        self._thread = Thread(
+            target=self._run_answers, name=f"{settings.name}-receipts", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        return self._failure is not None
+
+    def publish_guaranteed(
+        self, message: Pointer, topic: NativeDestination, batch: SentBatch, position: int
+    ) -> Settlement | None:
+        """Publish; the receipt settles the message at `position` of `batch`.
+
+        Returns:
+            The settlement, if the library refuses the message and no receipt will follow.
+
+        Raises:
+            NotConnectedError: it is unknown whether the message was sent.
+        """
+        tag = self._receipts.expect(batch, position)
+        try:
+            self._native.set_correlation_tag(message, tag)
+            refusal = self._publish(message, topic)
+        except GatewayError:
+            self._receipts.take(tag)
+            raise
+        if refusal is not None:
+            self._receipts.take(tag)
+        return refusal
+
+    def publish_direct(self, message: Pointer, topic: NativeDestination) -> Settlement:
+        """Publish a direct message and return its settlement.
+
+        Raises:
+            NotConnectedError: the connection is interrupted; direct messages are not kept.
+        """
+        if self._connection.interrupted:
+            raise NotConnectedError(f"{self._settings.name}: the connection is interrupted")
+        return self._publish(message, topic) or ACCEPTED
+
+    def close(self) -> None:
+        self._end(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
+        self._answered.put(None)
+        with self._send_lock:
+            self._connection.close()
+        if self._thread is not current_thread():  # a callback of an answer may call `close`
+            self._thread.join()
+
+    def _publish(self, message: Pointer, topic: NativeDestination) -> Settlement | None:
+        """Publish as soon as there is room, within `answer_timeout`."""
+        self._native.set_topic(message, topic)
+        result = self._send(message)
+        if result == SendResult.WOULD_BLOCK:
+            result = self._send_when_room(message)
+        if result == SendResult.OK:
+            return None
+        error = self._native.last_error()
+        refusal = library_refusal(error)
+        if refusal is None:
+            raise NotConnectedError(f"{self._settings.name}: cannot publish: {error}")
+        return refusal
+
+    def _send(self, message: Pointer) -> int:
+        with self._send_lock:
+            if self._failure is not None:
+                raise NotConnectedError(str(self._failure))
+            return self._native.send(self._pointer, message)
+
+    def _send_when_room(self, message: Pointer) -> int:
+        deadline = time.monotonic() + self._settings.answer_timeout
+        result: int = SendResult.WOULD_BLOCK
+        while result == SendResult.WOULD_BLOCK:
+            if time.monotonic() >= deadline:
+                self._end(self._timeout_error())
+            self._room.wait(_ROOM_CHECK_INTERVAL)
+            self._room.clear()  # before the next attempt, so that no signal is missed
+            result = self._send(message)
+        return result
+
+    def _on_receipt(self, tag: bytes, event: object, error: Exception | None = None) -> None:
+        """Record a receipt; the library's thread calls this and swallows exceptions."""
+        del event
+        found = self._receipts.take(tag)
+        if found is not None:
+            batch, position = found
+            settlement = ACCEPTED if error is None else publish_refusal(error)
+            if batch.settle((position,), settlement):
+                self._answered.put(batch)
+
+    def _run_answers(self) -> None:
+        """Report answered batches, and end the session when the broker stops answering."""
+        timeout = self._settings.answer_timeout
+        while True:
+            try:
+                batch = self._answered.get(timeout=min(_RECEIPT_CHECK_INTERVAL, timeout))
+                if batch is None:
+                    return
+                self._guard(batch.answer)
+            except Empty:
+                pass
+            if self._receipts.silent_for() > timeout:
+                self._guard(lambda: self._end(self._timeout_error()))
+
+    def _guard(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception:  # an error in one batch must not stop the others
+            log.exception("%s: an answer could not be passed on", self._settings.name)
+
+    def _timeout_error(self) -> NotConnectedError:
+        timeout = self._settings.answer_timeout
+        return NotConnectedError(f"{self._settings.name}: no receipt for {timeout} s")
+
+    def _end(self, failure: GatewayError) -> None:
+        """Stop sending; settle every message without an answer as `RETRY`."""
+        if self._failure is None:
+            self._failure = failure
+        self._room.set()
+        for batch in self._receipts.batches():
+            batch.settle_rest(RETRY)

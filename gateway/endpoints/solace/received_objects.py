@@ -1,0 +1,61 @@
+"""Message objects of the library's receivers, created without reading any field.
+
+The library's own constructor reads two header fields inside a callback of its C library. A value
+that it cannot read raises there: the message is never delivered, never settled and freed twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from solace.messaging.receiver._impl import _message_receiver, _persistent_message_receiver
+from solace.messaging.receiver._impl._inbound_message import _InboundMessage
+
+from gateway.errors import EndpointError
+
+_RECEIVER_MODULES: Final = (_message_receiver, _persistent_message_receiver)
+_CLASS_NAME: Final = "_InboundMessage"
+
+
+class DiscardMark:
+    """Whether the library dropped messages before this one.
+
+    Mutable: set by the library's thread.
+    """
+
+    __slots__ = ("_is_set",)
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set_internal_discard_indication(self) -> None:
+        self._is_set = True
+
+    def has_internal_discard_indication(self) -> bool:
+        return self._is_set
+
+
+class ReceivedObject(_InboundMessage):  # type: ignore[misc]  # the driver has no types
+    """A received message of which only the C library's message and the discard mark are used."""
+
+    def __init__(self, solace_message: Any) -> None:  # noqa: ANN401
+        self._solace_message = solace_message
+        self._discard_mark = DiscardMark()
+
+    def get_message_discard_notification(self) -> DiscardMark:
+        return self._discard_mark
+
+
+def install() -> None:
+    """Let the library's receivers create `ReceivedObject`.
+
+    Raises:
+        EndpointError: the installed version creates its messages in another way.
+    """
+    for module in _RECEIVER_MODULES:
+        if not hasattr(module, _CLASS_NAME):
+            raise EndpointError(
+                "solace: the installed solace-pubsubplus is not supported:"
+                f" {module.__name__} has no {_CLASS_NAME}; 1.9 to 1.11 are known to work"
+            )
+        setattr(module, _CLASS_NAME, ReceivedObject)

@@ -1,0 +1,170 @@
+"""The requests that a YAMI4 sink writes, and the answers that it then waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from threading import Lock
+
+from gateway.endpoints.base import Settle
+from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.endpoints.yami4.bodies import BodyWriter, find_address_fault
+from gateway.errors import LimitError, TranslationError
+from gateway.model.message import DeliveryMode, Message
+from gateway.model.outcome import ACCEPTED, Settlement, rejected
+from gateway.wire.yami4.frames import encode_message, to_wire_id
+from gateway.wire.yami4.messages import encode_id, request_head
+from gateway.wire.yami4.parameters import EMPTY
+
+_CHUNK_SIZE = 1 << 20  # bytes after which a chunk ends
+_MAX_CACHED = 8_192
+_MAX_CACHED_ADDRESS = 1_024  # characters
+
+
+class PublishBatch:
+    """One batch given to the sink; its `settled` is called once, with the last settlement.
+
+    Thread-safe: guarded by self._lock.
+    """
+
+    def __init__(self, size: int, settled: Settle) -> None:
+        self._settlements: list[Settlement] = [ACCEPTED] * size
+        self._unsettled = size
+        self._settled = settled
+        self._lock = Lock()
+
+    def settle(self, positions: Sequence[int], settlement: Settlement) -> None:
+        """Settle the messages at `positions`, each of them for the first time."""
+        with self._lock:
+            if settlement is not ACCEPTED:
+                for position in positions:
+                    self._settlements[position] = settlement
+            self._unsettled -= len(positions)
+            if self._unsettled or not positions:
+                return
+        self._settled(self._settlements)
+
+
+@dataclass(slots=True)
+class PendingAnswer:
+    """An answer to wait for; it frees `weight` messages of the window.
+
+    It is never changed. A frozen class takes four times as long to make, and each message has one.
+    """
+
+    deadline: float
+    weight: int
+    batch: PublishBatch | None = None  # None for a question for statistics
+    position: int = 0
+
+
+def settle_all(answered: Sequence[tuple[PendingAnswer, Settlement]]) -> None:
+    """Settle the answered messages, with one call for each run of equal settlements."""
+    runs: list[tuple[PublishBatch, Settlement, list[int]]] = []
+    for answer, settlement in answered:
+        batch = answer.batch
+        if batch is None:
+            continue
+        if runs and runs[-1][0] is batch and runs[-1][1] is settlement:
+            runs[-1][2].append(answer.position)
+        else:
+            runs.append((batch, settlement, [answer.position]))
+    for batch, settlement, positions in runs:
+        batch.settle(positions, settlement)
+
+
+@dataclass(slots=True)
+class EncodedChunk:
+    """Messages ready to be written.
+
+    Mutable: it grows while they are encoded.
+    """
+
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+    messages: int = 0
+    answers: dict[int, PendingAnswer] = field(default_factory=dict)  # by message id
+    unconfirmed: list[tuple[int, int]] = field(default_factory=list)  # position, end of its bytes
+    refused: list[tuple[int, Settlement]] = field(default_factory=list)
+    next_position: int = 0  # of the first message that is not in here
+
+
+class RequestEncoder:
+    """Encodes messages as requests with consecutive ids.
+
+    Mutable: used by one thread at a time.
+    """
+
+    def __init__(self, settings: Yami4Settings) -> None:
+        self.unasked = 0  # messages published since the last request that is answered
+        self._name, self._limit = settings.name, settings.max_message
+        self._question_interval = max(1, settings.send_window // 4)  # messages
+        self._bodies = BodyWriter()
+        self._heads: tuple[dict[str, bytes], dict[str, bytes]] = ({}, {})  # [confirm][address]
+        self._id = 0
+
+    def encode(
+        self,
+        messages: Sequence[Message],
+        start: int,
+        room: int,
+        deadline: float,
+        batch: PublishBatch,
+    ) -> EncodedChunk:
+        """Encode up to `room` messages from `start` on, at most about a megabyte."""
+        chunk = EncodedChunk(next_position=start)
+        for position, message in enumerate(islice(messages, start, start + room), start):
+            chunk.next_position = position + 1
+            confirm = message.headers.mode is not DeliveryMode.AT_MOST_ONCE
+            try:
+                data = self._encode(message, confirm=confirm)
+            except TranslationError as error:
+                chunk.refused.append((position, rejected(error.rule, str(error))))
+                continue
+            chunk.parts.append(data)
+            chunk.size += len(data)
+            chunk.messages += 1
+            self.unasked += 1
+            if confirm:
+                chunk.answers[self._id] = PendingAnswer(deadline, self.unasked, batch, position)
+                self.unasked = 0
+            else:
+                chunk.unconfirmed.append((position, chunk.size))
+                if self.unasked >= self._question_interval:
+                    self.ask(chunk, deadline)
+            if chunk.size >= _CHUNK_SIZE:
+                break
+        return chunk
+
+    def ask(self, chunk: EncodedChunk, deadline: float) -> None:
+        """Add a question for statistics; its answer shows that all before it was read."""
+        data = self._frame(request_head(b"stats", b"get"), EMPTY)
+        chunk.parts.append(data)
+        chunk.size += len(data)
+        chunk.answers[self._id] = PendingAnswer(deadline, self.unasked)
+        self.unasked = 0
+
+    def _encode(self, message: Message, *, confirm: bool) -> bytes:
+        address = message.address
+        head = self._heads[confirm].get(address) or self._head(address, confirm)
+        body = self._bodies.write(message.payload, message.headers)
+        size = len(head) + len(body)
+        if size > self._limit:
+            raise LimitError(self._name, address, "message-size", "bytes", size, self._limit)
+        return self._frame(head, body)
+
+    def _frame(self, head: bytes, body: bytes) -> bytes:
+        self._id += 1
+        return encode_message(to_wire_id(self._id), head + encode_id(self._id), body)
+
+    def _head(self, address: str, confirm: bool) -> bytes:
+        if rule := find_address_fault(address):
+            raise TranslationError(self._name, address, rule, "is no tag list YAMI4 can carry")
+        head = request_head(address.encode(), b"publish_confirm" if confirm else b"publish")
+        if len(address) <= _MAX_CACHED_ADDRESS:
+            heads = self._heads[confirm]
+            if len(heads) >= _MAX_CACHED:
+                heads.clear()
+            heads[address] = head
+        return head

@@ -1,0 +1,235 @@
+"""Selection and grouping of the lines of bridges.conf that become routes.
+
+The server delivers one copy for each of several overlapping bridges, does not forward over one
+bridge messages that came over another, and lets many names become one (EMS User's Guide,
+"Destination Bridges"). Routes match names alone: overlapping bridges become one copy, and two
+topics bridged to each other become one route in both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from gateway.dialects.base import parse_pattern, parse_subject
+from gateway.dialects.systems.ems import EMS
+from gateway.errors import SubjectError, TranslationError
+from gateway.imports.ems.config_files import QUEUE, TOPIC, Bridge, BridgeTarget
+from gateway.imports.route_checks import (
+    find_brace_fault,
+    find_route_fault,
+    is_covered,
+    may_overlap,
+    selects,
+)
+from gateway.imports.source_lines import OmittedLine, SourceLine
+from gateway.imports.yaml_text import REFERENCE
+from gateway.routing.selectors.selector import parse_selector
+
+ADDRESS_PREFIXES = ("topic:", "queue:", "temptopic:", "tempqueue:")  # addresses of a JMS endpoint
+WILDCARDS = frozenset({EMS.any_one, EMS.any_many})
+QUEUE_SOURCE = (
+    "a bridge copies messages of the queue, and a client that reads the queue removes them;"
+    " bridge the queue to a topic or to a spare queue in the server and route from that"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedBridge:
+    """Lines of a bridge that become one route: with the same selector and `exclude`.
+
+    `exclude` has addresses of a JMS endpoint. `reverse` is the bridge in the reverse direction.
+    """
+
+    bridge: Bridge
+    selector: str
+    targets: tuple[BridgeTarget, ...]
+    exclude: tuple[str, ...] = ()
+    reverse: Bridge | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line of a bridge."""
+
+    bridge: Bridge
+    target: BridgeTarget
+    exclude: tuple[str, ...] = ()
+    reverse: Bridge | None = None
+
+    @property
+    def destination(self) -> tuple[str, str]:
+        return self.target.kind, self.target.name
+
+    @property
+    def target_topics(self) -> Iterator[tuple[SourceLine, str]]:
+        """Its target topics, and the location of each."""
+        if self.target.kind == TOPIC:
+            yield self.target.location, self.target.name
+        if self.reverse is not None:
+            yield self.reverse.location, self.bridge.name
+
+
+def select_bridges(bridges: Iterable[Bridge], omitted: list[OmittedLine]) -> list[SelectedBridge]:
+    """Return the lines that become routes; all others are added to `omitted`."""
+    lines: list[_Line] = []
+    seen: dict[tuple[str, str], Bridge] = {}
+    for bridge in bridges:
+        item = f"bridge from {bridge.kind} {bridge.name!r}"
+        first = seen.setdefault((bridge.kind, bridge.name), bridge)
+        if not bridge.targets:
+            omitted.append(OmittedLine(bridge.location, item, "no line below it is readable"))
+        elif first is not bridge:
+            reason = f"it repeats {first.location}, and the server refuses a second one"
+            omitted += [OmittedLine(location, item, reason) for location in bridge.locations]
+        elif fault := _source_fault(bridge):
+            omitted += [OmittedLine(location, item, fault) for location in bridge.locations]
+        else:
+            lines += _lines(bridge, omitted)
+    lines = _without_duplicates(_merge_pairs(lines), omitted)
+    omitted += _chains(lines)
+    return _group(lines)
+
+
+def endpoint_address(kind: str, name: str) -> str:
+    """Return the address of a destination at a JMS endpoint for topics."""
+    if kind == QUEUE:
+        return f"queue:{name}"
+    return f"topic:{name}" if name.startswith(ADDRESS_PREFIXES) else name
+
+
+def has_wildcards(name: str) -> bool:
+    return bool(WILDCARDS & set(name.split(EMS.separator)))
+
+
+def _source_fault(bridge: Bridge) -> str | None:
+    try:
+        parse_pattern(bridge.name, EMS)
+    except (SubjectError, TranslationError) as error:
+        return str(error)
+    return QUEUE_SOURCE if bridge.kind == QUEUE else find_brace_fault(bridge.name)
+
+
+def _lines(bridge: Bridge, omitted: list[OmittedLine]) -> Iterator[_Line]:
+    targets: set[tuple[str, str, str]] = set()
+    for target in bridge.targets:
+        item = f"target {target.kind} {target.name!r}"
+        key = (target.kind, target.name, target.selector)
+        if fault := _target_fault(bridge, target):
+            omitted.append(OmittedLine(target.location, item, fault))
+        elif key in targets:
+            omitted.append(OmittedLine(target.location, item, "it repeats a line above it"))
+        else:
+            targets.add(key)
+            own = endpoint_address(target.kind, target.name)
+            is_own_source = selects(endpoint_address(TOPIC, bridge.name), own, EMS)
+            yield _Line(bridge, target, (own,) if is_own_source else ())
+
+
+def _target_fault(bridge: Bridge, target: BridgeTarget) -> str | None:
+    try:
+        parse_subject(target.name, EMS)
+    except (SubjectError, TranslationError) as error:
+        return str(error)
+    if target.kind == TOPIC and target.name == bridge.name:
+        return "it is the bridge's own source"
+    if REFERENCE in target.selector:
+        return f"its selector contains {REFERENCE!r}, which the configuration would replace"
+    if target.selector:
+        try:
+            parse_selector(target.selector)
+        except SubjectError as error:
+            return str(error)
+    return find_brace_fault(target.name) or find_route_fault(
+        endpoint_address(TOPIC, bridge.name), endpoint_address(target.kind, target.name), EMS
+    )
+
+
+def _merge_pairs(lines: Sequence[_Line]) -> list[_Line]:
+    """Merge two lines that bridge two topics to each other, without selectors, into the first."""
+    plain = {
+        (line.bridge.name, line.target.name): line
+        for line in lines
+        if line.target.kind == TOPIC
+        and not line.target.selector
+        and not has_wildcards(line.bridge.name)
+    }
+    found: list[_Line] = []
+    for line in lines:
+        reverse = plain.get((line.target.name, line.bridge.name))
+        if reverse is None or plain.get((line.bridge.name, line.target.name)) is not line:
+            found.append(line)
+        elif line.target.location < reverse.target.location:
+            found.append(replace(line, reverse=reverse.bridge))
+    return found
+
+
+def _without_duplicates(lines: Sequence[_Line], omitted: list[OmittedLine]) -> list[_Line]:
+    """Exclude from each line the names that earlier lines of its selector send to its target."""
+    found: list[_Line] = []
+    senders: dict[tuple[str, str, str], list[_Line]] = {}
+    for line in lines:
+        earlier = senders.setdefault((*line.destination, line.target.selector), [])
+        same = [each for each in earlier if may_overlap(each.bridge.name, line.bridge.name, EMS)]
+        sources = [endpoint_address(TOPIC, each.bridge.name) for each in same]
+        exclude = tuple(dict.fromkeys([*line.exclude, *sources]))
+        if same:
+            item = f"target {line.target.kind} {line.target.name!r}"
+            locations = ", ".join(str(each.target.location) for each in same)
+            reason = (
+                f"{locations} sends the same messages there, and the server delivers two copies;"
+                " the mapping delivers one"
+            )
+            omitted.append(OmittedLine(line.target.location, item, reason))
+        if same and is_covered(endpoint_address(TOPIC, line.bridge.name), exclude, EMS):
+            continue
+        found.append(replace(line, exclude=exclude))
+        earlier.append(line)
+    return found
+
+
+def _chains(lines: Sequence[_Line]) -> Iterator[OmittedLine]:
+    """Report bridges whose messages another route would forward, unlike the server."""
+    by_name: dict[str, list[_Line]] = {}
+    for line in lines:
+        by_name.setdefault("" if has_wildcards(line.bridge.name) else line.bridge.name, []).append(
+            line
+        )
+        if line.reverse is not None:
+            by_name.setdefault(line.target.name, []).append(line)
+    for line in lines:
+        for location, name in line.target_topics:
+            forwarding = [
+                other.bridge.location
+                for other in (*by_name.get(name, ()), *by_name.get("", ()))
+                if other is not line
+                and endpoint_address(TOPIC, name) not in other.exclude
+                and (not has_wildcards(other.bridge.name) or selects(other.bridge.name, name, EMS))
+            ]
+            if forwarding:
+                locations = ", ".join(map(str, dict.fromkeys(forwarding)))
+                reason = (
+                    f"{locations} bridges this topic too, and its route forwards messages of this"
+                    " line, which the server does not; exclude the topic there if it has no other"
+                    " senders"
+                )
+                yield OmittedLine(location, f"target topic {name!r}", reason)
+
+
+def _group(lines: Iterable[_Line]) -> list[SelectedBridge]:
+    """Group the lines of a bridge that one route can express; a merged pair has its own route."""
+    groups: dict[object, list[_Line]] = {}
+    for line in lines:
+        alone = line.target.location if line.reverse else None
+        key = (line.bridge.location, line.target.selector, line.exclude, alone)
+        groups.setdefault(key, []).append(line)
+    return [
+        SelectedBridge(
+            group[0].bridge,
+            group[0].target.selector,
+            tuple(line.target for line in group),
+            group[0].exclude,
+            group[0].reverse,
+        )
+        for group in groups.values()
+    ]

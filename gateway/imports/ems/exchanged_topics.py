@@ -1,0 +1,194 @@
+"""Topics that the EMS server exchanges with Rendezvous and SmartSockets, as notes on routes.
+
+The server continues to import and export them; the gateway is a client of EMS only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gateway.dialects.base import parse_pattern, warnings_of
+from gateway.dialects.systems.ems import EMS
+from gateway.dialects.systems.rendezvous import RV
+from gateway.dialects.systems.smartsockets import SMARTSOCKETS
+from gateway.errors import SubjectError, TranslationError
+from gateway.imports.ems.config_files import Topic, Transport
+from gateway.imports.route_checks import may_overlap
+from gateway.imports.source_lines import LineStatus, OmittedLine
+from gateway.translate.subscriptions import translate_pattern
+
+SYSTEMS = {"tibrv": "rv", "tibrvcm": "rv", "tibss": "smartsockets"}
+STAYS = "the EMS server continues to apply it"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicExchange:
+    """Topics with a legal name and an import or export, and the transports by name."""
+
+    topics: tuple[Topic, ...]
+    transports: dict[str, Transport]
+
+    def source_notes(self, pattern: str) -> list[str]:
+        """Return notes for a route that receives `pattern` from the server."""
+        return [
+            f"{topic.location}: some messages come from {self._transport_names(topic.imports)}"
+            f"{self._weak_modes(topic)}. The server imports only while a client subscribes, as this"
+            " route does."
+            for topic in self.topics
+            if topic.imports and may_overlap(pattern, topic.name, EMS)
+        ]
+
+    def target_notes(self, name: str) -> list[str]:
+        """Return notes for a route that sends to the topic `name`."""
+        return [
+            f"{topic.location}: the server exports this to {self._transport_names(topic.exports)};"
+            f" the name must be legal in dialect: {self._dialects(topic.exports)}"
+            for topic in self.topics
+            if topic.exports and may_overlap(name, topic.name, EMS)
+        ]
+
+    def remarks(self) -> list[str]:
+        """Return a remark for each topic, for the end of the file."""
+        if not self.topics:
+            return []
+        remarks = [
+            (
+                "The EMS server continues to exchange these topics with Rendezvous and"
+                " SmartSockets. A name must be legal on both sides. A message that was imported is"
+                " never exported again on the same topic; a message of the gateway is."
+            )
+        ]
+        return remarks + [self._remark(topic) for topic in self.topics]
+
+    def _remark(self, topic: Topic) -> str:
+        directions = []
+        if topic.imports:
+            directions.append(
+                f"from {self._transport_names(topic.imports)}{self._weak_modes(topic)}"
+            )
+        if topic.exports:
+            directions.append(f"to {self._transport_names(topic.exports)}")
+        names = (*topic.imports, *topic.exports)
+        summary = f"- {topic.location}: {topic.name!r} {' and '.join(directions)}"
+        more = [f"there it is {name!r}" for name in self._smartsockets_names(topic)]
+        if "rv" in self._systems(names):
+            more += [f"rv: {advice}" for advice in warnings_of(topic.name, RV)]
+        return "; ".join([summary, f"dialect: {self._dialects(names)}", *more])
+
+    def _smartsockets_names(self, topic: Topic) -> list[str]:
+        if "smartsockets" not in self._systems((*topic.imports, *topic.exports)):
+            return []
+        return [fault.name for fault in _smartsockets(topic.name) if fault.name]
+
+    def _systems(self, names: Iterable[str]) -> tuple[str, ...]:
+        types = (self.transports[name].type for name in names if name in self.transports)
+        return tuple(dict.fromkeys(SYSTEMS[each] for each in types if each in SYSTEMS))
+
+    def _dialects(self, names: Iterable[str]) -> str:
+        return f"[{', '.join(('ems', *self._systems(names)))}]"
+
+    def _transport_names(self, names: Iterable[str]) -> str:
+        return ", ".join(
+            f"{name} ({self.transports[name].type})" if name in self.transports else name
+            for name in dict.fromkeys(names)
+        )
+
+    def _weak_modes(self, topic: Topic) -> str:
+        known = (self.transports[name] for name in topic.imports if name in self.transports)
+        modes = dict.fromkeys(each.topic_mode for each in known)
+        weak = [mode for mode in modes if mode != "TIBEMS_PERSISTENT"]
+        return f" as {', '.join(weak)}, at most once" if weak else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    name: str
+    fault: str = ""
+
+
+def find_exchanged_topics(
+    topics: Sequence[Topic], transports: Sequence[Transport]
+) -> tuple[TopicExchange, list[OmittedLine]]:
+    """Return the exchanged topics, and the lines of both files that are not in the mapping."""
+    omitted = [
+        OmittedLine(
+            topic.location,
+            f"property {key!r} of topic {topic.name!r}",
+            STAYS,
+            LineStatus.STAYS_AT_BROKER,
+        )
+        for topic in topics
+        for key in topic.properties
+    ]
+    omitted += [
+        OmittedLine(
+            topic.location, f"JNDI names of topic {topic.name!r}", STAYS, LineStatus.STAYS_AT_BROKER
+        )
+        for topic in topics
+        if topic.jndi
+    ]
+    omitted += [
+        OmittedLine(
+            location,
+            f"option {key!r} of transport {transport.name!r}",
+            STAYS,
+            LineStatus.STAYS_AT_BROKER,
+        )
+        for transport in transports
+        for location, key in transport.options
+    ]
+    known = {transport.name: transport for transport in transports}
+    exchanged = [topic for topic in topics if topic.imports or topic.exports]
+    for topic in exchanged:
+        omitted += [
+            OmittedLine(topic.location, f"topic {topic.name!r}", fault)
+            for fault in _faults(topic, known)
+        ]
+    legal = tuple(topic for topic in exchanged if _legal_in_ems(topic.name))
+    return TopicExchange(legal, known), omitted
+
+
+def _faults(topic: Topic, transports: dict[str, Transport]) -> list[str]:
+    """Return faults of an exchange: unknown transports, names that are illegal on one side."""
+    names = tuple(dict.fromkeys((*topic.imports, *topic.exports)))
+    found = [
+        f"no transport {name!r} is known, and so its dialect is unknown; import transports.conf too"
+        for name in names
+        if name not in transports
+    ]
+    try:
+        parse_pattern(topic.name, EMS)
+    except SubjectError as error:
+        return [*found, str(error)]
+    types = {transports[name].type for name in names if name in transports}
+    if types & {"tibrv", "tibrvcm"}:
+        found += _rendezvous(topic.name)
+    if "tibss" in types:
+        found += [each.fault for each in _smartsockets(topic.name) if each.fault]
+    return found
+
+
+def _rendezvous(name: str) -> list[str]:
+    """Return the fault of `name` in Rendezvous, whose syntax is that of EMS with other limits."""
+    try:
+        parse_pattern(name, RV)
+    except (SubjectError, TranslationError) as error:
+        return [str(error)]
+    return []
+
+
+def _smartsockets(name: str) -> list[_Spelling]:
+    try:
+        covering = translate_pattern(name, EMS, SMARTSOCKETS)
+    except (SubjectError, TranslationError) as error:
+        return [_Spelling("", str(error))]
+    return [_Spelling(each) for each in covering.patterns]
+
+
+def _legal_in_ems(name: str) -> bool:
+    try:
+        parse_pattern(name, EMS)
+    except SubjectError:
+        return False
+    return True

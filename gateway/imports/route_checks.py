@@ -1,0 +1,74 @@
+"""Checks of a route before it is written, by the parsers of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from gateway.dialects.base import Dialect, matches_text, parse_pattern
+from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
+from gateway.model.language import covers, overlaps
+from gateway.routing.source_pattern import parse_source
+from gateway.routing.template import parse_template
+
+BRACES = "{}"
+
+
+def find_route_fault(
+    pattern: str, template: str, dialect: Dialect, exclude: Sequence[str] = ()
+) -> str | None:
+    """Return why a route between two endpoints of one dialect is illegal; None when it is legal."""
+    try:
+        source = parse_source(pattern, dialect)
+        for each in exclude:
+            parse_source(each, dialect)
+        parse_template(template, dialect, source)
+    except (SubjectError, TranslationError) as error:
+        return str(error)
+    return None
+
+
+def find_brace_fault(name: str) -> str | None:
+    """Return why `name` cannot stand in a mapping, where braces are captures; None when it can."""
+    if any(brace in name for brace in BRACES):
+        return f"{name!r} has a brace, which a mapping reads as a capture"
+    return None
+
+
+def may_overlap(one: str, other: str, dialect: Dialect) -> bool:
+    """Return whether two legal patterns have a common name; True when the search is too long."""
+    if _differ_early(one, other, dialect):
+        return False
+    try:
+        return overlaps(parse_pattern(one, dialect), parse_pattern(other, dialect))
+    except SearchBudgetExceeded:
+        return True
+
+
+def is_covered(pattern: str, others: Sequence[str], dialect: Dialect) -> bool:
+    """Return whether `others` together cover `pattern`; False when the search is too long."""
+    wide = [each for other in others for each in parse_pattern(other, dialect)]
+    try:
+        return covers(wide, parse_pattern(pattern, dialect))
+    except SearchBudgetExceeded:
+        return False
+
+
+def selects(pattern: str, name: str, dialect: Dialect) -> bool:
+    """Return whether a legal pattern selects a legal name."""
+    return not _differ_early(pattern, name, dialect) and matches_text(pattern, name, dialect)
+
+
+def _differ_early(one: str, other: str, dialect: Dialect) -> bool:
+    """Return whether two levels differ before any wildcard: a quick answer for most pairs."""
+    for a, b in zip(*(_levels(each, dialect.separator) for each in (one, other)), strict=False):
+        if dialect.any_many in {a, b}:
+            return False
+        if a != b and dialect.any_one not in {a, b}:
+            return True
+    return False
+
+
+@lru_cache(maxsize=8_192)
+def _levels(text: str, separator: str) -> tuple[str, ...]:
+    return tuple(text.split(separator))

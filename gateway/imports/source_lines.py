@@ -1,0 +1,130 @@
+"""Lines of an imported file, each with its location and the comment lines above it.
+
+An unreadable line becomes an `OmittedLine`; reading continues with the next line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+COMMENT = "#"
+
+
+class LineStatus(Enum):
+    """Reason why a line is not in the mapping."""
+
+    NOT_CARRIED_OVER = "not carried over"  # it had an effect that the mapping does not have
+    STAYS_AT_BROKER = "stays where it is"  # the server or broker still applies it
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceLine:
+    """Location of a line in a file; `line` counts from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedLine:
+    """A line, or a part of it, that is not in the mapping; `item` contains no values."""
+
+    location: SourceLine
+    item: str
+    reason: str
+    status: LineStatus = LineStatus.NOT_CARRIED_OVER
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.item}: {self.status.value}; {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class ContentLine:
+    """A line with content, and the comment lines directly above it."""
+
+    location: SourceLine
+    text: str
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """Lines of one file with content, and its unreadable lines."""
+
+    lines: tuple[ContentLine, ...]
+    omitted: tuple[OmittedLine, ...] = ()
+
+
+def read_ems(file: str, data: bytes, *, comma_joins: bool = False) -> ParsedFile:
+    """Read lines in the syntax of EMS: `#` at the beginning of a word starts a comment.
+
+    A blank and a backslash at the end join the next line; with `comma_joins` a comma does so too
+    (EMS User's Guide, topics.conf: a property list continues on the next line).
+    """
+    joined: list[ContentLine] = []
+    parsed = _read(file, data, _without_comment)
+    for line in parsed.lines:
+        if joined and _continues(joined[-1].text, comma_joins=comma_joins):
+            last = joined.pop()
+            head = last.text.removesuffix("\\")
+            joined.append(replace(last, text=f"{head.rstrip()} {line.text}"))
+        else:
+            joined.append(line)
+    return replace(parsed, lines=tuple(joined))
+
+
+def read_mosquitto(file: str, data: bytes) -> ParsedFile:
+    """Read lines in the syntax of mosquitto: `#` in the first column starts a comment."""
+    return _read(file, data, _without_full_comment)
+
+
+def _continues(text: str, *, comma_joins: bool) -> bool:
+    return text.endswith((" \\", "\t\\")) or (comma_joins and text.endswith(","))
+
+
+def _read(file: str, data: bytes, strip_comment: Callable[[str], str]) -> ParsedFile:
+    lines: list[ContentLine] = []
+    omitted: list[OmittedLine] = []
+    comments: list[str] = []
+    for location, raw in _numbered(file, data):
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            omitted.append(
+                OmittedLine(location, "this line", "it is not UTF-8; save the file as UTF-8")
+            )
+            continue
+        if content := strip_comment(text):
+            lines.append(ContentLine(location, content, tuple(comments)))
+            comments = []
+        elif text.lstrip().startswith(COMMENT):
+            comments.append(text.strip().lstrip(COMMENT).strip())
+        else:
+            comments = []
+    return ParsedFile(tuple(lines), tuple(omitted))
+
+
+def _numbered(file: str, data: bytes) -> Iterator[tuple[SourceLine, bytes]]:
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    for number, raw in enumerate(data.split(b"\n"), 1):
+        yield SourceLine(file, number), raw.removesuffix(b"\r")
+
+
+def _without_full_comment(text: str) -> str:
+    return "" if text.startswith(COMMENT) or not text.strip() else text.strip(" ")
+
+
+def _without_comment(text: str) -> str:
+    """Return the text before a `#` that begins a word outside quotes."""
+    quoted = False
+    for at, char in enumerate(text):
+        if char == '"':
+            quoted = not quoted
+        elif char == COMMENT and not quoted and (at == 0 or text[at - 1].isspace()):
+            return text[:at].strip()
+    return text.strip()

@@ -1,0 +1,79 @@
+"""Proof: publishers cannot choose a first level that the target's system treats specially."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.dialects.base import Dialect
+from gateway.model.pattern import AnyMany, Glob, Pattern
+from gateway.proofs.finding import Finding
+from gateway.proofs.flows.flow import Flow
+from gateway.proofs.search.equations import source_patterns
+from gateway.proofs.search.examples import find_example
+from gateway.proofs.search.translated_name import RefusedName, TranslatedName, translate_name
+
+HINT = "begin the template with a fixed level, unless this is intended"
+
+
+def prove_first_level(flow: Flow) -> Iterator[Finding]:
+    """Yield a note when publishers choose the beginning of the target name, with the consequences.
+
+    Raises:
+        SearchBudgetExceeded: the search became too long.
+    """
+    first = flow.target_levels[0] if flow.target_levels else ("",)
+    if isinstance(first, tuple) and isinstance(first[0], str) and first[0]:
+        return
+    clauses: dict[str, tuple[str, ...]] = {}  # by consequence: the clause and its names
+    for prefix in _prefixes(flow.target.renderer.dialect):
+        found = _translate_prefixed(flow, prefix)
+        clause = None if found is None else _clause(found, prefix, flow.target.renderer.dialect)
+        if found is not None and clause is not None:
+            made = (found.target_name,) if isinstance(found, TranslatedName) else ()
+            clauses.setdefault(clause[0], (clause[1], found.source_name, *made))
+    if clauses:
+        shown = "; ".join(clause for clause, *_ in clauses.values())
+        text = f"publishers choose how names at {flow.target.endpoint!r} begin: {shown}"
+        names = [name for _, *names in clauses.values() for name in names]
+        ends = [end for _, *names in clauses.values() for end in flow.endpoints[: len(names)]]
+        yield flow.source.finding(
+            "first-place", "note", text, HINT, names, ends, target=flow.target_index
+        )
+
+
+def _prefixes(dialect: Dialect) -> list[str]:
+    """Return the prefixes in the canonical form that the system treats specially."""
+    own = [*dialect.exclusions.first_level_prefixes, *dialect.inbox_levels]
+    for rule in (
+        *dialect.prefix_rules,
+        *(each for other in dialect.joined for each in other.prefix_rules),
+    ):
+        own += [rule.character, *rule.reserved, *rule.reply_only, *rule.local]
+    return list(dict.fromkeys([*own, *(dialect.codec.decode([text])[0] for text in own)]))
+
+
+def _translate_prefixed(flow: Flow, prefix: str) -> TranslatedName | RefusedName | None:
+    goal = Pattern((Glob((prefix, "")), AnyMany(0)))
+    for pattern in source_patterns(flow, goal):
+        levels = find_example([[pattern]], flow.source.excludes)
+        found = None if levels is None else translate_name(flow.source.route, flow.target, levels)
+        if found is not None:
+            return found
+    return None
+
+
+def _clause(
+    found: TranslatedName | RefusedName, prefix: str, dialect: Dialect
+) -> tuple[str, str] | None:
+    """Return the consequence in a word and in a clause; None when there is none."""
+    if isinstance(found, RefusedName):
+        return "refused", f"{found.source_name!r} is refused ({found.error.rule})"
+    made = found.target_name.removeprefix(dialect.leading)
+    if dialect.exclusions.first_level_prefixes and made.startswith(
+        dialect.exclusions.first_level_prefixes
+    ):
+        hidden = f"which no wildcard of {dialect.name} matches"
+        return "hidden", f"{found.source_name!r} becomes {found.target_name!r}, {hidden}"
+    if not made.startswith(prefix):
+        return "escaped", f"{found.source_name!r} is escaped to {found.target_name!r}"
+    return None

@@ -1,0 +1,230 @@
+"""Search two flows to one broker for a message that both carry, and for names that collide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TypeAlias
+
+from gateway.errors import SearchBudgetExceeded
+from gateway.model.pattern import Pattern
+from gateway.proofs.budget import start_question
+from gateway.proofs.flows.flow import Flow, lossy_calls
+from gateway.proofs.search.equations import source_patterns
+from gateway.proofs.search.examples import exact_pattern, find_example
+from gateway.proofs.search.samples import TrialNames
+from gateway.proofs.search.translated_name import TranslatedName, translate_by_flow
+from gateway.translate.names import OnUnmappable
+
+MAX_ATTEMPTS = 3  # target names that are tried for a pair, beside its own examples
+Levels: TypeAlias = tuple[str, ...]
+Translated: TypeAlias = tuple[TranslatedName, TranslatedName]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """The result for two flows.
+
+    `copies` is one message, translated by both flows; `names` are two source names that become one
+    target name. `unproven` says that names may collide and no example was found.
+    """
+
+    copies: Translated | None = None
+    names: Translated | None = None
+    unproven: bool = False
+
+
+def of_one_target(one: Flow, other: Flow) -> bool:
+    """Return whether two flows are two patterns of one target."""
+    return one.source is other.source and one.target_index == other.target_index
+
+
+def find_overlap(one: Flow, other: Flow, trials: TrialNames) -> Overlap | None:
+    """Search two flows for an overlap; None when the search became too long."""
+    start_question()
+    try:
+        pair = _FlowPair(one, other, trials)
+        one_target = of_one_target(one, other)
+        copies = pair.copies() if pair.same_source and not one_target else None
+        if (copies is not None and _arrive_alike(copies)) or not pair.may_overlap:
+            return Overlap(copies)
+        names = pair.collision()
+        if names is None and pair.has_functions and not one_target:
+            return Overlap(copies, unproven=True)  # patterns of one target have own findings
+        return Overlap(copies, names)
+    except SearchBudgetExceeded:
+        return None
+
+
+def _arrive_alike(pair: Translated) -> bool:
+    return pair[0].target_levels == pair[1].target_levels
+
+
+@dataclass(frozen=True)  # no slots, for the cached properties
+class _FlowPair:
+    """Two flows, and the source names of each that may become a target name of the other."""
+
+    one: Flow
+    other: Flow
+    trials: TrialNames
+
+    @cached_property
+    def one_patterns(self) -> list[Pattern]:
+        """Patterns of `one` whose names may become a target name of `other`."""
+        return source_patterns(self.one, self.other.target_pattern)
+
+    @cached_property
+    def other_patterns(self) -> list[Pattern]:
+        """Patterns of `other` whose names may become a target name of `one`."""
+        return source_patterns(self.other, self.one.target_pattern)
+
+    @cached_property
+    def may_overlap(self) -> bool:
+        """Whether names may collide: both flows have names for it."""
+        return any(True for _ in self._one_names()) and any(True for _ in self._other_names())
+
+    @property
+    def same_source(self) -> bool:
+        """Whether both flows take names of one broker."""
+        return self.one.source.broker == self.other.source.broker
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether a flow has a lossy function; then the lack of an example is no proof."""
+        return any(True for flow in (self.one, self.other) for _ in lossy_calls(flow))
+
+    def copies(self) -> Translated | None:
+        """Return one message that both flows carry, under one target name if possible."""
+        excludes = [*self.one.source.excludes, *self.other.source.excludes]
+        levels = find_example([[self.one.pattern], [self.other.pattern]], excludes)
+        if levels is None:
+            return None
+        first = self._translate(levels, levels)
+        if first is not None and _arrive_alike(first):
+            return first
+        for made in self._target_names() if self.may_overlap else ():
+            for left in source_patterns(self.one, made):
+                for right in source_patterns(self.other, made):
+                    levels = find_example([[left], [right]], excludes)
+                    pair = None if levels is None else self._translate(levels, levels)
+                    if pair is not None and _arrive_alike(pair):
+                        return pair
+        return self._copied_by_trial() or first
+
+    def _copied_by_trial(self) -> Translated | None:
+        """Find one message with one target name by trial, where equations are not solved."""
+        flows = (self.one, self.other)
+        if not self.may_overlap or not any(
+            flow.repeats_variable or any(lossy_calls(flow)) for flow in flows
+        ):
+            return None
+        tried = (names for flow in flows for names in self.trials.of(flow).values())
+        pairs = (self._translate(levels, levels) for names in tried for levels in names)
+        same = (pair for pair in pairs if pair is not None and _arrive_alike(pair))
+        return next(same, None)
+
+    def collision(self) -> Translated | None:
+        """Return two names that become one; from two brokers possibly the same name."""
+        same = self._common_name() if self._keep_names else None
+        if same is not None:
+            return None if self.same_source else same
+        for first, second in self._pairs():
+            pair = self._translate(first, second)
+            if pair is None or not _arrive_alike(pair):
+                continue
+            if first != second:
+                return pair
+            if not self.same_source:
+                same = same or pair
+        return same
+
+    @property
+    def _keep_names(self) -> bool:
+        """Whether both flows keep names: then no two different names become one."""
+        return all(
+            flow.keeps_name and flow.target.renderer.on_unmappable is not OnUnmappable.REPLACE
+            for flow in (self.one, self.other)
+        )
+
+    def _common_name(self) -> Translated | None:
+        excludes = [*self.one.source.excludes, *self.other.source.excludes]
+        levels = find_example([[self.one.pattern], [self.other.pattern]], excludes)
+        return None if levels is None else self._translate(levels, levels)
+
+    def _pairs(self) -> Iterator[tuple[Levels, Levels]]:
+        """Yield pairs of names that may become one, different names first."""
+        yield from self._by_equations()
+        if self.has_functions:
+            yield from self._by_trial()
+
+    def _by_trial(self) -> Iterator[tuple[Levels, Levels]]:
+        known, others = self.trials.of(self.one), self.trials.of(self.other)
+        pairs = (
+            pair
+            for arrived, seconds in others.items()
+            for pair in product(known.get(arrived, ()), seconds)
+        )
+        same: tuple[Levels, Levels] | None = None
+        for pair in pairs:
+            if pair[0] == pair[1]:
+                same = same or pair  # one example is enough
+            else:
+                yield pair
+        if same is not None:
+            yield same
+
+    def _by_equations(self) -> Iterator[tuple[Levels, Levels]]:
+        """Yield the pairs that the equations give."""
+        ones, others = self.one.source.excludes, self.other.source.excludes
+        for made in self._target_names():
+            rights = source_patterns(self.other, made)
+            for left in source_patterns(self.one, made):
+                first = find_example([[left]], ones)
+                known = translate_by_flow(self.one, first)
+                if first is None or known is None or exact_pattern(known.target_levels) != made:
+                    continue
+                for right in rights:
+                    second = find_example([[right]], [*others, exact_pattern(first)])
+                    if second is not None:
+                        yield first, second
+                    elif (second := find_example([[right]], others)) is not None:
+                        yield (
+                            find_example([[left]], [*ones, exact_pattern(second)]) or first,
+                            second,
+                        )
+
+    def _target_names(self) -> Iterator[Pattern]:
+        """Yield target names of one flow that the other may make, then names that both may."""
+        tried: dict[Pattern, None] = {}
+        for flow, names in ((self.one, self._one_names()), (self.other, self._other_names())):
+            for levels in names:
+                made = translate_by_flow(flow, levels)
+                if made is not None and exact_pattern(made.target_levels) not in tried:
+                    tried[exact_pattern(made.target_levels)] = None
+                    yield exact_pattern(made.target_levels)
+        for _ in range(MAX_ATTEMPTS):
+            both = find_example(
+                [[self.one.target_pattern], [self.other.target_pattern]], list(tried)
+            )
+            if both is None:
+                return
+            tried[exact_pattern(both)] = None
+            yield exact_pattern(both)
+
+    def _translate(self, first: Levels, second: Levels) -> Translated | None:
+        left, right = translate_by_flow(self.one, first), translate_by_flow(self.other, second)
+        return None if left is None or right is None else (left, right)
+
+    def _one_names(self) -> Iterator[Levels]:
+        found = (
+            find_example([[pattern]], self.one.source.excludes) for pattern in self.one_patterns
+        )
+        return (levels for levels in found if levels is not None)
+
+    def _other_names(self) -> Iterator[Levels]:
+        found = (
+            find_example([[pattern]], self.other.source.excludes) for pattern in self.other_patterns
+        )
+        return (levels for levels in found if levels is not None)

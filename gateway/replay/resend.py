@@ -1,0 +1,160 @@
+"""Sends dead letters again and records the delivered ones, beside a running gateway."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from gateway.archive.journal.records import Cell, Rows
+from gateway.archive.schema import Leg, RowOutcome
+from gateway.clock import now
+from gateway.config.load import Configuration
+from gateway.errors import TranslationError
+from gateway.model.message import Message
+from gateway.model.outcome import Outcome, Settlement, rejected
+from gateway.replay.sender import SEND_MESSAGES, ReplaySender
+from gateway.routing.router import Delivery, Router
+from gateway.runtime.outbound.dead_letters import DELETE, DeadLetter
+from gateway.runtime.record.rows import fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class ResendAttempt:
+    """One copy of a dead letter, with its endpoint; `settlement` is set if it cannot be sent."""
+
+    letter: DeadLetter
+    endpoint: str
+    message: Message
+    settlement: Settlement | None = None
+
+
+class Resend:
+    """Sends dead letters again and deletes those that were delivered.
+
+    Mutable: owned by one thread; holds open sinks until `close`.
+    """
+
+    def __init__(self, configuration: Configuration, database: sqlite3.Connection) -> None:
+        self._configuration = configuration
+        self._database = database
+        self._sender = ReplaySender(configuration, "resend")
+        self._routers: dict[str, Router] = {}
+        self._outstanding: Counter[int] = Counter()  # undelivered copies by letter number
+
+    def plan(self, letters: Iterable[DeadLetter]) -> Iterator[ResendAttempt]:
+        """The copies to send.
+
+        A message that a target rejected goes to this target unchanged. A message that was not
+        translated goes through the current mapping.
+        """
+        for letter in letters:
+            if letter.endpoint:
+                yield self._unchanged(letter)
+            else:
+                yield from self._translated(letter)
+
+    def send(self, attempts: Sequence[ResendAttempt]) -> Iterator[tuple[ResendAttempt, Settlement]]:
+        """Send the attempts and yield their settlements; delivered letters are deleted before."""
+        self._outstanding = Counter(each.letter.number for each in attempts)
+        for endpoint, group in groupby(attempts, key=lambda each: each.endpoint):
+            waiting = list(group)
+            for start in range(0, len(waiting), SEND_MESSAGES):
+                part = waiting[start : start + SEND_MESSAGES]
+                answers = iter(
+                    self._sender.send(
+                        endpoint, [each.message for each in part if not each.settlement]
+                    )
+                )
+                settlements = [each.settlement or next(answers) for each in part]
+                self._record(list(zip(part, settlements, strict=True)))
+                yield from zip(part, settlements, strict=True)
+
+    def close(self) -> None:
+        self._sender.close()
+
+    def _unchanged(self, letter: DeadLetter) -> ResendAttempt:
+        if letter.endpoint in self._configuration.endpoints:
+            return ResendAttempt(letter, letter.endpoint, letter.message)
+        reason = f"the configuration has no endpoint {letter.endpoint!r} any more"
+        return ResendAttempt(
+            letter, letter.endpoint, letter.message, rejected("no-endpoint", reason)
+        )
+
+    def _translated(self, letter: DeadLetter) -> Iterator[ResendAttempt]:
+        deliveries = [each for each in self._deliveries(letter) if each.target is not None]
+        if not deliveries:
+            reason = "no route of the configuration takes it to that target"
+            yield ResendAttempt(letter, "", letter.message, rejected("no-route", reason))
+        for delivery in deliveries:
+            yield self._attempt(letter, delivery)
+
+    def _attempt(self, letter: DeadLetter, delivery: Delivery) -> ResendAttempt:
+        target = delivery.target
+        if target is None or delivery.rule:
+            refusal = rejected(delivery.rule, delivery.reason)
+            return ResendAttempt(letter, "", letter.message, refusal)
+        try:
+            dialect = self._router(letter.source).dialect
+            message = self._sender.make(letter.message, delivery, dialect)
+        except TranslationError as error:
+            return ResendAttempt(letter, "", letter.message, rejected(error.rule, str(error)))
+        route = delivery.route.name if delivery.route else letter.route
+        letter = replace(letter, route=route, target=delivery.label)
+        return ResendAttempt(letter, target.endpoint, message)
+
+    def _deliveries(self, letter: DeadLetter) -> list[Delivery]:
+        """The deliveries to the letter's target; to all targets if no route took it before."""
+        if not any(route.endpoint == letter.source for route in self._configuration.routes):
+            return []
+        matches = self._router(letter.source)[letter.source_name]
+        return [
+            delivery
+            for match in matches
+            for delivery in match.deliveries
+            if not letter.route
+            or (
+                match.route and match.route.name == letter.route and delivery.label == letter.target
+            )
+        ]
+
+    def _router(self, endpoint: str) -> Router:
+        if endpoint not in self._routers:
+            routes = [each for each in self._configuration.routes if each.endpoint == endpoint]
+            self._routers[endpoint] = Router(routes[0].dialect, routes)
+        return self._routers[endpoint]
+
+    def _record(self, answered: Sequence[tuple[ResendAttempt, Settlement]]) -> None:
+        """Record the delivered letters, then delete them: a crash in between gives a duplicate."""
+        delivered = [each for each, answer in answered if answer.outcome is Outcome.ACCEPTED]
+        self._sender.record([self._row(each) for each in delivered])
+        for each in delivered:
+            self._outstanding[each.letter.number] -= 1
+            if not self._outstanding[each.letter.number]:  # every copy is delivered
+                self._database.execute(DELETE, (each.letter.number,))
+
+    def _row(self, attempt: ResendAttempt) -> Rows:
+        letter, message, at = attempt.letter, attempt.message, now()
+        size, digest = fingerprint(message.payload)
+        unchanged = fingerprint(letter.message.payload)[1] == digest
+        outcome = RowOutcome.ACCEPTED if unchanged else RowOutcome.CONVERTED
+        common: dict[str, Cell] = {
+            "route": letter.route,
+            "leg": Leg.DELIVERED.value,
+            "endpoint": attempt.endpoint,
+            "system": self._configuration.endpoints[attempt.endpoint].settings.dialect,
+            "target": letter.target,
+            "name": message.address,
+            "source_name": letter.source_name,
+            "id": letter.id,
+            "attempt": letter.attempts + 1,
+            "time": at,
+            "received": letter.time,
+            "mode": int(message.headers.mode),
+            "size": size,
+            "hash": digest,
+            "outcome": outcome.value,
+        }
+        return Rows(1, common)

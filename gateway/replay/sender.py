@@ -1,0 +1,114 @@
+"""Sends messages to endpoints and rows to the archive, for a command beside the gateway."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from gateway.archive.journal.records import Rows
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.clock import now
+from gateway.config.load import Configuration
+from gateway.dialects.base import Dialect
+from gateway.endpoints.base import Sink
+from gateway.endpoints.registry import make_sink
+from gateway.errors import ArchiveError, GatewayError
+from gateway.model.message import Message
+from gateway.model.outcome import RETRY, Outcome, Settlement
+from gateway.routing.payload_conversion import convert_payload
+from gateway.routing.router import Delivery
+from gateway.runtime.inbound.header_mapping import HeaderMapper
+from gateway.runtime.monitor.counters import RouteCounters
+from gateway.runtime.wiring import archive_location, archive_options
+
+SEND_MESSAGES: Final = 200  # in one send
+ANSWER_TIMEOUT: Final = 60.0  # seconds for the answers to one send, or for the archive
+
+
+class ReplaySender:
+    """The sinks and the archive writer of one command; opened on first use.
+
+    `purpose` distinguishes its connections from those of the gateway.
+    Mutable: owned by one thread.
+    """
+
+    def __init__(self, configuration: Configuration, purpose: str) -> None:
+        self._configuration = configuration
+        self._purpose = purpose
+        self._header_mappers: dict[str, HeaderMapper] = {}
+        self._sinks: dict[str, Sink] = {}
+        self._writer: ArchiveWriter | None = None
+
+    def make(self, message: Message, delivery: Delivery, dialect: Dialect) -> Message:
+        """The target's copy of a message from a source with `dialect`.
+
+        Raises:
+            TranslationError: the mapping or a rule of the target refuses the message.
+        """
+        target, route = delivery.target, delivery.route
+        if target is None or route is None:
+            return message
+        if dialect.name not in self._header_mappers:
+            counters = {each.name: RouteCounters() for each in self._configuration.routes}
+            name = self._configuration.gateway.name
+            self._header_mappers[dialect.name] = HeaderMapper(name, dialect, counters)
+        carries = self._configuration.endpoints[target.endpoint].settings.carries
+        mapper = self._header_mappers[dialect.name]
+        headers = mapper.map_headers(message.headers, delivery, carries)
+        payload = message.payload
+        if target.conversion is not None:
+            payload = convert_payload(payload, target.conversion)
+        return replace(message, address=delivery.address, payload=payload, headers=headers)
+
+    def send(self, endpoint: str, messages: Sequence[Message]) -> Sequence[Settlement]:
+        """The settlements of `endpoint`; RETRY for each message if it does not answer."""
+        if not messages:
+            return []
+        answered = threading.Event()
+        answers: list[Settlement] = []
+
+        def settled(settlements: Sequence[Settlement]) -> None:
+            answers.extend(settlements)
+            answered.set()
+
+        try:
+            self._sink(endpoint).send(messages, settled)
+        except GatewayError as error:
+            return [Settlement(Outcome.RETRY, reason=str(error))] * len(messages)
+        answered.wait(ANSWER_TIMEOUT)
+        return answers or [RETRY] * len(messages)
+
+    def record(self, rows: Sequence[Rows]) -> None:
+        """Write the rows to the archive, if there is one, and wait until they are durable.
+
+        Raises:
+            ArchiveError: the archive is not writable, or does not answer.
+        """
+        archive = self._configuration.archive
+        if not rows or archive is None:
+            return
+        if self._writer is None:
+            name = self._configuration.gateway.name
+            options = archive_options(archive)
+            self._writer = ArchiveWriter(archive_location(archive), name, now(), options)
+        durable = threading.Event()
+        self._writer.append(rows, durable.set)
+        if not durable.wait(ANSWER_TIMEOUT):
+            text = f"{self._purpose}: the archive does not answer"
+            raise self._writer.failure or ArchiveError(text)
+
+    def close(self) -> None:
+        for sink in self._sinks.values():
+            sink.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _sink(self, endpoint: str) -> Sink:
+        if endpoint not in self._sinks:
+            settings = self._configuration.endpoints[endpoint].settings
+            sink = make_sink(settings, instance=self._purpose)
+            sink.open()
+            self._sinks[endpoint] = sink
+        return self._sinks[endpoint]

@@ -1,0 +1,205 @@
+"""Payload conversions of a target: text, bytes, JSON and maps.
+
+A map is made from one JSON object. A value without a JSON form is refused.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from gateway.errors import SubjectError, TranslationError
+from gateway.model.message import Payload, Value
+from gateway.routing.selectors.ast import LONG_MAX, LONG_MIN
+
+MAX_DEPTH = 64
+MAX_DIGITS = 19  # of a 64-bit integer
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a surrogate pair: no character, and without UTF-8
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_UNSUPPORTED_ENCODINGS = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+)
+
+
+class PayloadForm(Enum):
+    """The form of a converted payload."""
+
+    TEXT = "text"
+    BYTES = "bytes"
+    JSON = "json"  # bytes of UTF-8
+    MAP = "map"
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadConversion:
+    """A form, and the encoding of the bytes: received (`TEXT`, `MAP`, `JSON`) or made (`BYTES`)."""
+
+    form: PayloadForm
+    encoding: str = "utf-8"
+
+
+def parse_conversion(form: str, encoding: str = "utf-8") -> PayloadConversion:
+    """Parse a conversion as a configuration writes it.
+
+    Raises:
+        SubjectError: with the dialect `payload`; the form or the encoding is unknown.
+    """
+    if form not in {each.value for each in PayloadForm}:
+        known = ", ".join(each.value for each in PayloadForm)
+        raise SubjectError("payload", form, 0, "payload", f"unknown form; known are {known}")
+    try:
+        name = codecs.lookup(encoding).name.replace("_", "-")
+        fits = name not in _UNSUPPORTED_ENCODINGS and isinstance("a".encode(name), bytes)
+    except (LookupError, ValueError):
+        fits = False
+    if not fits:
+        raise SubjectError("payload", encoding, 0, "encoding", "unknown encoding, or none of texts")
+    return PayloadConversion(PayloadForm(form), encoding)
+
+
+def convert_payload(payload: Payload, conversion: PayloadConversion) -> Payload:
+    """Convert a payload; the same object when it has the form already.
+
+    Raises:
+        TranslationError: with the rule `payload`; its text never quotes the payload.
+    """
+    match conversion.form:
+        case PayloadForm.TEXT:
+            return payload if isinstance(payload, str) else _text(payload, conversion)
+        case PayloadForm.BYTES:
+            return payload if isinstance(payload, bytes) else _bytes(payload, conversion)
+        case PayloadForm.MAP:
+            if not isinstance(payload, bytes | str):
+                return payload
+            return _map(_text(payload, conversion), conversion)
+        case PayloadForm.JSON:
+            return _json(payload, conversion)
+
+
+def _text(payload: Payload, conversion: PayloadConversion) -> str:
+    if isinstance(payload, str):
+        return payload
+    if not isinstance(payload, bytes):
+        raise _refused(conversion, "a map is not text; convert it to json")
+    try:
+        return payload.decode(conversion.encoding)
+    except ValueError as error:
+        raise _refused(conversion, f"is not {conversion.encoding}") from error
+
+
+def _bytes(payload: Payload, conversion: PayloadConversion) -> bytes:
+    if isinstance(payload, bytes):
+        return payload
+    if not isinstance(payload, str):
+        raise _refused(conversion, "a map has no bytes; convert it to json")
+    try:
+        return payload.encode(conversion.encoding)
+    except ValueError as error:
+        raise _refused(conversion, f"a character has no {conversion.encoding}") from error
+
+
+def _json(payload: Payload, conversion: PayloadConversion) -> bytes:
+    """Write a map as JSON; check text and bytes, and keep them as they are."""
+    if isinstance(payload, bytes | str):
+        text = _text(payload, conversion)
+        _load_json(text, conversion)
+        made = text.encode()
+        return payload if isinstance(payload, bytes) and payload == made else made
+    _refuse_depth(payload, conversion)
+    try:
+        text = json.dumps(payload, ensure_ascii=False, allow_nan=False, default=_as_dict)
+        return text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = "holds a value without a JSON form: bytes, NaN, an infinity or half a character"
+        raise _refused(conversion, reason) from error
+
+
+def _as_dict(value: object) -> dict[str, Value]:
+    """Return a map of another class as a dict, for `json`."""
+    if not isinstance(value, Mapping):
+        raise TypeError(type(value).__name__)
+    return dict(value)
+
+
+def _map(text: str, conversion: PayloadConversion) -> Mapping[str, Value]:
+    found = _load_json(text, conversion)
+    if not isinstance(found, dict):
+        raise _refused(conversion, "is JSON, but not an object")
+    return found
+
+
+def _load_json(text: str, conversion: PayloadConversion) -> Value:
+    try:
+        found: Value = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_no_number,
+            parse_float=_double,
+            parse_int=_long,
+        )
+        if _SURROGATE.search(text) is not None or _ESCAPED_SURROGATE.search(text) is not None:
+            json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise _refused(conversion, f"is not JSON: {error.msg} at {error.pos}") from None
+    except UnicodeEncodeError:
+        raise _refused(conversion, "holds half a character") from None
+    except ValueError as error:
+        raise _refused(conversion, str(error)) from None
+    except RecursionError:
+        raise _too_deep(conversion) from None
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _refuse_depth(found, conversion)
+    return found
+
+
+def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
+
+
+def _no_number(_: str) -> Value:
+    raise ValueError("NaN and infinities are not JSON")
+
+
+def _double(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number is past what a double holds")
+    return number
+
+
+def _long(text: str) -> int:
+    if len(text) > MAX_DIGITS + 1 or not LONG_MIN <= int(text) <= LONG_MAX:
+        raise ValueError("a whole number is past 64 bits")
+    return int(text)
+
+
+def _refuse_depth(value: Value, conversion: PayloadConversion) -> None:
+    """Raise for a value nested too deep; iterates by level, because the depth has no bound."""
+    level: list[Value] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return
+    raise _too_deep(conversion)
+
+
+def _inside(value: Value) -> list[Value]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _too_deep(conversion: PayloadConversion) -> TranslationError:
+    return _refused(conversion, f"is nested deeper than {MAX_DEPTH}")
+
+
+def _refused(conversion: PayloadConversion, reason: str) -> TranslationError:
+    return TranslationError("payload", conversion.form.value, "payload", reason)

@@ -1,0 +1,154 @@
+"""Source patterns with captures: `orders.{region}.{rest...}` selects names and captures levels.
+
+A capture fills a whole level and stands for a wildcard of its dialect: `{name}` for the one-level
+wildcard, `{name...}` for the rest wildcard. A plain wildcard is a capture too. Captures are
+numbered from 1 over all wildcards of the pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gateway.dialects.base import Dialect, parse_pattern, shared_prefix_of
+from gateway.errors import SubjectError
+from gateway.model.matching import matches
+from gateway.model.pattern import Pattern
+
+CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*)(\.\.\.)?\}")
+_FUNCTION = re.compile(r"\{@?[A-Za-z0-9_]+(?:\.\.\.)?\|")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSpan:
+    """The levels that a capture takes, as a slice: `levels[start:stop]`."""
+
+    start: int
+    stop: int | None
+    rest: bool  # True: any number of levels; False: exactly one
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePattern:
+    """A parsed source pattern: the subscription for the broker and the patterns that select names.
+
+    `depth` is the exact number of levels, for a broker whose wildcard selects more (YAMI4).
+    `share` is the prefix of a shared subscription (MQTT `$share/GROUP/`), which `text` begins with.
+    """
+
+    text: str
+    subscription: str
+    patterns: tuple[Pattern, ...]
+    depth: int | None
+    spans: tuple[tuple[str, CaptureSpan], ...]
+    share: str = ""
+
+    def selects(self, levels: tuple[str, ...]) -> bool:
+        """Return whether the pattern selects a name with these levels."""
+        if self.depth is not None and len(levels) != self.depth:
+            return False
+        return any(matches(pattern, levels) for pattern in self.patterns)
+
+    def capture(self, levels: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        """Return the levels of each capture, for a name that `selects` accepts."""
+        return {name: levels[span.start : span.stop] for name, span in self.spans}
+
+
+def parse_source(text: str, dialect: Dialect) -> SourcePattern:
+    """Parse a source pattern written in `dialect`.
+
+    Raises:
+        SubjectError: the pattern is illegal with wildcards in place of its captures, a capture
+            does not fill its level, or two captures have one name.
+    """
+    names = _capture_names(text, dialect)
+    plain = CAPTURE.sub(lambda c: dialect.any_many if c[2] else dialect.any_one, text)
+    try:
+        patterns = parse_pattern(plain, dialect)
+        share = shared_prefix_of(plain, dialect)
+    except SubjectError as error:
+        at = _original_offset(error.offset, text, dialect)
+        raise SubjectError(dialect.name, text, at, error.rule, error.reason) from None
+    names = {at - share.count(dialect.separator): name for at, name in names.items()}
+    levels = _split_levels(plain.removeprefix(share), dialect)
+    braced = CAPTURE.sub(lambda c: "{...}" if c[2] else "{}", text)
+    written = _split_levels(braced.removeprefix(share), dialect)
+    rests = [
+        at for at, level in enumerate(levels) if _is_rest(level, written[at], at, levels, dialect)
+    ]
+    depth = len(levels) if written[-1] == "{}" and not rests else None
+    spans = tuple(_capture_spans(names, levels, rests, dialect))
+    return SourcePattern(text, plain, patterns, depth, spans, share)
+
+
+def _capture_names(text: str, dialect: Dialect) -> dict[int, str]:
+    """Return the capture names by level index.
+
+    Raises:
+        SubjectError: a capture does not fill its level, or two captures have one name.
+    """
+    names: dict[int, str] = {}
+    for found in CAPTURE.finditer(text):
+        before, after = text[: found.start()], text[found.end() :]
+        fills_level = (not before or before.endswith(dialect.separator)) and (
+            not after or after.startswith(dialect.separator)
+        )
+        if not fills_level:
+            reason = f"{found[0]} does not fill its level"
+            raise SubjectError(dialect.name, text, found.start(), "capture", reason)
+        if found[1] in names.values():
+            reason = f"{found[1]!r} names two captures"
+            raise SubjectError(dialect.name, text, found.start(), "capture", reason)
+        names[len(_split_levels(before + "x", dialect)) - 1] = found[1]
+    if (brace := re.search(r"[{}]", CAPTURE.sub(lambda c: "x" * len(c[0]), text))) is not None:
+        reason = "a brace belongs to a capture: {name} or {name...}"
+        if _FUNCTION.match(text, brace.start()) is not None:
+            reason = "functions are legal in a template only; a source pattern has captures"
+        raise SubjectError(dialect.name, text, brace.start(), "capture", reason)
+    return names
+
+
+def _original_offset(offset: int, text: str, dialect: Dialect) -> int:
+    """Convert an offset in the pattern with wildcards to an offset in the text with captures."""
+    for capture in CAPTURE.finditer(text):
+        if offset <= capture.start():
+            break
+        wildcard = dialect.any_many if capture[2] else dialect.any_one
+        offset = max(capture.start(), offset + len(capture[0]) - len(wildcard))
+    return offset
+
+
+def _split_levels(text: str, dialect: Dialect) -> list[str]:
+    return text.removeprefix(dialect.leading).split(dialect.separator)
+
+
+def _is_rest(level: str, written: str, index: int, levels: list[str], dialect: Dialect) -> bool:
+    """Return whether a level is a rest wildcard."""
+    if level != dialect.any_many:
+        return False
+    if dialect.any_many != dialect.any_one:
+        return True
+    return index == len(levels) - 1 and written != "{}"  # YAMI4: only a last star is a rest
+
+
+def _capture_spans(
+    names: dict[int, str], levels: list[str], rests: list[int], dialect: Dialect
+) -> list[tuple[str, CaptureSpan]]:
+    """Return each capture with a certain position; between two rest wildcards there is none."""
+    spans: list[tuple[str, CaptureSpan]] = []
+    number = 0
+    size = len(levels)
+    for index, level in enumerate(levels):
+        if index not in names and dialect.any_one not in level and index not in rests:
+            continue
+        number += 1
+        if not rests or index < rests[0]:
+            span = CaptureSpan(index, index + 1, rest=False)
+        elif index > rests[-1]:
+            span = CaptureSpan(index - size, index - size + 1 or None, rest=False)
+        elif rests == [index]:
+            span = CaptureSpan(index, index + 1 - size or None, rest=True)
+        else:
+            continue
+        spans += [(word, span) for word in dict.fromkeys((names.get(index), str(number))) if word]
+    return spans

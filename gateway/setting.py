@@ -1,0 +1,80 @@
+"""Declaration of one configuration setting: its type, default, bounds and documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, field
+from typing import Any, TypeVar, overload
+
+T = TypeVar("T")
+
+
+@overload
+def setting(
+    doc: str,
+    *,
+    default: T,
+    key: str = ...,
+    renamed_from: str = ...,
+    minimum: float | None = ...,
+    maximum: float | None = ...,
+    choices: tuple[object, ...] = ...,
+    secret: bool = ...,
+) -> T: ...
+
+
+@overload
+def setting(
+    doc: str,
+    *,
+    default_factory: Callable[[], Any] = ...,
+    key: str = ...,
+    renamed_from: str = ...,
+    minimum: float | None = ...,
+    maximum: float | None = ...,
+    choices: tuple[object, ...] = ...,
+    secret: bool = ...,
+) -> Any: ...  # noqa: ANN401  # without a default, the annotation of the field holds
+
+
+def setting(  # noqa: PLR0913  # one keyword for each fact of a field
+    doc: str,
+    *,
+    default: Any = MISSING,
+    default_factory: Any = MISSING,
+    key: str = "",
+    renamed_from: str = "",
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[object, ...] = (),
+    secret: bool = False,
+) -> Any:
+    """Declare a field of a settings dataclass; without a default the setting is required.
+
+    The loader, the JSON Schema and the tables in `docs` read these facts from `Field.metadata`.
+
+    Args:
+        doc: one sentence without a full stop, for the schema, the tables and "missing field".
+        default: the value of an absent setting.
+        default_factory: makes the value of an absent setting, where `default` would be mutable.
+        key: the word in the file, when it is not the name of the field.
+        renamed_from: the word in files of earlier versions; the loader refuses it by the new one.
+        minimum: the lowest number allowed.
+        maximum: the highest number allowed.
+        choices: the legal values.
+        secret: a file must hold a reference, and the value stays out of `repr` and findings.
+    """
+    optional = {
+        "key": key,
+        "renamed_from": renamed_from,
+        "choices": choices,
+        "secret": secret,
+    }
+    facts: dict[str, object] = {"doc": doc} | {
+        name: fact for name, fact in optional.items() if fact
+    }
+    bounds = {"minimum": minimum, "maximum": maximum}
+    facts |= {name: bound for name, bound in bounds.items() if bound is not None}
+    if default_factory is not MISSING:
+        return field(default_factory=default_factory, repr=not secret, metadata=facts)
+    return field(default=default, repr=not secret, metadata=facts)

@@ -1,0 +1,143 @@
+"""The web application: paths, authorization and response headers."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from gateway.config.section_checks import is_loopback
+from gateway.errors import GatewayError
+from gateway.web.exchange import (
+    HttpError,
+    HttpRequest,
+    HttpResponse,
+    as_json,
+    as_text,
+    parameters,
+)
+from gateway.web.lookup import LookupRefusedError, look_up
+from gateway.web.metrics import make_registry
+from gateway.web.snapshot import snapshot_json
+from gateway.web.status_cache import StatusSource
+from gateway.web.status_page import StatusPage
+
+Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
+METHODS: Final = ("GET", "HEAD")
+NO_CONTENT_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
+HEADERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": NO_CONTENT_POLICY,
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+    }
+)  # of every response
+SLOW_PATHS: Final = frozenset({"/api/explain"})  # a response may take seconds
+CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": "Bearer"})
+
+
+class WebApplication:
+    """Answers read-only requests about one gateway.
+
+    Without a token and without mutual TLS, only requests to a loopback name or address are
+    answered. This prevents DNS rebinding: a page of another site cannot reach the gateway through
+    a name that resolves to 127.0.0.1. With `mutual_tls` a client certificate replaces the token.
+    """
+
+    def __init__(
+        self, statuses: StatusSource, token: str | None = None, *, mutual_tls: bool
+    ) -> None:
+        self._statuses = statuses
+        self._token = token
+        self._mutual_tls = mutual_tls
+        self._registry = make_registry(statuses.snapshot)
+        self._status_page = StatusPage(needs_token=token is not None)
+        self._public: Mapping[str, Handler] = {
+            "/": self._page,
+            "/healthz": self._health,
+            "/readyz": self._readiness,
+        }
+        self._guarded: Mapping[str, Handler] = {
+            "/api/status": self._status,
+            "/api/explain": self._explain,
+            "/metrics": self._metrics,
+        }
+
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        """Answer any request; errors of the client become a status of 4xx."""
+        try:
+            return self._answer(request)
+        except HttpError as error:
+            return error.response()
+        except LookupRefusedError as error:
+            return as_json({"error": str(error)}, 400)
+        except GatewayError as error:  # for example, the spool cannot be read
+            return as_json({"error": str(error)}, 503)
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
+        if request.method not in METHODS:
+            raise HttpError(405, "only GET and HEAD", {"Allow": ", ".join(METHODS)})
+        self._check_host(request)
+        if (answer := self._public.get(request.path)) is not None:
+            return answer(request)
+        if (answer := self._guarded.get(request.path)) is None:
+            raise HttpError(404, "no such page")
+        if not self._allowed(request):
+            raise HttpError(401, "send the token as `Authorization: Bearer`", CHALLENGE)
+        return answer(request)
+
+    def _check_host(self, request: HttpRequest) -> None:
+        if self._token is not None or self._mutual_tls:
+            return
+        host = request.headers.get("host", "")
+        if not is_loopback(_without_port(host)):
+            raise HttpError(403, "use a loopback name or address, or configure a token")
+
+    def _allowed(self, request: HttpRequest) -> bool:
+        if self._token is None:
+            return True
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        same = hmac.compare_digest(token.strip().encode(), self._token.encode())
+        return scheme.lower() == "bearer" and same
+
+    def _page(self, _: HttpRequest) -> HttpResponse:
+        policy = {"Content-Security-Policy": self._status_page.policy}
+        return HttpResponse(200, self._status_page.body, "text/html; charset=utf-8", policy)
+
+    def _health(self, _: HttpRequest) -> HttpResponse:
+        return as_text("ok\n")
+
+    def _readiness(self, request: HttpRequest) -> HttpResponse:
+        """Return 200 or 503; the reasons are only for authorized clients."""
+        reasons = self._statuses.snapshot().reasons
+        shown = reasons if self._allowed(request) else ()
+        text = "\n".join(["not ready" if reasons else "ready", *shown])
+        return as_text(text + "\n", 503 if reasons else 200)
+
+    def _status(self, _: HttpRequest) -> HttpResponse:
+        return as_json(snapshot_json(self._statuses.snapshot()))
+
+    def _explain(self, request: HttpRequest) -> HttpResponse:
+        query = parameters(request)
+        if missing := {"text", "system"} - query.keys():
+            raise HttpError(400, f"parameter {min(missing)!r} is missing")
+        kind = query.get("kind", "name")
+        return as_json(look_up(query["text"], query["system"], kind, self._statuses.routes()))
+
+    def _metrics(self, _: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def _without_port(host: str) -> str:
+    """Return the name or address of a Host header: `::1` for `[::1]:80`."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

@@ -1,0 +1,101 @@
+"""A cache of the gateway's status: one snapshot serves all clients for half a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+
+from gateway.config.load import Configuration
+from gateway.logs.redaction import Redactor, secrets_of
+from gateway.routing.route import Route
+from gateway.runtime.gateway import Gateway
+from gateway.runtime.monitor.counters import Refusal
+from gateway.runtime.monitor.status import EndpointStatus, Status, take_status
+from gateway.web.readiness import reasons
+from gateway.web.snapshot import RouteRefusal, StatusSnapshot, latest_refusals
+
+MAX_AGE: Final = 0.5  # seconds
+MAX_AGE_NOT_READY: Final = 0.05  # seconds; a client that waits for readiness sees it at once
+MIN_AGE_FACTOR: Final = 10  # a snapshot is kept at least this many times as long as it took
+
+
+class StatusSource(Protocol):
+    """The source of statuses and routes for the web application."""
+
+    def snapshot(self) -> StatusSnapshot:
+        """Return a status that is at most half a second old."""
+
+    def routes(self) -> Sequence[Route]:
+        """Return the active routes."""
+
+
+class StatusCache:
+    """Caches the status of a running gateway.
+
+    Thread-safe: guarded by self._lock.
+    """
+
+    def __init__(
+        self,
+        running: Gateway,
+        config: str,
+        spool_percent: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._running = running
+        self._config = config
+        self._spool_percent = spool_percent
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._snapshot: StatusSnapshot | None = None
+        self._expires = 0.0
+        self._redacted: Configuration | None = None  # the configuration whose secrets are redacted
+        self._redactor = Redactor()
+
+    def snapshot(self) -> StatusSnapshot:
+        with self._lock:
+            if self._snapshot is None or self._clock() >= self._expires:
+                started = self._clock()
+                self._snapshot = self._take()
+                ended = self._clock()
+                age = max(MAX_AGE_NOT_READY, MIN_AGE_FACTOR * (ended - started))
+                self._expires = ended + (min(age, MAX_AGE) if self._snapshot.reasons else MAX_AGE)
+            return self._snapshot
+
+    def routes(self) -> Sequence[Route]:
+        configuration: Configuration = self._running.configuration
+        return configuration.routes
+
+    def _take(self) -> StatusSnapshot:
+        configuration = self._running.configuration
+        if configuration is not self._redacted:
+            self._redacted = configuration
+            self._redactor.hide(secrets_of(configuration))
+        status = redacted(take_status(self._running), self._redactor.redact)
+        unready = tuple(reasons(status, self._spool_percent))
+        refusals = tuple(
+            RouteRefusal(each.route, self._redact(each.refusal))
+            for each in latest_refusals(status.routes)
+        )
+        return StatusSnapshot(status, time.time(), self._config, unready, refusals)
+
+    def _redact(self, refusal: Refusal) -> Refusal:
+        redact = self._redactor.redact
+        return replace(refusal, name=redact(refusal.name), reason=redact(refusal.reason))
+
+
+def redacted(status: Status, redact: Callable[[str], str]) -> Status:
+    """Return the status without secrets, which a driver or a broker may repeat in its errors."""
+
+    def end(each: EndpointStatus) -> EndpointStatus:
+        return replace(each, reason=redact(each.reason)) if each.reason else each
+
+    return replace(
+        status,
+        endpoints=tuple(map(end, status.endpoints)),
+        archive_failure=redact(status.archive_failure),
+        spool_failure=redact(status.spool_failure),
+    )

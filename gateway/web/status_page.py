@@ -1,0 +1,43 @@
+"""The status page as one HTML document, with its Content-Security-Policy."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from importlib.resources import files
+
+from gateway.dialects.registry import DIALECTS
+
+
+class StatusPage:
+    """The HTML in UTF-8, and the policy that allows only its own style and script."""
+
+    def __init__(self, *, needs_token: bool) -> None:
+        folder = files("gateway.web") / "page"
+        html, style, script = (
+            (folder / name).read_text("utf-8") for name in ("page.html", "page.css", "page.js")
+        )
+        options = "".join(f'<option value="{name}">{name}</option>' for name in DIALECTS)
+        self.body = (
+            html.replace("@systems", options)
+            .replace("@token", "needed" if needs_token else "none")
+            .replace("@style", style)
+            .replace("@script", script)
+            .encode()
+        )
+        self.policy = "; ".join(
+            [
+                "default-src 'none'",
+                f"style-src '{_digest(style)}'",
+                f"script-src '{_digest(script)}'",
+                "connect-src 'self'",
+                "img-src data:",
+                "base-uri 'none'",
+                "form-action 'none'",
+                "frame-ancestors 'none'",
+            ]
+        )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,89 @@
+"""Archive and spool of a gateway after a fault test."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from gateway.archive.layout import damaged_journals, days, journals, segments
+from gateway.runtime.outbound.spool_db import FILE_NAME
+from gateway.runtime.record.rows import fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedHashes:
+    """Payload hashes of an archive by message id, for each kind of row."""
+
+    received: Mapping[bytes, bytes]
+    spooled: Mapping[bytes, bytes]
+    outcomes: Mapping[bytes, bytes]
+    marked: frozenset[bytes]  # hashes with a row marked as a redelivery or a later attempt
+
+
+def read_archive(folder: Path) -> ArchivedHashes:
+    """Read all rows of a closed archive; journals that are left are converted first.
+
+    Raises:
+        AssertionError: a journal is damaged or cannot be converted.
+    """
+    root = folder / "archive"
+    if left := journals(root):
+        command = [sys.executable, "-m", "gateway.archive.segments", *map(str, (root, *left))]
+        subprocess.run(command, check=True, timeout=300)  # noqa: S603  # our own
+    assert not journals(root)
+    assert not damaged_journals(root)
+    outcomes: dict[bytes, bytes] = {}
+    found: dict[str, dict[bytes, bytes]] = {"received": {}, "spooled": {}}
+    marked: set[bytes] = set()
+    columns = ["leg", "id", "hash", "attempt", "redelivered"]
+    for segment in (each for day in days(root) for each in segments(root, day)):
+        table = pq.read_table(segment, columns=columns, partitioning=None)
+        rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
+        for leg, identity, digest, attempt, again in rows:
+            found.get(leg, outcomes)[identity] = digest
+            if again or (leg == "delivered" and attempt > 1):
+                marked.add(digest)
+    return ArchivedHashes(**found, outcomes=outcomes, marked=frozenset(marked))
+
+
+def digest_of(number: int) -> bytes:
+    """The payload hash of a number of a load without a `size`."""
+    return fingerprint(b"%d " % number)[1]
+
+
+def check_complete(archive: ArchivedHashes, messages: int) -> None:
+    """Check that each received message has its outcome.
+
+    Raises:
+        AssertionError: an outcome or a received row is missing.
+    """
+    assert archive.received.keys() == archive.outcomes.keys()
+    assert archive.spooled.keys() <= archive.received.keys()
+    assert len(archive.received) >= messages
+
+
+def check_without_gap(archive: ArchivedHashes, messages: int) -> None:
+    """Check the archive of a killed gateway, where a spooled copy may lack its received row.
+
+    The row is absent if it was not yet on disk; the source then delivers the message again.
+
+    Raises:
+        AssertionError: an outcome is missing, or has neither a received nor a spooled row.
+    """
+    assert archive.received.keys() | archive.spooled.keys() == archive.outcomes.keys()
+    assert set(archive.outcomes.values()) == set(archive.received.values())
+    assert len(set(archive.received.values())) == messages
+
+
+def spooled(folder: Path) -> int:
+    """Messages in the spool of a running gateway."""
+    with closing(sqlite3.connect(f"file:{folder / 'spool' / FILE_NAME}?mode=ro", uri=True)) as file:
+        (count,) = file.execute("SELECT COALESCE(SUM(messages), 0) FROM parcels").fetchone()
+    return int(count)

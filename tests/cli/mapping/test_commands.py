@@ -1,0 +1,229 @@
+"""The commands `check`, `explain`, `preflight`, `schema` and `test`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import main
+
+CONFIG = """\
+endpoints:
+  plant: {kind: memory, dialect: mqtt}
+  ems: {kind: memory, dialect: ems}
+routes:
+  there:
+    from: {endpoint: plant, pattern: "plant/{site}/{rest...}", exclude: ["plant/test/#"]}
+    to: {endpoint: ems, template: "SENSORS.{site}.{rest...}"}
+  back:
+    from: {endpoint: ems, pattern: "SENSORS.{rest...}"}
+    to: {endpoint: plant, template: "historian/{rest...}"}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(CONFIG)
+    return file
+
+
+def test_explain_shows_captures_limits_and_the_reverse_route(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "plant/hall/v1.2", "--config", str(config), "--from", "plant"]) == 0
+
+    assert (
+        capsys.readouterr().out
+        == """\
+there: from plant, plant/{site}/{rest...}
+  {site} = 'hall'
+  {rest} = 'v1.2'
+  -> ems (ems) SENSORS.hall.v1%2E2
+     uses 19 of 246 characters, 3 of 64 levels, 7 of 127 characters in one level
+     from there back makes it historian/hall/v1.2 at plant
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("other/x", "not taken: the pattern does not match"),
+        ("plant/test/x", "not taken: excluded by 'plant/test/#'"),
+        ("plant/" + "x" * 200, "refused, rule level-too-long"),
+        ("plant/+", "mqtt has no such name"),
+    ],
+)
+def test_explain_gives_the_reason_when_no_target_gets_a_name(
+    config: Path, capsys: pytest.CaptureFixture[str], name: str, reason: str
+) -> None:
+    assert main(["explain", name, "--config", str(config), "--from", "plant"]) == 1
+
+    out = capsys.readouterr().out
+    assert reason in out
+    assert out.endswith("no target gets this name\n")
+
+
+def test_explain_prints_json(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["explain", "plant/hall/x", "--config", str(config), "--json"])
+
+    (there, back) = json.loads(capsys.readouterr().out)
+    assert there["made"][0]["name"] == "SENSORS.hall.x"
+    assert back["why_not"] == "the pattern does not match"
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Path:
+    file = tmp_path / "names.txt"
+    long = "/".join(["a-long-level"] * 25)
+    file.write_bytes(f"a/b\na//b\n\n{long}\n".encode() + b"caf\xe9/x\n")
+    return file
+
+
+def test_preflight_lists_the_names_that_do_not_fit(
+    names: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["preflight", str(names), "--from", "mqtt", "--to", "ems,smf"]) == 1
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{names}:4: ems: ")
+    assert "is 324 characters, limit 228 (rule too-long)" in lines[0]
+    assert lines[-2:] == [
+        "ems: 2 fit; refused: 1 surrogate, 1 too-long",
+        "smf: 2 fit; refused: 1 surrogate, 1 too-long",
+    ]
+
+
+def test_preflight_shows_shortened_names(names: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["preflight", str(names), "--from", "mqtt", "--to", "ems", "--shorten", "--json"])
+
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer["line"] for answer in answers] == [1, 2, 4, 5]
+    assert answers[2]["shortened"] is True
+    assert len(answers[2]["name"]) <= 249
+
+
+def test_preflight_of_fitting_names_gives_exit_status_0(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text("a/b\n")
+
+    assert main(["preflight", str(file), "--from", "mqtt", "--to", "smf"]) == 0
+
+
+def test_a_missing_file_gives_exit_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["preflight", "absent.txt", "--from", "mqtt", "--to", "ems"]) == 2
+    assert "absent.txt: cannot read the names" in capsys.readouterr().err
+
+
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "gateway configuration"
+
+
+def test_check_prints_the_guarantee_of_every_route(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(config)]) == 0
+
+    out = capsys.readouterr().out
+    assert "there: plant (mqtt) plant/{site}/{rest...}\n  -> ems (ems) SENSORS." in out
+    assert out.endswith(f"{config}: 1 warning, 1 note\n")
+    assert main(["check", str(config), "--strict"]) == 1
+
+
+def test_check_prints_json_and_github_annotations(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG.replace('{rest...}"}\n  back', '{rset...}"}\n  back'))
+
+    assert main(["check", str(config), "--format", "json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)
+    assert (finding["line"], finding["rule"]) == (7, "unknown-capture")
+    assert main(["check", str(config), "--format", "github"]) == 1
+    assert capsys.readouterr().out.startswith(f"::error file={config},line=7,col=")
+
+
+CYCLE = """\
+endpoints:
+  plant: {kind: memory, dialect: mqtt}
+  ems: {kind: memory, dialect: ems}
+routes:
+  there:
+    from: {endpoint: plant, pattern: "a/{x}"}
+    to: {endpoint: ems, template: "A.{x}"}
+  back:
+    from: {endpoint: ems, pattern: "A.{x}"}
+    to: {endpoint: plant, template: "a/{x}"}
+"""
+
+
+def test_a_finding_in_json_has_its_example_names(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CYCLE)
+
+    assert main(["check", str(config), "--format", "json"]) == 1
+    found = {each["rule"]: each for each in json.loads(capsys.readouterr().out)}
+    assert found["cycle"]["examples"] == [
+        {"name": "a/x", "endpoint": "plant", "system": "mqtt"},
+        {"name": "A.x", "endpoint": "ems", "system": "ems"},
+        {"name": "a/x", "endpoint": "plant", "system": "mqtt"},
+    ]
+    assert set(found["cycle"]) == {
+        "path", "line", "column", "rule", "severity", "message", "hint", "examples"
+    }  # fmt: skip
+
+
+def test_a_github_annotation_is_one_line_for_any_file_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "a,b:c%d"
+    folder.mkdir()
+    (folder / "gateway.yaml").write_text(CYCLE)
+    main(["check", str(folder), "--format", "json"])
+    count = len(json.loads(capsys.readouterr().out))
+    main(["check", str(folder), "--format", "github"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == count
+    assert "a%2Cb%3Ac%25d/gateway.yaml,line=" in lines[0]
+
+
+TESTS = """\
+tests:
+  there:
+    given: {endpoint: plant, name: plant/hall/v1.2, payload: "21"}
+    expect: [{endpoint: ems, name: SENSORS.hall.v1%2E2, payload: "21"}]
+  no route takes tests:
+    given: {endpoint: plant, name: plant/test/x}
+    expect: []
+  too long:
+    given: {endpoint: plant, name: "plant/hall/LONG"}
+    expect: [{endpoint: ems, refused: level-too-long}]
+""".replace("LONG", "x" * 200)
+
+
+def test_tests_of_a_mapping_pass(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config.write_text(CONFIG + TESTS)
+
+    assert main(["test", str(config)]) == 0
+    assert capsys.readouterr().out.endswith("3 tests passed\n")
+
+
+def test_a_failed_test_shows_the_unexpected_copies(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG + TESTS.replace("SENSORS.hall", "SENSORS.hell"))
+
+    assert main(["test", str(config)]) == 1
+    out = capsys.readouterr().out
+    assert f"{config}:13:5: test 'there' failed" in out or "test 'there' failed" in out
+    assert "missing:    ems SENSORS.hell.v1%2E2" in out
+    assert "unexpected: ems SENSORS.hall.v1%2E2" in out
+
+
+def test_a_configuration_without_tests_gives_exit_status_2(config: Path) -> None:
+    assert main(["test", str(config)]) == 2

@@ -1,0 +1,75 @@
+"""A restartable SMF broker with Solace endpoints; skips without the vendor's library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
+
+from gateway.brokers.smf import BrokerOptions, SmfBroker
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.endpoints.solace import SolaceSink, SolaceSource, open_sink, open_source
+from gateway.model.message import DeliveryMode, Headers, Message
+
+PASSWORD = "p"  # noqa: S105  # of the test broker
+DIRECT = DeliveryMode.AT_MOST_ONCE
+GUARANTEED = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+
+
+class RestartableBroker:
+    """A broker on one port whose queues survive `stop`.
+
+    Mutable: owned by the test.
+    """
+
+    def __init__(self, options: BrokerOptions | None = None) -> None:
+        self.broker = SmfBroker(options=options or BrokerOptions())
+        self.broker.__enter__()
+        self.settings = SolaceSettings(
+            url=self.broker.url, username="u", password=PASSWORD, connect_timeout=5.0
+        )
+        self._running = True
+
+    def stop(self) -> None:
+        if self._running:
+            self._running = False
+            self.broker.__exit__(None, None, None)
+
+    def start(self) -> None:
+        self.broker = SmfBroker(self.broker.port, state=self.broker.state)
+        self.broker.__enter__()
+        self._running = True
+
+    def source(self, *patterns: str, instance: str = "one", **changes: Any) -> SolaceSource:  # noqa: ANN401
+        settings = replace(self.settings, **changes)
+        return open_source(settings, [Subscription(each) for each in patterns], instance=instance)
+
+    def sink(self, **changes: Any) -> SolaceSink:  # noqa: ANN401
+        return open_sink(replace(self.settings, **changes))
+
+    @property
+    def queue(self) -> str:
+        """Return the name of the queue of `source` with its default instance."""
+        return f"gateway/{self.settings.name}/one"
+
+    def depth(self) -> int:
+        return self.broker.depth(self.queue)
+
+
+@contextmanager
+def restartable(options: BrokerOptions | None = None) -> Iterator[RestartableBroker]:
+    system = RestartableBroker(options)
+    try:
+        yield system
+    finally:
+        system.stop()
+
+
+def guaranteed_message(topic: str, payload: bytes = b"x", headers: Headers = GUARANTEED) -> Message:
+    return Message(topic, payload, headers)

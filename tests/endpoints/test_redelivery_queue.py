@@ -1,0 +1,203 @@
+"""The queue confirms in the order of arrival and redelivers in it, however batches are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.endpoints.base import Batch
+from gateway.endpoints.redelivery_queue import RedeliveryQueue, measure, message_queue
+from gateway.errors import NotConnectedError
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, RETRY, Outcome, Settlement, rejected
+from tests.waiting import PATIENCE
+
+REFUSED = rejected("rule", "reason")
+OUTCOMES = st.sampled_from([ACCEPTED, RETRY, REFUSED])
+LARGE = 1_000_000
+
+
+def say(number: int) -> Message:
+    return Message("t", str(number).encode())
+
+
+def take(queue: RedeliveryQueue[Message], limit: int = 100) -> Batch:
+    batch = queue.take_batch(limit, 0)
+    assert batch is not None
+    return batch
+
+
+def numbers_of(batch: Batch) -> list[int]:
+    return [int(bytes(m.payload)) for m in batch.messages]  # type: ignore[arg-type]  # bytes were put
+
+
+class Model:
+    """A slow and obvious model of the queue: which messages are finished. Mutable."""
+
+    def __init__(self, total: int) -> None:
+        self.finished = [False] * total
+
+    def settle(self, numbers: list[int], settlements: list[Settlement]) -> None:
+        for number, settlement in zip(numbers, settlements, strict=True):
+            self.finished[number] |= settlement.outcome is not Outcome.RETRY
+
+    def confirmed(self) -> int:
+        return next((i for i, done in enumerate(self.finished) if not done), len(self.finished))
+
+
+@given(st.data())
+def test_any_settling_confirms_the_oldest_run_that_is_finished(data: st.DataObject) -> None:
+    total = data.draw(st.integers(1, 12))
+    counts: list[int] = []
+    queue, model = message_queue(LARGE, counts.append), Model(total)
+    queue.put([say(i) for i in range(total)])
+    held: list[Batch] = []
+    for _ in range(data.draw(st.integers(0, 20))):
+        settles: bool = data.draw(st.booleans())
+        if held and settles:
+            batch = held.pop(data.draw(st.integers(0, len(held) - 1)))
+            numbers = numbers_of(batch)
+            assert numbers == sorted(numbers)
+            settlements = [data.draw(OUTCOMES) for _ in numbers]
+            batch.settle(settlements)
+            model.settle(numbers, settlements)
+        elif (taken := queue.take_batch(data.draw(st.integers(1, 5)), 0)) is not None:
+            held.append(taken)
+
+        assert sum(counts) == model.confirmed()
+    left = [say(i) for i, done in enumerate(model.finished) if not done]
+    assert queue.held == measure(left)
+
+
+def test_retried_messages_come_first_in_order_and_marked() -> None:
+    queue = message_queue(LARGE)
+    queue.put([say(0), say(1), say(2)])
+    first, second = take(queue, 1), take(queue, 1)
+    second.settle([RETRY])
+    first.settle([RETRY])
+
+    retried, rest = take(queue), take(queue)
+
+    assert [(m.payload, m.headers.redelivered) for m in retried.messages] == [
+        (b"0", True),
+        (b"1", True),
+    ]
+    assert list(rest.messages) == [say(2)]
+
+
+def recover(queue: RedeliveryQueue[Message], batches: Sequence[Batch]) -> None:
+    queue.recover()
+    for batch in batches:
+        batch.settle([ACCEPTED] * len(batch.messages))  # too late
+
+
+def retry(queue: RedeliveryQueue[Message], batches: Sequence[Batch]) -> None:
+    del queue
+    for batch in batches:
+        batch.settle([RETRY] * len(batch.messages))
+
+
+@pytest.mark.parametrize("redeliver", [recover, retry])
+@given(st.permutations(range(4)))
+def test_redelivered_messages_come_in_the_order_of_arrival(
+    redeliver: Callable[[RedeliveryQueue[Message], Sequence[Batch]], None], order: list[int]
+) -> None:
+    queue = message_queue(LARGE)
+    queue.put([say(number) for number in range(8)])
+    batches = [take(queue, 2) for _ in range(4)]
+
+    redeliver(queue, [batches[number] for number in order])
+
+    again = take(queue)
+    assert numbers_of(again) == list(range(8))
+    assert all(message.headers.redelivered for message in again.messages)
+    assert queue.take_batch(1, 0) is None
+    assert queue.held == measure(again.messages)
+
+
+def test_it_is_full_until_what_was_received_is_settled() -> None:
+    queue = message_queue(1)
+    assert queue.wait_for_room(0)
+    queue.put([say(0)])
+    batch = take(queue, 1)
+    assert queue.full
+    assert not queue.wait_for_room(0)
+
+    batch.settle([ACCEPTED])
+
+    assert queue.wait_for_room(0)
+    assert not queue.held
+
+
+def test_unsettled_messages_are_those_that_wait_are_retried_or_are_handed_out() -> None:
+    queue = message_queue(1)
+    queue.put([say(0), say(1), say(2), say(3)])
+    take(queue, 1).settle([ACCEPTED])
+    take(queue, 1)
+    take(queue, 1).settle([RETRY])
+
+    payloads = {message.payload for message in queue.unsettled()}
+
+    assert payloads == {say(number).payload for number in (1, 2, 3)}
+
+
+def test_retried_messages_occupy_their_room_until_they_are_accepted() -> None:
+    queue = message_queue(measure([say(0), say(1)]))
+    queue.put([say(0), say(1)])
+    for _ in range(5):
+        take(queue, 2).settle([RETRY, RETRY])
+        assert not queue.wait_for_room(0)
+        assert queue.wait_for_room(0, or_retried=True)
+    take(queue, 2).settle([RETRY, ACCEPTED])
+    assert queue.wait_for_room(0)
+    take(queue).settle([ACCEPTED])
+    assert not queue.held
+
+
+def test_a_put_waits_for_room_and_ends_with_the_connection() -> None:
+    queue = message_queue(1)
+    assert queue.put_when_room([say(0)])
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(queue.put_when_room, [say(1)])
+        take(queue).settle([ACCEPTED])
+        assert second.result(PATIENCE)
+        third = pool.submit(queue.put_when_room, [say(2)])
+        queue.fail(NotConnectedError("gone"))
+        assert not third.result(PATIENCE)
+    with pytest.raises(NotConnectedError, match="gone"):
+        queue.take(1, 0)
+
+
+def test_after_a_failure_the_surviving_messages_come_and_then_the_failure() -> None:
+    counts: list[int] = []
+    queue = message_queue(LARGE, counts.append)
+    sure = Message("t", b"sure", Headers(mode=DeliveryMode.AT_LEAST_ONCE))
+    queue.put([sure, sure, say(1)])
+    early = take(queue, 1)
+    queue.fail(NotConnectedError("gone"), lambda m: not m.headers.mode)
+    early.settle([ACCEPTED])
+
+    left = take(queue)
+
+    assert list(left.messages) == [say(1)]
+    left.settle([ACCEPTED])
+    assert (counts, queue.held) == ([], 0)
+    with pytest.raises(NotConnectedError, match="gone"):
+        queue.take(10, 0)
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers() | st.text() | st.binary()))
+def test_the_size_of_a_map_grows_with_its_values(fields: dict[str, int | str | bytes]) -> None:
+    small = measure([Message("t", fields)])
+    assert measure([Message("t", {**fields, "more": bytes(1_000)})]) >= small + 1_000
+
+
+def test_values_inside_lists_and_maps_count() -> None:
+    inner = measure([Message("t", {"l": [[], {"m": [True] * 1_000}]})])
+
+    assert inner > 64_000
+    assert measure([Message("t", {"l": 1 << 16_000})]) < 1_000  # no error for very many digits

@@ -1,0 +1,146 @@
+"""A reload applies a changed configuration to a running gateway."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+
+from gateway.errors import EndpointError
+from gateway.model.message import Message
+from gateway.runtime import wiring
+from tests.runtime.gateway.running import (
+    PLANT_AND_EMS,
+    BrokerClient,
+    archive_rows,
+    configured,
+    running,
+    wait_until_connected,
+)
+from tests.waiting import until
+
+ORDERS = """\
+routes:
+  orders:
+    from: {endpoint: plant, pattern: "orders/{rest...}"}
+    to: {endpoint: ems, template: "ORDERS.{rest...}"}
+"""
+BONDS = """\
+routes:
+  bonds:
+    from: {endpoint: plant, pattern: "bonds/{rest...}"}
+    to: {endpoint: ems, template: "BONDS.{rest...}"}
+"""
+ORDERS_TO_NEW_NAMES = """\
+routes:
+  orders:
+    from: {endpoint: plant, pattern: "orders/{rest...}"}
+    to: {endpoint: ems, template: "NEW.{rest...}"}
+"""
+ORDERS_TO_BOTH = """\
+routes:
+  orders:
+    from: {endpoint: plant, pattern: "orders/{rest...}"}
+    to:
+      - {endpoint: ems, template: "ORDERS.{rest...}"}
+      - {endpoint: plant, template: "copies/{rest...}"}
+"""
+ORDERS_FROM_EMS = """\
+routes:
+  orders:
+    from: {endpoint: ems, pattern: "ORDERS.{rest...}"}
+    to: {endpoint: plant, template: "orders/{rest...}"}
+"""
+
+
+def test_an_added_route_delivers_and_a_removed_one_does_not(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    with running(PLANT_AND_EMS + ORDERS) as gateway:
+        gateway.reload(configured(PLANT_AND_EMS + BONDS))
+        plant.publish(Message("orders/1", b"removed"), Message("bonds/1", b"added"))
+        (delivered,) = ems.receive(1)
+
+    assert delivered.address == "BONDS.1"
+    assert [row["name"] for row in archive_rows("delivered")] == ["BONDS.1"]
+    assert gateway.counters["bonds"].delivered == 1
+
+
+def test_a_changed_template_takes_effect_without_a_new_connection(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    with running(PLANT_AND_EMS + ORDERS) as gateway:
+        plant.publish(Message("orders/1", b"before"))
+        ems.receive(1)
+        source, lane = gateway.pumps["plant"].source, gateway.lanes["ems"]
+
+        gateway.reload(configured(PLANT_AND_EMS + ORDERS_TO_NEW_NAMES))
+        plant.publish(Message("orders/2", b"after"))
+        (delivered,) = ems.receive(1)
+
+        assert gateway.pumps["plant"].source is source
+        assert gateway.lanes["ems"] is lane
+
+    assert delivered.address == "NEW.2"
+    assert gateway.counters["orders"].delivered == 2
+
+
+def test_a_removed_target_is_closed_and_the_others_continue(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    with running(PLANT_AND_EMS + ORDERS_TO_BOTH) as gateway:
+        plant.publish(Message("orders/1", b"to both"))
+        ems.receive(1)
+        until(lambda: gateway.counters["orders"].delivered == 2)
+
+        gateway.reload(configured(PLANT_AND_EMS + ORDERS))
+        plant.publish(Message("orders/2", b"to one"))
+        ems.receive(1)
+
+        assert gateway.lanes.keys() == {"ems"}
+
+    names = sorted(str(row["name"]) for row in archive_rows("delivered"))
+    assert names == ["ORDERS.1", "ORDERS.2", "copies/1"]
+
+
+def test_a_removed_source_is_closed_and_a_new_one_is_connected(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    with running(PLANT_AND_EMS + ORDERS) as gateway:
+        gateway.reload(configured(PLANT_AND_EMS + ORDERS_FROM_EMS))
+        wait_until_connected(gateway)
+        ems.publish(Message("ORDERS.1", b"x"))
+        (delivered,) = plant.receive(1)
+
+        assert gateway.pumps.keys() == {"ems"}
+        assert gateway.lanes.keys() == {"plant"}
+
+    assert delivered.address == "orders/1"
+
+
+def test_a_changed_archive_needs_a_restart(
+    plant: BrokerClient, ems: BrokerClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(PLANT_AND_EMS + ORDERS) as gateway:
+        elsewhere = PLANT_AND_EMS.replace("path: archive", "path: elsewhere")
+        gateway.reload(configured(elsewhere + ORDERS))
+        plant.publish(Message("orders/1", b"x"))
+        ems.receive(1)
+
+    assert "section 'archive' changed; restart the gateway to apply it" in caplog.text
+    assert len(archive_rows("delivered")) == 1
+
+
+def test_a_reload_whose_endpoint_cannot_be_created_changes_nothing(
+    plant: BrokerClient, ems: BrokerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_driver = Mock(side_effect=EndpointError("plant: no driver"))
+
+    with running(PLANT_AND_EMS + ORDERS) as gateway:
+        monkeypatch.setattr(wiring, "make_sink", no_driver)
+        with pytest.raises(EndpointError, match="no driver"):
+            gateway.reload(configured(PLANT_AND_EMS + ORDERS_TO_BOTH))
+        plant.publish(Message("orders/1", b"x"))
+        ems.receive(1)
+
+    assert [row["name"] for row in archive_rows("delivered")] == ["ORDERS.1"]

@@ -1,0 +1,57 @@
+"""Locks between processes: one holder at a time, and none that outlives its process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.file_lock import FileLock, FileLockedError
+
+HOLD = """
+import sys
+from pathlib import Path
+from gateway.file_lock import FileLock
+
+lock = FileLock(Path(sys.argv[1]), "")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_held_lock_refuses_another_holder_and_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+
+    with (
+        FileLock(path, "unused"),
+        pytest.raises(FileLockedError, match=r"lock: a job is running; wait for it"),
+    ):
+        FileLock(path, "a job is running; wait for it")
+
+
+def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    FileLock(path, "in use").close()
+
+    with FileLock(path, "in use"):
+        assert path.exists()
+
+
+def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603  # our own
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"locked\n"
+        with pytest.raises(FileLockedError):
+            FileLock(path, "in use")
+        process.kill()
+
+    FileLock(path, "in use").close()
+
+
+def test_a_lock_file_that_cannot_be_opened_raises_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        FileLock(tmp_path / "absent" / "lock", "in use")

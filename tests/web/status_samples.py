@@ -1,0 +1,114 @@
+"""Sample statuses, and a web server that serves them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from gateway.config.process import WebSettings
+from gateway.routing.route import Route
+from gateway.runtime.monitor.counters import LATENCY_BUCKETS, Refusal
+from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
+from gateway.web.application import WebApplication
+from gateway.web.readiness import reasons
+from gateway.web.server import WebServer
+from gateway.web.snapshot import StatusSnapshot, latest_refusals
+
+START = 1_790_000_000
+LOCAL = {"host": "127.0.0.1:8047"}
+
+
+def route(name: str = "telemetry", **facts: object) -> RouteStatus:
+    plain = RouteStatus(
+        name=name,
+        source="plant line/{line}/{rest...}",
+        targets=("office",),
+        guarantee="at_least_once",
+        received=10,
+        received_bytes=1_000,
+        delivered=9,
+        spooled=0,
+        ignored=0,
+        unselected=0,
+        loops=0,
+        duplicates=0,
+        rules={},
+        lost_fields={},
+        latency=(9, *[0] * len(LATENCY_BUCKETS)),
+        latency_sum=0.009,
+        heartbeat_age=None,
+        refusals=(),
+    )
+    return replace(plain, **facts)  # type: ignore[arg-type]  # the fields of a table's row
+
+
+def endpoint(name: str = "plant", side: str = "source", **facts: object) -> EndpointStatus:
+    plain = EndpointStatus(name, side, "mqtt", "connected", "", 0, 60.0)
+    return replace(plain, **facts)  # type: ignore[arg-type]  # as above
+
+
+def status(**facts: object) -> Status:
+    plain = Status(
+        gateway="plant-1",
+        version="1.2.3",
+        started=START * 1_000_000,
+        reloaded=START * 1_000_000,
+        heartbeat_seconds=10.0,
+        endpoints=(endpoint(), endpoint("office", "sink", system="ems")),
+        routes=(route(),),
+        archive_queued=0,
+        archive_failure="",
+        spool_failure="",
+        dead_letters=0,
+        dead_letter_bytes=0,
+        dead_letters_dropped=0,
+    )
+    return replace(plain, **facts)  # type: ignore[arg-type]  # as above
+
+
+def refusal(name: str = "line/1/x", at: int = START, **facts: str) -> Refusal:
+    plain = Refusal(at * 1_000_000, name, "too-long", "ems: is 300 characters, limit 246")
+    return replace(plain, **facts)  # type: ignore[arg-type]  # as above
+
+
+def busy(turn: int) -> Status:
+    """Return 1,000 routes, 100 of them with traffic since the previous turn."""
+    routes = (
+        route(f"route-{n}", received=10 + (turn if n < 100 else 0), heartbeat_age=3.0)
+        for n in range(1_000)
+    )
+    return status(routes=tuple(routes))
+
+
+class FakeStatus:
+    """A status source with a given status.
+
+    Mutable: a test replaces `status`; the next snapshot has it.
+    """
+
+    def __init__(self, status: Status, routes: Sequence[Route] = ()) -> None:
+        self.status = status
+        self._routes = routes
+
+    def snapshot(self) -> StatusSnapshot:
+        unready = tuple(reasons(self.status, 80))
+        refusals = tuple(latest_refusals(self.status.routes))
+        return StatusSnapshot(self.status, time.time(), "gateway.yaml", unready, refusals)
+
+    def routes(self) -> Sequence[Route]:
+        return self._routes
+
+
+@contextmanager
+def served(shown: FakeStatus, ref: WebSettings | None = None) -> Iterator[WebServer]:
+    """Run a server on a free port of loopback."""
+    ref = ref or WebSettings(port=0)
+    mutual_tls = ref.client_ca_file is not None
+    server = WebServer(WebApplication(shown, ref.token, mutual_tls=mutual_tls), ref)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
