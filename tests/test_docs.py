@@ -1,0 +1,101 @@
+"""Links, files and commands that the documents name exist, and commands have those options."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import make_parser
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("mappings/*.md")],
+    key=lambda page: page.relative_to(ROOT).as_posix(),
+)
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+FILE = re.compile(
+    r"`((?:deploy|docs|gateway|mappings|tests|benchmarks)/(?![A-Z])[\w./*-]*(?:/|\.[a-z]+))`"
+)
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"(?:^ {4,}(?:\$ )?|^\$ |`|&& )gateway (?=[a-z])([^`#|;&\n]*)", re.MULTILINE)
+MODULE = re.compile(r"python -m (gateway[\w.]*|benchmarks[\w.]*|deploy[\w.]*)")
+
+each_page = pytest.mark.parametrize(
+    "page", PAGES, ids=[page.relative_to(ROOT).as_posix() for page in PAGES]
+)
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of `page`, as links spell them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@each_page
+def test_links_lead_to_a_page_and_a_heading(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text("utf-8")):
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), (target, anchor)
+
+
+@each_page
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    named = FILE.findall(page.read_text("utf-8"))
+    exact = [each.rstrip("/") for each in named if "NAME" not in each]
+
+    assert [each for each in exact if not any(ROOT.glob(each))] == []
+
+
+@each_page
+def test_modules_that_a_page_runs_exist(page: Path) -> None:
+    named = {each.replace(".", "/") for each in MODULE.findall(page.read_text("utf-8"))}
+    entries = ("{}.py", "{}/__main__.py")
+
+    assert [
+        each for each in named if not any((ROOT / form.format(each)).exists() for form in entries)
+    ] == []
+
+
+@each_page
+def test_commands_of_a_page_exist_with_their_options(page: Path) -> None:
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    text = FENCE.sub(lambda code: code.group().replace("\n", "\n    "), text)
+
+    assert [fault for line in COMMAND.findall(text) for fault in faults(line)] == []
+
+
+def faults(line: str) -> Iterator[str]:
+    """The words of a command line that its parser does not know."""
+    words = words_of(line)
+    parser = make_parser(words[0])
+    for number, word in enumerate(words):
+        choices = subcommands(parser)
+        if choices and word in choices:
+            parser = choices[word]
+        elif choices and number < 1:
+            yield f"gateway {line}: no command {word!r}"
+            return
+    known = {option for action in parser._actions for option in action.option_strings}  # noqa: SLF001  # argparse has no other way to list them
+    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", line):
+        if option not in known:
+            yield f"gateway {line}: no option {option}"
+
+
+def words_of(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:  # an apostrophe of the sentence around it
+        return line.split()
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in parser._actions:  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            return dict(action.choices)
+    return {}
