@@ -8,14 +8,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-nightly test-chaos check format bench bench-check clean system jms-helper lock licences audit
+.PHONY: demo test test-nightly test-chaos check format docs-tables bench bench-check clean system jms-helper lock licences audit
 
 demo: $(READY)
 	$(BIN)/gateway demo
 
-# Two files at a time: half of the time is waiting for brokers.
+# Half of the time is waiting for brokers, so there are more workers than cores.
 test: check
-	$(BIN)/pytest -m "not nightly and not chaos" -n 2 --dist loadfile
+	$(BIN)/pytest -m "not nightly and not chaos" -n 4 --dist loadgroup --no-loadscope-reorder
 
 test-nightly: $(READY)
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600
@@ -30,10 +30,16 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m deploy.licences --check
+	$(BIN)/python -m docs.tables --check
+	$(BIN)/python .ci/prose.py
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The generated tables of the documents.
+docs-tables: $(READY)
+	$(BIN)/python -m docs.tables
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
@@ -73,4 +79,4 @@ system:
 
 # The Java side of the JMS endpoint, from its sources; needs a JDK and the JMS interface.
 jms-helper: $(READY)
-	$(BIN)/python -m gateway.endpoints.jms.build
+	$(BIN)/python -m gateway.endpoints.jms.build_jars
