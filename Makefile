@@ -15,7 +15,7 @@ demo: $(READY)
 
 # Half of the time is waiting for brokers, so there are more workers than cores.
 test: check
-	$(BIN)/pytest -m "not nightly and not chaos" -n 4 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest -m "not nightly and not chaos" -n 4 --dist loadfile --no-loadscope-reorder
 
 test-nightly: $(READY)
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600

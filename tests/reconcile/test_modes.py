@@ -68,9 +68,9 @@ def test_damaged_digests_are_findings_and_cost_no_class(tmp_path: Path) -> None:
     absent, broken, wrong, *_ = segments(root, DAY)
     digest_path(root, absent).unlink()
     digest_path(root, broken).write_bytes(b"PAR1")
-    counts_one_row_more(digest_path(root, wrong))
 
     by_digest, found, listed = run(root, full=False)
+    counts_one_row_more(digest_path(root, wrong))
     by_row, joined, all_listed = run(root, full=True)
 
     assert found == joined == model(made)

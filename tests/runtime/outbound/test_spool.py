@@ -24,6 +24,7 @@ from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.runtime.outbound.spool_db import FILE_NAME, SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
 from tests.runtime.targets import ScriptedSink
+from tests.threads import on_a_thread
 from tests.waiting import PATIENCE, until
 
 BACKOFF = (0.01, 0.02)
@@ -335,6 +336,7 @@ def test_the_oldest_dead_letters_are_deleted_and_counted(tmp_path: Path) -> None
     assert rig.counters.dead == 10
 
 
+@on_a_thread
 def test_a_message_without_a_form_on_disk_is_rejected_alone(tmp_path: Path) -> None:
     nested: list[Value] = []
     for _ in range(100_000):

@@ -16,6 +16,7 @@ from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters, from_
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.rows import BatchOrigin, BatchRecord, fingerprint, header_map
+from tests.threads import on_a_thread
 from tests.waiting import PATIENCE, until
 
 ORIGIN = BatchOrigin("here", "solace", 1, 2, 0)
@@ -53,6 +54,7 @@ def messages_of(values: dict[str, Value]) -> Sequence[Message]:
 
 
 @pytest.mark.parametrize("values", HOSTILE)
+@on_a_thread
 def test_rows_of_every_message_can_be_packed(values: dict[str, Value]) -> None:
     messages = messages_of(values)
     record = BatchRecord(messages, ORIGIN)
@@ -63,6 +65,7 @@ def test_rows_of_every_message_can_be_packed(values: dict[str, Value]) -> None:
 
 
 @pytest.mark.parametrize("time", [1 << 64, -(1 << 64), HUGE], ids=["above", "below", "huge"])
+@on_a_thread
 def test_a_time_that_an_archive_cannot_store_is_left_out(time: int) -> None:
     record = BatchRecord([Message("a", b"", Headers(time=time)), Message("b", b"")], ORIGIN)
     rows = record.received([0, 1], [RouteMatch(None, ())] * 2)
@@ -72,6 +75,7 @@ def test_a_time_that_an_archive_cannot_store_is_left_out(time: int) -> None:
 
 
 @pytest.mark.parametrize("values", HOSTILE)
+@on_a_thread
 def test_every_message_becomes_a_dead_letter_on_disk(
     tmp_path: Path, values: dict[str, Value]
 ) -> None:
@@ -89,6 +93,7 @@ def test_every_message_becomes_a_dead_letter_on_disk(
     assert all(each.source_name for each in found)
 
 
+@on_a_thread
 def test_a_dead_letter_without_a_form_on_disk_keeps_its_text() -> None:
     unknown = cast(Value, object())
     message = Message("a", {"k": unknown}, Headers(properties={"p": unknown, "q": "text"}))
@@ -100,12 +105,14 @@ def test_a_dead_letter_without_a_form_on_disk_keeps_its_text() -> None:
     assert letter.message.headers.properties["property.q"] == "text"
 
 
+@on_a_thread
 def test_huge_integers_survive_the_disk() -> None:
     message = Message("a", {"n": [HUGE, -HUGE, 1 << 64, True, 5]})
 
     assert unpack_message(pack_message(message)) == message
 
 
+@on_a_thread
 def test_a_huge_integer_has_a_text_and_a_fingerprint() -> None:
     message = Message("a", {"n": HUGE}, Headers(properties={"n": -HUGE}))
 
