@@ -8,7 +8,6 @@ from dataclasses import MISSING, Field, is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin
 
-from gateway.config.reader import fields_by_key, is_required, type_hints
 from gateway.config.schema import (
     SECTIONS,
     CommonEndpointSettings,
@@ -20,6 +19,7 @@ from gateway.config.schema import (
     TagSettings,
     TargetSettings,
 )
+from gateway.config.value_reader import fields_by_key, is_required, type_hints
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import TlsSettings
 

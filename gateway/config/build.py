@@ -6,8 +6,8 @@ from gateway.config.build_endpoint import RouteContext, parse_pattern_at, parse_
 from gateway.config.build_targets import SourceFacts, build_targets
 from gateway.config.nodes import KeyPath
 from gateway.config.process import DeadLetterSettings
-from gateway.config.reader import ConfigReader
 from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
+from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.proofs.budget import SEARCH_TOO_LONG

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from gateway.config.nodes import KeyPath, did_you_mean
-from gateway.config.reader import ConfigReader
 from gateway.config.schema import CommonEndpointSettings
+from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import Dialect
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings.base import EndpointSettings, dialects_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from gateway.config.build_endpoint import Endpoint, RouteContext
 from gateway.config.nodes import KeyPath
-from gateway.config.reader import ConfigReader
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
+from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import parse_pattern
 from gateway.errors import GatewayError
 from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules

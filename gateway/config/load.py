@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gateway.config.build import build_routes, check_dead_letters
 from gateway.config.build_endpoint import Endpoint, RouteContext
-from gateway.config.files import FileReader
+from gateway.config.file_reader import FileReader
 from gateway.config.nodes import KeyPath, SourceLocation
 from gateway.config.process import (
     ArchiveSettings,

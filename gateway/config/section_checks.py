@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from gateway.config.nodes import KeyPath
 from gateway.config.process import TracingSettings, WebSettings
-from gateway.config.reader import ConfigReader
+from gateway.config.value_reader import ConfigReader
 
 MIN_TOKEN_LENGTH = 16  # characters; 16 random ones cannot be guessed
 

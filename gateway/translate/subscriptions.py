@@ -14,9 +14,9 @@ from gateway.errors import LimitError, SearchBudgetExceeded, TranslationError
 from gateway.model.language import covers
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
-from gateway.translate.cover import Cover, Levels, covers_of, omitted
 from gateway.translate.names import Translator
-from gateway.translate.tagcover import tag_covers
+from gateway.translate.pattern_cover import Cover, Levels, covers_of, omitted
+from gateway.translate.tag_cover import tag_covers
 
 MAX_MINIMIZED = 512  # larger sets of subscriptions may contain redundant ones
 

@@ -18,7 +18,7 @@ from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
 from gateway.routing.explain import RouteResult, explain
 from gateway.routing.route import Route
-from gateway.translate.answers import answer
+from gateway.translate.json_requests import answer
 from gateway.web.snapshot import Json
 
 MAX_TEXT: Final = 4_096  # characters of a name or pattern

@@ -24,7 +24,7 @@ from gateway.dialects.first_character import PrefixMapping, PrefixRule
 from gateway.dialects.registry import DIALECTS, find_dialect, register, unregister
 from gateway.errors import GatewayError
 from gateway.model.limits import Limit, Unit
-from gateway.translate.answers import answer
+from gateway.translate.json_requests import answer
 from gateway.web.lookup import look_up
 from gateway.web.status_page import StatusPage
 from tests.dialects.rules import dotted_selects, legal_dotted_pattern

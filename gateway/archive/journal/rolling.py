@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from gateway.archive.journal.file import Journal
 from gateway.archive.layout import journal_folder, journal_path, journals
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.segments.converter import Converter
+from gateway.archive.segments.converter_process import Converter
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.errors import ArchiveError
-from gateway.replay.archive import Replay, ReplayCopy, microseconds
+from gateway.replay.replay_archive import Replay, ReplayCopy, microseconds
 
 MAX_LINES = 20  # for copies that did not arrive
 

@@ -20,7 +20,7 @@ from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
-from gateway.replay.resend import Resend, ResendAttempt
+from gateway.replay.resend_dead_letters import Resend, ResendAttempt
 from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, DeadLetter, from_row
 from gateway.runtime.outbound.spool_db import connect
 from gateway.runtime.record.rows import header_map, payload_bytes

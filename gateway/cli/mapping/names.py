@@ -14,7 +14,7 @@ from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
-from gateway.translate.answers import Answer, answer, answer_line
+from gateway.translate.json_requests import Answer, answer, answer_line
 
 YES, NO, WRONG = 0, 1, 2
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.connection_factory import ACTIVEMQ, TIBCO, open_factory
+from gateway.endpoints.jms.java_errors import gateway_error, is_permanent
 from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary
 from gateway.endpoints.settings.jms import JmsSettings
-from gateway.errors import DriverMissingError, EndpointError, GatewayError, NotConnectedError
+from gateway.errors import EndpointError, GatewayError
 
 log = logging.getLogger(__name__)
 
@@ -18,10 +19,6 @@ ACTIVEMQ_INDIVIDUAL = 4  # ActiveMQSession.INDIVIDUAL_ACKNOWLEDGE
 EMS_EXPLICIT = ("EXPLICIT_CLIENT_ACKNOWLEDGE", 23)  # constants of Tibjms, by javadoc 10.2.1
 EMS_LAZY = ("EXPLICIT_CLIENT_DUPS_OK_ACKNOWLEDGE", 24)
 ACK_ALL, ACK_EACH, ACK_TRANSACTED = 0, 1, 2  # modes of Receiver.java
-
-_PERMANENT = frozenset(  # exceptions after which another attempt fails as well
-    {"JMSSecurityException", "InvalidDestinationException", "InvalidSelectorException"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,23 +121,3 @@ def acknowledgement_modes(settings: JmsSettings, connection: JmsConnection) -> t
         f"{settings.name}: {name} has no {wanted} acknowledgement that we know; set `acknowledge`"
         " to client"
     )
-
-
-def describe(error: BaseException) -> str:
-    """Return a Java exception in one line, its class without the package."""
-    name = type(error).__name__.rpartition(".")[2]
-    text = " ".join(str(error).split())
-    return text if text.startswith(name) else f"{name}: {text}"
-
-
-def is_permanent(error: BaseException) -> bool:
-    """Return whether another attempt would fail in the same way."""
-    return type(error).__name__.rpartition(".")[2] in _PERMANENT
-
-
-def gateway_error(where: str, error: BaseException) -> GatewayError:
-    """Return the gateway's error for a Java exception raised on connecting or subscribing."""
-    if isinstance(error, TypeError):
-        return DriverMissingError(f"{where}: {error}")
-    error_class = EndpointError if is_permanent(error) else NotConnectedError
-    return error_class(f"{where}: {describe(error)}")

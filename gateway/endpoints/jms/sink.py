@@ -20,13 +20,8 @@ from typing import Protocol
 from gateway.endpoints.base import Settle
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import DESTINATION_KINDS
-from gateway.endpoints.jms.connection import (
-    JmsConnection,
-    connect,
-    describe,
-    gateway_error,
-    open_library,
-)
+from gateway.endpoints.jms.connection import JmsConnection, connect, open_library
+from gateway.endpoints.jms.java_errors import describe, gateway_error
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
 from gateway.endpoints.jms.message_writer import MessageWriter
 from gateway.endpoints.jms.value_codec import UnsendableError

@@ -23,11 +23,10 @@ from gateway.endpoints.jms.connection import (
     JmsConnection,
     acknowledgement_modes,
     connect,
-    describe,
-    gateway_error,
     open_library,
 )
 from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
+from gateway.endpoints.jms.java_errors import describe, gateway_error
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter

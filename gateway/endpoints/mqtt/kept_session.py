@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gateway.endpoints.mqtt.filters import inner_filter, selects
+from gateway.endpoints.mqtt.topic_filters import inner_filter, selects
 from gateway.model.message import Message
 
 MAX_RETAINED = 32_768  # remembered retained messages; any further one can be received twice

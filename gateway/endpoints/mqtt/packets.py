@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from struct import Struct, pack, unpack_from
 
-from gateway.endpoints.mqtt.fields import decode_length, encode_length
-from gateway.endpoints.mqtt.properties import HEADERS_BY_FLAGS, decode_properties
+from gateway.endpoints.mqtt.packet_fields import decode_length, encode_length
+from gateway.endpoints.mqtt.publish_properties import HEADERS_BY_FLAGS, decode_properties
 from gateway.errors import WireError
 from gateway.model.message import Headers, Message, Payload
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.endpoints.mqtt.fields import MAX_TEXT, U16, encode_length, unsendable_error
-from gateway.endpoints.mqtt.properties import encode_properties
+from gateway.endpoints.mqtt.packet_fields import MAX_TEXT, U16, encode_length, unsendable_error
+from gateway.endpoints.mqtt.publish_properties import encode_properties
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import NO_HEADERS, Headers, Message
 

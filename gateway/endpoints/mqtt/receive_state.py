@@ -14,9 +14,9 @@ from itertools import compress
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.connection import MqttConnection
-from gateway.endpoints.mqtt.filters import inner_filter, selects
 from gateway.endpoints.mqtt.kept_session import KeptSession
 from gateway.endpoints.mqtt.packets import PUBREL, DecodedPackets, encode_acks, encode_pubcomp
+from gateway.endpoints.mqtt.topic_filters import inner_filter, selects
 from gateway.endpoints.redelivery_queue import message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from gateway.endpoints.mqtt.filters import is_legal_filter
 from gateway.endpoints.mqtt.reasons import (
     FAILURE,
     connack_error,
@@ -36,6 +35,7 @@ from gateway.endpoints.mqtt.session_packets import (
     encode_subscribe,
     encode_unsubscribe,
 )
+from gateway.endpoints.mqtt.topic_filters import is_legal_filter
 from gateway.endpoints.settings.base import U16, U32
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import (

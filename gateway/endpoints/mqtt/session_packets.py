@@ -11,7 +11,7 @@ from struct import error as StructError  # noqa: N812  # the class has a lower-c
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
-from gateway.endpoints.mqtt.fields import (
+from gateway.endpoints.mqtt.packet_fields import (
     U16,
     U32,
     decode_binary,

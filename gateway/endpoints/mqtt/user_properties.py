@@ -11,7 +11,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 
-from gateway.endpoints.mqtt.fields import unsendable_error
+from gateway.endpoints.mqtt.packet_fields import unsendable_error
 from gateway.model.message import NO_PROPERTIES, Headers, Value
 
 PREFIX = "gateway-"

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from gateway.archive.durable import replace_text
 from gateway.errors import GatewayError, ReconcileError
+from gateway.reconcile.archive_lock import exclusive
 from gateway.reconcile.follow.batch import Clock, reconcile_batch
 from gateway.reconcile.follow.day import FollowOptions
 from gateway.reconcile.follow.state import (
@@ -30,7 +31,6 @@ from gateway.reconcile.follow.state import (
     summary,
 )
 from gateway.reconcile.input.spark_paths import literal_path
-from gateway.reconcile.lock import exclusive
 from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.report.text import CLEAN, NO_ANSWER, Report
 from gateway.reconcile.session import spark_error_line, spark_session

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from gateway.archive.durable import replace_text, sync_folder
 from gateway.archive.layout import day_folder, digest_path, pairs_path
 from gateway.errors import ReconcileError
+from gateway.reconcile.archive_lock import archive_lock
 from gateway.reconcile.findings import Finding, error
 from gateway.reconcile.input import executor_tasks
 from gateway.reconcile.input.files import (
@@ -37,7 +38,6 @@ from gateway.reconcile.input.files import (
 )
 from gateway.reconcile.input.footers import Segment, check_file
 from gateway.reconcile.input.reading import DIGEST_WITH_FILE, map_files, read
-from gateway.reconcile.lock import archive_lock
 from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.session import spark_error_line, spark_session
 

@@ -23,10 +23,10 @@ from gateway.archive.layout import DICTIONARY, NAMES, PAIRS, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ReconcileError
+from gateway.reconcile.archive_lock import archive_lock
 from gateway.reconcile.findings import Finding, error, warning
 from gateway.reconcile.input.files import DAY_TABLES, MANIFEST, Manifest, parse_manifest
 from gateway.reconcile.input.spark_paths import archive_url, configure_session, literal_path
-from gateway.reconcile.lock import archive_lock
 from gateway.reconcile.maintenance import short_names, short_names_decode
 from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.schema import DICTIONARY_ROWS, PAIR_ROWS, ROWS

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.endpoints.mqtt import publish_encoder
-from gateway.endpoints.mqtt.fields import encode_length
+from gateway.endpoints.mqtt.packet_fields import encode_length
 from gateway.endpoints.mqtt.packets import (
     LARGE,
     PUBREC,
@@ -22,8 +22,8 @@ from gateway.endpoints.mqtt.packets import (
     PacketTooLargeError,
     encode_acks,
 )
-from gateway.endpoints.mqtt.properties import MAX_USER_PROPERTIES, encode_properties
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
+from gateway.endpoints.mqtt.publish_properties import MAX_USER_PROPERTIES, encode_properties
 from gateway.endpoints.mqtt.user_properties import parse_whole_number, split_pairs
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError

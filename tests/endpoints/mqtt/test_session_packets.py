@@ -15,8 +15,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.mqtt.fields import encode_length, encode_text
-from gateway.endpoints.mqtt.filters import inner_filter, is_legal_filter, selects
+from gateway.endpoints.mqtt.packet_fields import encode_length, encode_text
 from gateway.endpoints.mqtt.session import BrokerLimits, MqttSession
 from gateway.endpoints.mqtt.session_packets import (
     Connect,
@@ -28,6 +27,7 @@ from gateway.endpoints.mqtt.session_packets import (
     encode_subscribe,
 )
 from gateway.endpoints.mqtt.source import subscription_options
+from gateway.endpoints.mqtt.topic_filters import inner_filter, is_legal_filter, selects
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError, WireError
 

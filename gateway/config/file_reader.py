@@ -27,7 +27,6 @@ from gateway.config.process import (
     TracingSettings,
     WebSettings,
 )
-from gateway.config.reader import ConfigReader
 from gateway.config.schema import (
     SECTIONS,
     CommonEndpointSettings,
@@ -36,6 +35,7 @@ from gateway.config.schema import (
     is_legal_name,
 )
 from gateway.config.section_checks import check_tracing, check_web
+from gateway.config.value_reader import ConfigReader
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import ArchiveError, ConfigError, quoted
 

@@ -11,7 +11,7 @@ from gateway.model import language
 from gateway.model.language import covers
 from gateway.routing.route import Route
 from gateway.routing.source_pattern import parse_source
-from gateway.runtime.wiring import subscriptions
+from gateway.runtime.inbound.subscriptions import subscriptions
 from tests.strategies import patterns
 
 MQTT = DIALECTS["mqtt"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import error as StructError  # noqa: N812  # the class has a lower-case name
 
-from gateway.endpoints.mqtt.fields import (
+from gateway.endpoints.mqtt.packet_fields import (
     U32,
     decode_binary,
     decode_text,

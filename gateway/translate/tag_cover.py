@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.dialects.tags import read_tag_pattern
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
-from gateway.translate.cover import Levels
+from gateway.translate.pattern_cover import Levels
 
 Reasons = tuple[str, ...]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gateway.archive.schema import Leg, RowOutcome
-from gateway.synthetic.injection import (
+from gateway.synthetic.inject_faults import (
     FaultAssignment,
     TargetOutcomes,
     gateway_start,

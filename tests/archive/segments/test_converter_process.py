@@ -11,7 +11,7 @@ import pytest
 from gateway.archive.layout import journal_folder, journal_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments import convert
-from gateway.archive.segments.converter import Converter
+from gateway.archive.segments.converter_process import Converter
 from tests.waiting import PATIENCE
 
 

@@ -17,7 +17,7 @@ from gateway.archive.segments.digest import digests_of
 from gateway.cli import main
 from gateway.errors import ArchiveError
 from gateway.synthetic.faults import Fault, parse_faults
-from gateway.synthetic.generator import MANIFEST, generate
+from gateway.synthetic.generate_archive import MANIFEST, generate
 from gateway.synthetic.traffic import Traffic
 
 DAY = date(2026, 3, 14)

@@ -19,9 +19,9 @@ from gateway.archive.segments.parquet import sort_rows
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.synthetic.faults import Fault, InjectedFault, Ranges, plan
-from gateway.synthetic.generated import window_rows
-from gateway.synthetic.injection import assign_faults, gateway_start, injected_faults
+from gateway.synthetic.inject_faults import assign_faults, gateway_start, injected_faults
 from gateway.synthetic.traffic import BATCH, LATENCY_BATCHES, Traffic, Window, windows
+from gateway.synthetic.window_rows import window_rows
 
 MANIFEST: Final = Path("_generated") / "faults.json"
 _MINUTE: Final = 60_000_000  # microseconds
