@@ -70,7 +70,7 @@ class MqttSettings:
     max_packet_in: int = setting(
         "bytes of the longest packet that the endpoint receives (Maximum Packet Size of MQTT 5.0);"
         " a broker of 5.0 drops longer messages, and in 3.1.1 they end the connection",
-        default=16_777_216,
+        default=MQTT_PACKET,
         minimum=4_194_304,
         maximum=MQTT_PACKET,
     )
