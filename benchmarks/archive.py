@@ -21,7 +21,7 @@ from pathlib import Path
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import DIGESTS, PAIRS, journals
+from gateway.archive.layout import PAIRS, SETS, journals
 from gateway.archive.segments.convert import convert
 
 NAMES = [f"plant/line{number % 40}/sensor{number}/value" for number in range(1_000)]
@@ -105,8 +105,8 @@ def one_by_one(root: Path, start: int, batches: list[list[Rows]], sync: str) -> 
 
 
 def sizes(root: Path) -> dict[str, int]:
-    """Return the bytes of segments, digests and name pairs."""
-    found = {"rows": root.glob("date=*/*/*"), "digests": root.glob(f"{DIGESTS}/*/*/*")}
+    """Return the bytes of segments, id sets and name pairs."""
+    found = {"rows": root.glob("date=*/*/*"), "sets": root.glob(f"{SETS}/*/*/*")}
     found["pairs"] = root.glob(f"{PAIRS}/*/*/*")
     return {name: sum(path.stat().st_size for path in paths) for name, paths in found.items()}
 

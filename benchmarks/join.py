@@ -1,7 +1,7 @@
 """A yardstick of the reconciliation: joins and classifies messages in one DuckDB query.
 
 `python -m benchmarks.join ARCHIVE` prints the seconds and the copies of each class as JSON. It has
-no order, no taps, no digests, no details and no tables.
+no order, no taps, no id sets, no details and no tables.
 """
 
 from __future__ import annotations

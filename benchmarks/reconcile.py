@@ -34,7 +34,7 @@ ROUTES = 4
 SKEWED, EVEN = 0.9, 1 / ROUTES
 CORES = 2
 SIZES = (100_000, 1_000_000)
-METHODS = ("digest-first", "full", "DuckDB")
+METHODS = ("sets", "full", "DuckDB")
 MILLION = 1_000_000
 
 
@@ -107,7 +107,7 @@ def run(archive: Path, messages: int, skew: float, method: str) -> Figure:
         if method != "DuckDB":
             command = [sys.executable, "-m", "gateway", "reconcile", str(archive), "--date", DAY]
             command += ["--master", f"local[{CORES}]", "--output", results]
-            command += ["--full"] if method == "full" else []
+            command += [f"--{method}"]
         with (
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,  # noqa: S603
             PeakMemory(lambda: tree_megabytes(process.pid)) as peak,
@@ -156,15 +156,15 @@ def faults(archive: Path) -> list[dict[str, str]]:
 def show(figures: Sequence[Figure]) -> None:
     """Print a Markdown table with a row per archive."""
     heads = ["messages", "one route", *(f"{method}, s" for method in METHODS), "Spark's start, s"]
-    heads += ["full / digest-first", "full / DuckDB", "digest-first / DuckDB"]
+    heads += ["full / sets", "full / DuckDB", "sets / DuckDB"]
     heads += [f"{method}, MB" for method in METHODS]
     print("|", " | ".join(heads), "|")
     print("|" + " --- |" * len(heads))
     for first in range(0, len(figures), len(METHODS)):
-        digest, full, duck = own = figures[first : first + len(METHODS)]
-        cells = [f"{digest.messages:,}", f"{digest.skew:.0%}", *(f"{x.seconds:.1f}" for x in own)]
-        cells += [f"{digest.start:.1f}, {full.start:.1f}", f"{full.seconds / digest.seconds:.1f}"]
-        cells += [f"{each.seconds / duck.seconds:.2f}" for each in (full, digest)]
+        sets, full, duck = own = figures[first : first + len(METHODS)]
+        cells = [f"{sets.messages:,}", f"{sets.skew:.0%}", *(f"{x.seconds:.1f}" for x in own)]
+        cells += [f"{sets.start:.1f}, {full.start:.1f}", f"{full.seconds / sets.seconds:.1f}"]
+        cells += [f"{each.seconds / duck.seconds:.2f}" for each in (full, sets)]
         cells += [f"{each.megabytes:,.0f}" for each in own]
         print("|", " | ".join(cells), "|")
 

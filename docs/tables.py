@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from docs import dialect_tables, settings_tables
+from docs import archive_tables, dialect_tables, settings_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(
@@ -26,6 +26,7 @@ BLOCK = re.compile(
 
 Table = Callable[[Sequence[str], Sequence[str]], list[str]]
 TABLES: Mapping[str, Table] = {
+    "archive": archive_tables.columns,
     "dialects": dialect_tables.overview,
     "dialect-facts": dialect_tables.facts,
     "dialect-names": dialect_tables.names,

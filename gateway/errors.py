@@ -149,6 +149,18 @@ def unexpected_error(endpoint: str, error: Exception) -> NotConnectedError:
     return NotConnectedError(f"{endpoint}: {type(error).__name__}: {error}")
 
 
+class ClosedByBrokerError(NotConnectedError):
+    """The broker closed the connection and gave no reason."""
+
+
+class TakenOverError(EndpointError):
+    """Another client uses the client id of this one."""
+
+
+class SubscriptionRefusedError(EndpointError):
+    """The broker refuses a subscription."""
+
+
 class SendRejectedError(EndpointError):
     """The broker rejected this one message, which becomes a dead letter."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,6 +11,11 @@ from typing import Self
 
 class FileLockedError(OSError):
     """Another process holds the lock; the text names the file and says what to do."""
+
+
+def _open_closed_to_others(path: str, flags: int) -> int:
+    """Open a file; whoever may read it could lock it."""
+    return os.open(path, flags, 0o640)
 
 
 def try_lock(file: int) -> bool:
@@ -20,6 +26,19 @@ def try_lock(file: int) -> bool:
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def try_share(file: int) -> bool:
+    """Share an open file with others that share it; return False when it is locked.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -37,7 +56,7 @@ class FileLock:
             FileLockedError: another process, or another lock of this one, holds the lock.
             OSError: the file cannot be opened.
         """
-        self._file = path.open("ab")
+        self._file = open(path, "ab", opener=_open_closed_to_others)  # noqa: SIM115  # `Path.open` has no opener
         try:
             if not try_lock(self._file.fileno()):
                 raise FileLockedError(f"{path}: {conflict}")

@@ -1,12 +1,61 @@
-"""Durable changes to a local folder: files replaced in one step, and synced names."""
+"""Durable changes to a local folder: files replaced in one step, synced names, and permissions.
+
+Other users of the machine can read neither file nor folder; a stricter umask is kept.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+
+_FILE_MODE: Final = 0o640  # the group may read: a group of its own can read the archive
+_FOLDER_MODE: Final = 0o750
+_CURRENT_FOLDER: Final = -100  # AT_FDCWD
+_EXCHANGE: Final = 2  # RENAME_EXCHANGE
+
+
+def open_private(path: str | Path, flags: int) -> int:
+    """Open a file, an `opener` of the built-in `open`; a new one is closed to other users.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    return os.open(path, flags, _FILE_MODE)
+
+
+def close_to_others(path: Path) -> None:
+    """Create `path` when it is absent, and let no other user read or write it.
+
+    A program that opens its files itself, as SQLite, keeps these permissions.
+
+    Raises:
+        OSError: the file cannot be created.
+    """
+    try:
+        os.close(open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & stat.S_IRWXO:
+            path.chmod(mode & ~stat.S_IRWXO)
+
+
+def make_folders(path: Path) -> None:
+    """Create `path` and the folders above it that are absent, closed to other users.
+
+    Raises:
+        OSError: a folder cannot be created, or a file has its name.
+    """
+    try:
+        path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    except FileNotFoundError:
+        make_folders(path.parent)
+        path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
 
 
 @contextmanager
@@ -19,8 +68,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: the folder cannot be written.
     """
-    hidden = path.with_name(f".tmp-{path.name}")
-    with hidden.open("wb") as file:
+    hidden = path.with_name(f".{path.name}.tmp")  # `*.parquet` does not match it
+    with open(hidden, "wb", opener=open_private) as file:  # `Path.open` has none
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -32,6 +81,40 @@ def replace_text(path: Path, text: str) -> None:
     """Replace the content of `path` with `text` as UTF-8, durably and in one step."""
     with replacing(path) as file:
         file.write(text.encode())
+
+
+def exchange_folders(one: Path, other: Path) -> None:
+    """Let the folder `other` and the folder `one`, which may be absent, exchange their names.
+
+    No process ever finds `one` absent or incomplete, not even when this process is killed.
+
+    Raises:
+        OSError: `other` is absent, or a folder cannot be written.
+    """
+    if one.is_dir():
+        _rename_exchanging(one, other)
+    else:
+        other.rename(one)
+    for parent in {one.parent, other.parent}:
+        sync_folder(parent)
+
+
+def _rename_exchanging(one: Path, other: Path) -> None:
+    """Call `renameat2` of Linux, which Python does not offer; where it is absent, rename twice."""
+    try:
+        exchange = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        code = errno.ENOSYS
+    else:
+        paths = (_CURRENT_FOLDER, os.fsencode(one), _CURRENT_FOLDER, os.fsencode(other))
+        code = ctypes.get_errno() if exchange(*paths, _EXCHANGE) else 0
+    if code in {errno.ENOSYS, errno.EINVAL}:  # some file systems exchange no names
+        aside = one.with_name(f".{one.name}.old")
+        one.rename(aside)
+        other.rename(one)
+        aside.rename(other)
+    elif code:
+        raise OSError(code, os.strerror(code), str(other))
 
 
 def sync_folder(path: Path) -> None:

@@ -1,15 +1,24 @@
-"""Paths and names of the files of an archive.
+"""Paths and names of the files of an archive; its layout and columns have `SCHEMA_VERSION`.
 
-ARCHIVE/.journal/<gateway>-<start>-<n>.open             rows not yet in a segment
-ARCHIVE/.journal/<gateway>-<start>-<n>.done             converted, being removed
-ARCHIVE/.journal/<gateway>-<start>-<n>.damaged          kept for inspection
-ARCHIVE/date=YYYY-MM-DD/hour=HH/<gateway>-<start>-<n>-<k>.parquet   segments
-ARCHIVE/_digests/date=.../hour=.../<segment>            sums over the rows of the segment
+ARCHIVE/.journal/<writer>-<start>-<n>.open              rows not yet in a segment
+ARCHIVE/.journal/<writer>-<start>-<n>.ack               its acknowledged bytes
+ARCHIVE/.journal/<writer>-<start>-<n>.done              converted, being removed
+ARCHIVE/.journal/<writer>-<start>-<n>.damaged           kept for inspection
+ARCHIVE/.journal/<writer>.chain                         the last closed journal of the writer
+ARCHIVE/.journal/<writer>.lock                          locked by the process that writes
+ARCHIVE/date=YYYY-MM-DD/hour=HH/<journal>-<k>.parquet   segments
+ARCHIVE/_sets/date=.../hour=.../<segment>               ids of the segment
 ARCHIVE/_pairs/date=.../hour=.../<segment>              source and target names of its deliveries
+ARCHIVE/_seals/date=YYYY-MM-DD/<journal>.json           seals, by the date on which it was closed
+ARCHIVE/_seals/date=YYYY-MM-DD/merged-<n>.json          seals of the compactions of the date
+ARCHIVE/_compacting/date=.../hour=.../<segment>         merged segments that have no final name yet
 ARCHIVE/_names/<gateway>.jsonl                          whole names behind shortened ones
+ARCHIVE/_sources/<gateway>.json                         last signs of the brokers of its sources
 ARCHIVE/_dictionary/                                    the shortened names of all gateways
 ARCHIVE/_reconciled/date=YYYY-MM-DD/                    results of the nightly reconciliation
 ARCHIVE/_reconciled/follow/                             results of `reconcile --follow`
+
+The writer is the gateway, or a command that replays for it.
 """
 
 from __future__ import annotations
@@ -18,20 +27,28 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2s
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+SCHEMA_VERSION: Final = 2
 OPEN: Final = ".open"
+ACK: Final = ".ack"
 DONE: Final = ".done"
 DAMAGED: Final = ".damaged"
 DIGESTS: Final = "_digests"
 PAIRS: Final = "_pairs"
+SETS: Final = "_sets"
+SEALS: Final = "_seals"
+COMPACTING: Final = "_compacting"
 NAMES: Final = "_names"
+SOURCES: Final = "_sources"
 DICTIONARY: Final = "_dictionary"
 HOUR: Final = 3_600_000_000  # microseconds
+MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME = 48  # characters of a gateway's name in a file name
-_JOURNAL_STEM = re.compile(r"(?P<gateway>.+)-(?P<start>\d+)-(?P<number>\d+)")
+_REPLAY: Final = "~replay"  # no suffix of `safe_name`, which has eight hexadecimal digits
+_JOURNAL_STEM = re.compile(r"(?P<writer>.+)-(?P<start>\d+)-(?P<number>\d+)")
 _DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
 
 
@@ -47,19 +64,55 @@ def journal_folder(root: Path) -> Path:
     return root / ".journal"
 
 
+def writer_name(gateway: str, *, replay: bool = False) -> str:
+    """Return the name of a writer of journals: a gateway, or a command that replays for it."""
+    return safe_name(gateway) + (_REPLAY if replay else "")
+
+
+def is_replay(writer: str) -> bool:
+    """Return whether `writer` is a command that replays."""
+    return writer.endswith(_REPLAY)
+
+
+class JournalName(NamedTuple):
+    """The parts of a journal's stem; `start` is the start of its process in microseconds."""
+
+    writer: str
+    start: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.writer}-{self.start}-{self.number:06}"
+
+
+def parse_journal_name(stem: str) -> JournalName | None:
+    """Return the parts of a journal's stem; None when it is none."""
+    match = _JOURNAL_STEM.fullmatch(stem)
+    return JournalName(match[1], int(match[2]), int(match[3])) if match else None
+
+
 def journal_path(root: Path, gateway: str, start: int, number: int) -> Path:
     """Return the path of journal `number` of the gateway started at `start` microseconds."""
-    return journal_folder(root) / f"{safe_name(gateway)}-{start}-{number:06}{OPEN}"
+    name = JournalName(safe_name(gateway), start, number)
+    return journal_folder(root) / f"{name}{OPEN}"
 
 
-def journals(root: Path, gateway: str | None = None) -> list[Path]:
-    """Return the journals not yet converted, oldest first; of one gateway, or of all."""
-    wanted = None if gateway is None else safe_name(gateway)
-    return sorted(
-        path
+def chain_path(root: Path, writer: str) -> Path:
+    return journal_folder(root) / f"{writer}.chain"
+
+
+def lock_path(root: Path, writer: str) -> Path:
+    return journal_folder(root) / f"{writer}.lock"
+
+
+def journals(root: Path, writer: str | None = None) -> list[Path]:
+    """Return the journals not yet converted, oldest first; of one writer, or of all."""
+    found = [
+        (name, path)
         for path in journal_folder(root).glob(f"*{OPEN}")
-        if (stem := _JOURNAL_STEM.fullmatch(path.stem)) and wanted in (None, stem["gateway"])
-    )
+        if (name := parse_journal_name(path.stem)) and writer in (None, name.writer)
+    ]
+    return [path for _, path in sorted(found)]
 
 
 def converted_journals(root: Path) -> list[Path]:
@@ -95,6 +148,34 @@ def digest_path(root: Path, segment: Path) -> Path:
 def pairs_path(root: Path, segment: Path) -> Path:
     """Return the path of a segment's name pairs, which are not kept when they are too many."""
     return root / PAIRS / segment.relative_to(root)
+
+
+def sets_path(root: Path, segment: Path) -> Path:
+    """Return the path of the id sets of a segment."""
+    return root / SETS / segment.relative_to(root)
+
+
+def staged_path(root: Path, segment: Path) -> Path:
+    """Return the path of a merged segment between its seal and its renaming.
+
+    From the seal on, its rows count, under either path, and the replaced segments do not.
+    """
+    return root / COMPACTING / segment.relative_to(root)
+
+
+def seal_folder(root: Path, day: date) -> Path:
+    return day_folder(root / SEALS, day)
+
+
+def day_start(day: date) -> int:
+    """Return the first microsecond of `day` in UTC."""
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1_000_000
+
+
+def day_of(time: int) -> date:
+    """Return the UTC date of `time` microseconds; the first or last date for one out of range."""
+    seconds = min(max(time // 1_000_000, 0), MAX_TIME // 1_000_000)
+    return datetime.fromtimestamp(seconds, tz=UTC).date()
 
 
 def segments(root: Path, day: date, hours: range = range(24)) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Removal of old days from an archive, with their digests and name pairs."""
+"""Removal of old days from an archive, with their id sets, name pairs and seals."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.layout import DIGESTS, PAIRS, parse_day
+from gateway.archive.layout import COMPACTING, DIGESTS, PAIRS, SEALS, SETS, parse_day
 from gateway.archive.storage import Storage, StoredFile
 
-# Digests first: rows without their digest are still read; a digest without its rows is an error.
-_FOLDERS: Final = (Path(DIGESTS), Path(PAIRS), Path())
+# Rows before seals: seals without rows are a finding until the next call, and so are rows without
+# seals, but no reader takes the former for a day. Older gateways wrote digests.
+_FOLDERS: Final = tuple(map(Path, (DIGESTS, SETS, PAIRS, COMPACTING, "", SEALS)))
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedDays:
-    """The removed days that had rows; files and bytes include digests and name pairs."""
+    """The removed days that had rows; files and bytes include those beside the rows."""
 
     days: tuple[date, ...] = ()
     files: int = 0
@@ -26,7 +27,8 @@ class RemovedDays:
 def remove_days(storage: Storage, oldest: date) -> RemovedDays:
     """Remove every day before `oldest`, the oldest day first.
 
-    Journals, shortened names and reports stay. A second call finds nothing. Another process may
+    The seals of the first kept day then begin the chain of each writer. Journals, shortened names
+    and reports stay. A second call finds nothing. Another process may
     remove the same days at the same time.
 
     Raises:

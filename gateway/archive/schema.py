@@ -16,16 +16,18 @@ class Leg(Enum):
     SPOOLED = "spooled"  # the target is not connected, the copy is on disk; an outcome follows
     DEAD = "dead"  # dead-lettered by a rule; one row for each target, or one for the message
     OBSERVED = "observed"  # a tap at the target saw the message arrive
+    GAP = "gap"  # a source may have missed messages; one row for each of its routes
 
 
 class RowOutcome(Enum):
     """The result of the event: values of the column `outcome`."""
 
     RECEIVED = "received"
-    ACCEPTED = "accepted"  # the target has the payload as received
+    ACCEPTED = "accepted"  # the payload must be the received one: hashes are compared
     CONVERTED = "converted"  # the route converted the payload, so the hashes differ
     REJECTED = "rejected"  # the copy is a dead letter
     SPOOLED = "spooled"  # the copy is on the gateway's disk
+    GAP = "gap"  # on gap rows only
 
 
 # Column -> type, in the order of the Parquet files. Type names are those common to Arrow and Spark:
@@ -50,12 +52,13 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
         "origin_id": "string",  # the message id of the source system, where it has one
         "attempt": "int32",  # 1 for the first attempt of this leg
-        "source_time": "timestamp",  # time of sending, where the publisher provides it
-        "time": "timestamp",  # when the gateway recorded this event; on received: the arrival
+        "source_time": "timestamp",  # time of sending, where known; on gap: its begin
+        "time": "timestamp",  # of this event; on received: the arrival; on gap: its end so far
         "received": "timestamp",  # arrival of the message; the same on all its rows
         "mode": "int32",  # delivery mode: 0 at most, 1 at least, 2 exactly once
-        "redelivered": "boolean",  # the source marked it as a redelivery
-        "size": "int64",  # payload bytes
+        "redelivered": "boolean",  # marked by the source; on gap: the broker kept the messages
+        "replayed": "boolean",  # sent again by a replay command
+        "size": "int64",  # payload bytes; on gap: lost messages, where the broker says so
         "hash": "binary",  # XXH3 of the payload, 16 bytes
         "outcome": "string",  # a value of RowOutcome
         "rule": "string",  # the rule that made it a dead letter
@@ -67,24 +70,39 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
 
 REQUIRED: Final = ("gateway", "route", "leg", "endpoint", "system", "name", "id", "time")
 
-# Sums over the rows of a segment, by gateway, route, target, leg and minute. All columns but
-# `slowest`, which is a maximum, add up over files, gateways and restarts. `counts` is a list of
-# numbers that add up element by element.
-DIGESTS: Final[Mapping[str, str]] = MappingProxyType(
+# The ids of a segment, by gateway, route, target, run and minute of receipt: a *block*. An id is a
+# run and a counter, 8 bytes each, here as signed numbers. A merged segment has the blocks of each
+# of its row groups, numbered by `part`; any other segment is part 0.
+#
+# *Settled* are the copies with exactly two rows in the part: received, and delivered at the first
+# attempt with the same receipt and hash, or converted. None of their stream (gateway, route,
+# target, source name) is delivered out of order in the part. All other ids are *open*.
+SETS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "gateway": "string",
         "route": "string",
         "target": "string",
-        "leg": "string",
+        "run": "int64",
         "minute": "timestamp",  # start of the minute of `received`; of `time` where that is null
-        "count": "int64",  # rows; a row counts once for every target it names
-        "converted": "int64",  # rows with a converted payload: their hashes differ
-        "redelivered": "int64",  # rows marked by the source as a redelivery
-        "retried": "int64",  # rows of a later attempt than the first
-        "slowest": "int64",  # the longest time since receipt, microseconds
-        "disordered": "int64",  # outcomes recorded before one of an earlier message of that name
-        "latency": "counts",  # on delivered: rows by half octaves of microseconds since receipt
-        **{f"{of}_{word}": "int64" for of in ("id", "content") for word in range(4)},
+        "part": "int32",
+        "settled_first": "counts",  # counters: sorted, disjoint intervals with both ends included
+        "settled_last": "counts",
+        "open_first": "counts",
+        "open_last": "counts",
+        "received": "int64",  # rows by leg; a row counts once for every target that it names
+        "delivered": "int64",
+        "dead": "int64",
+        "spooled": "int64",
+        "observed": "int64",
+        "settled": "int64",  # copies
+        "converted": "int64",  # of the settled copies
+        "redelivered": "int64",  # of the settled copies: marked by the source as a redelivery
+        "slowest": "int64",  # of the settled copies: microseconds from receipt to delivery
+        "latency": "counts",  # of the settled copies, by half octaves of microseconds
+        "first_time": "timestamp",  # of the deliveries that no command replayed: earliest, latest
+        "last_time": "timestamp",
+        "first_counter": "int64",  # of the same deliveries: smallest, largest
+        "last_counter": "int64",
     }
 )
 

@@ -2,23 +2,27 @@
 
 A file appears under its name complete or not at all. Paths are relative to the archive:
 `gateway.archive.layout` makes them from an empty root. Rows are written and read through Arrow;
-Spark opens the same files by `gateway.reconcile.input.spark_paths`.
+Spark's executors read them in the same way.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Final, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
-from gateway.archive.durable import replacing, sync_folder
+from gateway.archive.durable import exchange_folders, make_folders, replacing, sync_folder
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.seals.seal import StoredDigest
 from gateway.archive.segments.parquet import write_table
 from gateway.errors import ArchiveError, first_line
 
@@ -37,8 +41,11 @@ class StoredFile(NamedTuple):
 class Storage(Protocol):
     """The files of one archive; every method raises OSError when it cannot be reached."""
 
-    def write(self, path: Path, table: pa.Table) -> int:
-        """Write `table` as Parquet, replacing the file at `path`; return its size in bytes."""
+    def write(self, path: Path, table: pa.Table) -> StoredDigest:
+        """Write `table` as Parquet, replacing the file at `path`; return its hash and size."""
+
+    def put(self, path: Path, content: bytes) -> StoredDigest:
+        """Write `content`, replacing the file at `path`; return its hash and size."""
 
     def upload(self, path: Path, source: Path) -> None:
         """Copy the local file `source`, unless the archive has a file of that size at `path`."""
@@ -55,11 +62,32 @@ class Storage(Protocol):
     def read(self, path: Path) -> bytes | None:
         """Return the content of the file at `path`; None when it is absent."""
 
+    def move(self, path: Path, new: Path) -> None:
+        """Give the file at `path` the name `new`, replacing a file there; again is no error.
+
+        Raises:
+            OSError: one of the folders is behind a symbolic link.
+        """
+
+    def delete(self, path: Path) -> None:
+        """Remove the file at `path`; an absent one is no error.
+
+        Raises:
+            OSError: its folder is behind a symbolic link.
+        """
+
     def remove(self, folder: Path) -> list[StoredFile]:
         """Remove `folder` with its content; return the removed files."""
 
     def replace(self, folder: Path, new: Path) -> None:
-        """Remove `folder`, and give the folder `new` its name."""
+        """Give the folder `new` the name of `folder`, whose content is removed.
+
+        In a local folder this is one step. A bucket has no folders to rename, and HDFS replaces
+        none: there, an interrupted replacement leaves `new`, or a part of it under each name.
+        """
+
+    def owns(self, folder: Path) -> bool:
+        """Return whether `folder` lies in the archive itself, and not behind a symbolic link."""
 
 
 def open_storage(location: ArchiveLocation) -> Storage:
@@ -78,15 +106,15 @@ class LocalStorage:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def write(self, path: Path, table: pa.Table) -> int:
-        final = self._root / path
-        final.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(final) as file:
+    def write(self, path: Path, table: pa.Table) -> StoredDigest:
+        with self._replacing(path) as file:
             write_table(table, file)
-            size = file.tell()
-        for folder in list(final.parents)[1 : len(path.parents)]:
-            sync_folder(folder)
-        return size
+        return file.digest
+
+    def put(self, path: Path, content: bytes) -> StoredDigest:
+        with self._replacing(path) as file:
+            file.write(content)
+        return file.digest
 
     def upload(self, path: Path, source: Path) -> None:
         """Return at once: the local files of an archive lie in this folder already."""
@@ -113,6 +141,24 @@ class LocalStorage:
             return (self._root / path).read_bytes()
         return None
 
+    def move(self, path: Path, new: Path) -> None:
+        final = self._root / new
+        self._check_owned(path.parent, new.parent)
+        make_folders(final.parent)
+        try:
+            (self._root / path).replace(final)
+            sync_folder((self._root / path).parent)
+        except FileNotFoundError:
+            if not final.exists():  # else an earlier call moved it
+                raise
+        self._sync(new)
+
+    def delete(self, path: Path) -> None:
+        self._check_owned(path.parent)
+        with suppress(FileNotFoundError):
+            (self._root / path).unlink()
+            sync_folder((self._root / path).parent)
+
     def remove(self, folder: Path) -> list[StoredFile]:
         removed = self.files(folder)
         while (self._root / folder).exists():
@@ -121,9 +167,31 @@ class LocalStorage:
         return removed
 
     def replace(self, folder: Path, new: Path) -> None:
-        self.remove(folder)
-        (self._root / new).rename(self._root / folder)
-        sync_folder((self._root / folder).parent)
+        exchange_folders(self._root / folder, self._root / new)
+        self.remove(new)
+
+    def owns(self, folder: Path) -> bool:
+        parents = (folder, *folder.parents)
+        return not any((self._root / each).is_symlink() for each in parents if each.parts)
+
+    def _check_owned(self, *folders: Path) -> None:
+        for folder in folders:
+            if not self.owns(folder):
+                raise OSError(f"{folder}: is behind a symbolic link; move the files themselves")
+
+    @contextmanager
+    def _replacing(self, path: Path) -> Iterator[_HashedFile]:
+        """A stream whose content replaces the file at `path`, with its folders, durably."""
+        final = self._root / path
+        make_folders(final.parent)
+        with replacing(final) as file:
+            yield _HashedFile(file)
+        self._sync(path.parent)  # the name in it is durable already
+
+    def _sync(self, path: Path) -> None:
+        """Make the name of the file at `path`, and of the folders above it, durable."""
+        for folder in list((self._root / path).parents)[: len(path.parents)]:
+            sync_folder(folder)
 
 
 class RemoteStorage:
@@ -133,12 +201,13 @@ class RemoteStorage:
         self._filesystem, self._root = _filesystem_of(url)
         self._is_s3 = self._filesystem.type_name == "s3"
 
-    def write(self, path: Path, table: pa.Table) -> int:
+    def write(self, path: Path, table: pa.Table) -> StoredDigest:
         content = pa.BufferOutputStream()  # complete first: an error must not close half a file
         write_table(table, content)
-        data = content.getvalue()
-        self._put(self._at(path), data)
-        return int(data.size)
+        return self._put(self._at(path), content.getvalue())
+
+    def put(self, path: Path, content: bytes) -> StoredDigest:
+        return self._put(self._at(path), pa.py_buffer(content))
 
     def upload(self, path: Path, source: Path) -> None:
         final = self._at(path)
@@ -168,6 +237,20 @@ class RemoteStorage:
         except FileNotFoundError:
             return None
 
+    def move(self, path: Path, new: Path) -> None:
+        if self._is_file(path):
+            if not self._is_s3:
+                self._filesystem.create_dir(self._at(new.parent), recursive=True)
+                self.delete(new)  # a rename there does not replace
+            self._filesystem.move(self._at(path), self._at(new))
+        elif not self._is_file(new):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+    def delete(self, path: Path) -> None:
+        if self._is_file(path):
+            with suppress(FileNotFoundError):
+                self._filesystem.delete_file(self._at(path))
+
     def remove(self, folder: Path) -> list[StoredFile]:
         removed = self.files(folder)
         with suppress(FileNotFoundError):
@@ -183,13 +266,19 @@ class RemoteStorage:
             self._filesystem.move(self._at(path), self._at(folder / path.relative_to(new)))
         self.remove(new)
 
+    def owns(self, folder: Path) -> bool:  # noqa: ARG002  # there are no links
+        return True
+
     def _at(self, path: Path) -> str:
         return f"{self._root}/{path.as_posix()}" if path.parts else self._root
 
-    def _put(self, final: str, data: pa.Buffer) -> None:
+    def _is_file(self, path: Path) -> bool:
+        return bool(self._filesystem.get_file_info(self._at(path)).type is fs.FileType.File)
+
+    def _put(self, final: str, data: pa.Buffer) -> StoredDigest:
         """Write a file; one in S3 appears when its stream closes, any other when it is renamed."""
         folder, _, name = final.rpartition("/")
-        written = final if self._is_s3 else f"{folder}/.tmp-{name}"
+        written = final if self._is_s3 else f"{folder}/.{name}.tmp"
         if not self._is_s3:
             self._filesystem.create_dir(folder, recursive=True)
         with self._filesystem.open_output_stream(written) as stream:
@@ -198,6 +287,31 @@ class RemoteStorage:
             with suppress(FileNotFoundError):
                 self._filesystem.delete_file(final)  # a rename there does not replace
             self._filesystem.move(written, final)
+        return StoredDigest(hashlib.sha256(data).hexdigest(), int(data.size))
+
+
+class _HashedFile:
+    """A binary stream that hashes the bytes written to it.
+
+    Mutable: owned by one writer.
+    """
+
+    closed = False  # Arrow asks
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._hash, self._size = file, hashlib.sha256(), 0
+
+    @property
+    def digest(self) -> StoredDigest:
+        return StoredDigest(self._hash.hexdigest(), self._size)
+
+    def write(self, data: bytes) -> int:
+        self._hash.update(data)
+        self._size += len(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
 
 
 def _filesystem_of(url: str) -> tuple[fs.FileSystem, str]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -58,10 +58,10 @@ class ActiveMq:
     Mutable: owned by the thread that starts and stops it.
     """
 
-    def __init__(self, folder: Path, options: str = "") -> None:
+    def __init__(self, folder: Path, options: str = "", java_options: Sequence[str] = ()) -> None:
         self.folder = folder
         self.port, self.mqtt_port = free_ports(2)
-        self._options = options
+        self._options, self._java_options = options, java_options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -78,6 +78,10 @@ class ActiveMq:
         if self._process is None:
             raise NotConnectedError("activemq is not running")
         return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     def settings(self, **changes: object) -> JmsSettings:
         values: dict[str, object] = {
@@ -97,7 +101,7 @@ class ActiveMq:
             f"&persistent=true&dataDirectory={folder}&useJmx=false{self._options}"
         )
         path = ":".join([*client_jars(), *(str(JARS / f"{name}.jar") for name in _BROKER_JARS)])
-        command = ["java", "-Xmx512m", *homes, "-cp", path]
+        command = ["java", "-Xmx512m", *self._java_options, *homes, "-cp", path]
         command += ["org.apache.activemq.console.Main", "start", uri]
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  # an installed program
@@ -154,8 +158,10 @@ class ActiveMq:
 
 
 @contextmanager
-def running(folder: Path, options: str = "") -> Iterator[ActiveMq]:
-    broker = ActiveMq(folder, options)
+def running(
+    folder: Path, options: str = "", java_options: Sequence[str] = ()
+) -> Iterator[ActiveMq]:
+    broker = ActiveMq(folder, options, java_options)
     broker.start()
     try:
         yield broker

@@ -45,13 +45,15 @@ def examine(configuration: Configuration) -> list[ConfigError]:
             found += _echo_notes(route, configuration)
     found += [*header_typos(configuration), *forward_only_rules(configuration)]
     found += [*open_connections(configuration), *memory_targets(configuration)]
-    return sorted(found, key=lambda each: (each.path, each.line, each.column))
+    shown = map(configuration.references.hide_in, found)
+    return sorted(shown, key=lambda each: (each.path, each.line, each.column))
 
 
 def startup_warnings(configuration: Configuration) -> list[ConfigError]:
     """Return the warnings that `gateway run` logs at its start."""
     found = [*open_connections(configuration), *memory_targets(configuration)]
-    return [each for each in found if each.severity == "warning"]
+    hide_in = configuration.references.hide_in
+    return [hide_in(each) for each in found if each.severity == "warning"]
 
 
 def _as_config_error(finding: Finding, configuration: Configuration) -> ConfigError:

@@ -12,9 +12,11 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from traceback import format_exc
 
 import gateway
 from gateway.errors import ConfigErrors, GatewayError
+from gateway.terminal import print_line, visible_lines
 
 MODULES = {  # and their commands, in the order of the help
     "live.run": ("run",),
@@ -49,16 +51,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = args.run(args)
     except ConfigErrors as error:
-        print(error, file=sys.stderr)
+        for finding in error.findings:
+            print_line(str(finding), sys.stderr)
         return 1
     except GatewayError as error:
-        print(f"gateway: {error}", file=sys.stderr)
+        print(visible_lines(f"gateway: {error}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of the pipe has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception:  # noqa: BLE001  # a fault of the gateway; its text may quote a message
+        print(visible_lines(format_exc()), file=sys.stderr)
+        return 2
     return code
 
 

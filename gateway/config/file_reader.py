@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from gateway.config.process import (
     TracingSettings,
     WebSettings,
 )
+from gateway.config.references import References
 from gateway.config.schema import (
     SECTIONS,
     CommonEndpointSettings,
@@ -34,7 +36,7 @@ from gateway.config.schema import (
     RouteSettings,
     is_legal_name,
 )
-from gateway.config.section_checks import check_tracing, check_web
+from gateway.config.section_checks import check_seal_key, check_tracing, check_web
 from gateway.config.value_reader import ConfigReader
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import ArchiveError, ConfigError, quoted
@@ -62,6 +64,7 @@ class FileReader:
         self.dead_letters: tuple[DeadLetterSettings, ConfigReader] | None = None
         self.web: WebSettings | None = None
         self.tracing: TracingSettings | None = None
+        self.references = References()
         self._environment = environment
         self._readers: list[ConfigReader] = []
         self._read: set[Path] = set()
@@ -78,29 +81,35 @@ class FileReader:
         except ConfigError as error:
             self.file_findings.append(error)
             return
-        reader = ConfigReader(str(path), self._environment)
+        reader = ConfigReader(str(path), self._environment, self.references)
         self._readers.append(reader)
         reader.findings += key_faults(str(path), root)
         outer, self._defaults = self._defaults, {}
         self._open.append(resolved)
         for key, node in sorted(entries(root), key=lambda entry: _rank(entry[0].value)):
             if key.value not in KNOWN:
-                hint = did_you_mean(key.value, KNOWN)
-                reason = f"unknown section {key.value!r}"
                 location = location_of(str(path), key)
-                reader.findings.append(location.error("unknown-section", reason, hint))
+                reader.findings.append(self._unknown_section(location, key.value))
             else:
                 getattr(self, f"_read_{key.value}")(reader, node, (key.value,))
         self._open.pop()
         self._defaults = outer
 
+    def _unknown_section(self, location: SourceLocation, name: str) -> ConfigError:
+        """Return the finding; an included file may be a secret, and its text is not shown."""
+        included = len(self._open) > 1
+        shown = "" if included and not get_close_matches(name, KNOWN, n=1) else f" {name!r}"
+        hint = did_you_mean(name, KNOWN)
+        return location.error("unknown-section", f"unknown section{shown}", hint)
+
     def findings(self) -> list[ConfigError]:
-        """Return all findings, in the order of files, lines and columns."""
+        """Return all findings, in the order of files, lines and columns, without values."""
         found = [
             *self.file_findings,
             *(each for reader in self._readers for each in reader.findings),
         ]
-        return sorted(found, key=lambda each: (each.path, each.line, each.column))
+        shown = map(self.references.hide_in, found)
+        return sorted(shown, key=lambda each: (each.path, each.line, each.column))
 
     def locations(self) -> dict[KeyPath, SourceLocation]:
         """Return the locations of all values."""
@@ -119,6 +128,9 @@ class FileReader:
                 reason = f"{name!r} is nested deeper than {MAX_INCLUDE_DEPTH} includes"
                 reader.report((*at, number), "recursive-include", reason)
             else:
+                written = node.value[number].value if isinstance(node.value, list) else node.value
+                if written != name:
+                    self.references.add_path(written, str(path))
                 self.read(path)
 
     def _read_defaults(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
@@ -158,6 +170,8 @@ class FileReader:
                 parse_location(self.archive.path)
             except ArchiveError as error:
                 reader.report((*at, "path"), "bad-path", str(error))
+            if self.archive.seal_key is not None:
+                check_seal_key(self.archive.seal_key, reader, (*at, "seal_key"))
 
     def _read_spool(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         self.spool = reader.read(node, SpoolSettings, at)

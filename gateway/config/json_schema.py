@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import yaml
 
 from gateway.config.schema import SECTIONS, CommonEndpointSettings
-from gateway.config.value_reader import fields_by_key, is_required, type_hints
+from gateway.config.value_reader import MAX_FLOAT, fields_by_key, is_required, type_hints
 from gateway.endpoints.registry import ENDPOINT_KINDS
 
 NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
@@ -135,6 +135,8 @@ def _scalar(kind: type, meta: Mapping[str, Any]) -> Schema:
         return {"anyOf": [{"type": "boolean"}, _reference()]}
     number: Schema = {"type": "integer" if kind is int else "number"}
     number |= {name: meta[name] for name in ("minimum", "maximum") if name in meta}
+    if kind is float:
+        number.setdefault("maximum", MAX_FLOAT)
     return {"anyOf": [number, _reference()]}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gateway.config.build import build_routes, check_dead_letters
@@ -18,6 +18,7 @@ from gateway.config.process import (
     TracingSettings,
     WebSettings,
 )
+from gateway.config.references import References
 from gateway.config.schema import MappingTest
 from gateway.errors import ConfigErrors
 from gateway.routing.route import Route, WhenFull
@@ -41,6 +42,7 @@ class Configuration:
     tests: Mapping[str, MappingTest]
     web: WebSettings | None = None
     tracing: TracingSettings | None = None
+    references: References = field(default_factory=References)
 
 
 def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
@@ -84,14 +86,20 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         files.tests,
         files.web,
         files.tracing,
+        files.references,
     )
 
 
 def _files(path: Path, files: FileReader) -> Sequence[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
+    start = SourceLocation(str(path), 1, 1)
+    try:
+        found = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
+    except OSError as error:
+        reason = f"cannot read the folder: {error.strerror}"
+        files.file_findings.append(start.error("unreadable", reason))
+        return ()
     if not found:
-        start = SourceLocation(str(path), 1, 1)
         files.file_findings.append(start.error("empty", "the folder has no .yaml file"))
     return found

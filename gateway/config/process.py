@@ -35,6 +35,12 @@ class ArchiveSettings:
     segment_bytes: int = setting(
         "size at which a segment is closed", default=64 << 20, minimum=1 << 16
     )
+    seal_key: str | None = setting(
+        "key that signs journals and seals, so that a forger without it is found; the other"
+        " commands need it, too",
+        default=None,
+        secret=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

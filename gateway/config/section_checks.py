@@ -1,4 +1,4 @@
-"""Checks of the sections `web` and `tracing`: exposure of the page, address of the collector."""
+"""Checks of the sections `archive`, `web` and `tracing`: keys, exposed page, collector."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from gateway.config.process import TracingSettings, WebSettings
 from gateway.config.value_reader import ConfigReader
 
 MIN_TOKEN_LENGTH = 16  # characters; 16 random ones cannot be guessed
+
+
+def check_seal_key(key: str, reader: ConfigReader, at: KeyPath) -> None:
+    """Report a key that can be guessed."""
+    if len(key) < MIN_TOKEN_LENGTH:
+        reason = f"the key has {len(key)} characters, fewer than {MIN_TOKEN_LENGTH}"
+        reader.report(at, "weak-key", reason, "make one with `openssl rand -hex 32`")
 
 
 def check_web(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:

@@ -26,11 +26,16 @@ from gateway.config.nodes import (
     key_faults,
     location_of,
 )
+from gateway.config.references import References
 from gateway.errors import ConfigError, quoted
 
 T = TypeVar("T")
 
 MAX_SECRET = 1 << 20  # bytes; a larger or endless file is not a secret
+MAX_DIGITS = 400  # characters of a number; the largest float has 309
+MAX_INTEGER = (1 << 63) - 1  # of every whole number; databases and drivers take 64 bits
+MAX_FLOAT = 10**9  # of every fraction and time; the system's timers take no more
+NAMED_SECTIONS = (("routes",), ("tests",))  # the rules of a dialect decide about their texts
 _REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 _TRUE, _FALSE = {"true", "yes", "on"}, {"false", "no", "off"}
 _INVALID: Any = object()  # stands for a value with findings
@@ -44,8 +49,14 @@ class ConfigReader:
     Mutable: collects locations and findings.
     """
 
-    def __init__(self, path: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        environment: Mapping[str, str] | None = None,
+        references: References | None = None,
+    ) -> None:
         self.path = path
+        self.references = references or References()
         self.findings: list[ConfigError] = []
         self.locations: dict[KeyPath, SourceLocation] = {}
         self._environment = os.environ if environment is None else environment
@@ -219,7 +230,16 @@ class ConfigReader:
         if meta.get("secret") and not _REFERENCE.search(node.value):
             hint = "write ${env:NAME} or ${file:/path}"
             return self._fail(at, "plain-secret", "the file contains a secret", hint)
-        return self._resolve(node.value, at)
+        text = self._resolve(node.value, at)
+        return text if text is _INVALID else self._encodable(text, at)
+
+    def _encodable(self, text: str, at: KeyPath) -> Any:
+        """Report a text that no path, host name or protocol can carry."""
+        if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+            return self._fail(at, "bad-text", "the text is not UTF-8")
+        if "\0" in text and at[:1] not in NAMED_SECTIONS:
+            return self._fail(at, "bad-text", "the text has a NUL character")
+        return text
 
     def _resolve(self, text: str, at: KeyPath) -> Any:
         """Replace the references in `text` by the variables and file contents they name."""
@@ -229,12 +249,15 @@ class ConfigReader:
             resolved = self._lookup(found[1], found[2])
             if resolved is None:
                 missing.append(found[0])
+            self.references.add(found[0], resolved or "")
             return resolved or ""
 
         resolved = _REFERENCE.sub(value, text)
         if missing:
             hint = "set the variable, or mount the file, before the gateway starts"
             return self._fail(at, "missing-secret", f"nothing found for {missing[0]}", hint)
+        if resolved != text:
+            self.references.add(text, resolved)
         return resolved
 
     def _lookup(self, source: str, name: str) -> str | None:
@@ -254,8 +277,10 @@ class ConfigReader:
         try:
             value = _parse_number(node, text)
             whole = int(value)
-        except (ValueError, OverflowError):  # OverflowError: an infinity
+        except (ValueError, OverflowError, IndexError):  # an infinity; a tag on an empty text
             return self._fail(at, "type", f"expected {noun}, not {quoted(_raw_text(node))}")
+        if abs(whole) > MAX_INTEGER and (kind is int or isinstance(value, int)):
+            return self._fail(at, "too-large", f"{quoted(_raw_text(node))} has more than 64 bits")
         if kind is float:
             return float(value)
         if whole != value:
@@ -278,9 +303,12 @@ class ConfigReader:
 
     def _in_range(self, value: Any, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
         low, high = meta.get("minimum"), meta.get("maximum")
+        if high is None and isinstance(value, float):
+            high = MAX_FLOAT
         if (low is not None and value < low) or (high is not None and value > high):
             allowed = f"{'' if low is None else low}..{'' if high is None else high}"
-            return self._fail(at, "range", f"{value} is outside {allowed}")
+            shown = value if _REFERENCE.search(node.value) is None else _raw_text(node)
+            return self._fail(at, "range", f"{shown} is outside {allowed}")
         choices = meta.get("choices")
         if choices and value not in choices:
             words = [str(each) for each in choices]
@@ -303,7 +331,10 @@ def _parse_number(node: yaml.Node, text: str) -> int | float:
 
     Raises:
         ValueError: it is not a number.
+        IndexError: it has the tag of a number and no digits.
     """
+    if len(text) > MAX_DIGITS:
+        raise ValueError(text[:MAX_DIGITS])
     if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":int"):
         return int(_YAML.construct_yaml_int(node))
     if not _may_be(node, "float"):

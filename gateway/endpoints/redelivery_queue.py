@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -18,40 +18,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 from gateway.endpoints.base import Batch, Settle
 from gateway.errors import GatewayError
-from gateway.model.message import Message, Payload, Value
+from gateway.model.memory_size import messages_size
+from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 
 MAX_BATCH = 1_000  # messages that a source hands out at once
-OVERHEAD = 256  # bytes of memory of a message beside its payload, estimated
-FIELD_OVERHEAD = 64  # the same of a field of a map and of an item of a list
 
 Item = TypeVar("Item")
-
-
-def measure(messages: Sequence[Message]) -> int:
-    """Estimate the bytes of memory that `messages` take."""
-    sizes = [
-        len(payload) if (payload := message.payload).__class__ is bytes else _payload_size(payload)
-        for message in messages
-    ]
-    return sum(sizes) + OVERHEAD * len(sizes)
-
-
-def _payload_size(payload: Payload) -> int:
-    if not isinstance(payload, Mapping):
-        return len(payload)
-    return sum([len(name) + _value_size(value) for name, value in payload.items()])
-
-
-def _value_size(value: Value) -> int:
-    """Estimate the bytes of a value in a map or list, inner values included."""
-    if isinstance(value, str | bytes):
-        return FIELD_OVERHEAD + len(value)
-    if isinstance(value, Mapping):
-        return FIELD_OVERHEAD + _payload_size(value)
-    if isinstance(value, list | tuple):
-        return FIELD_OVERHEAD + sum(map(_value_size, value))
-    return FIELD_OVERHEAD
 
 
 def mark_redelivered(message: Message) -> Message:
@@ -298,4 +271,4 @@ def message_queue(
     on_retry: Callable[[], None] | None = None,
 ) -> RedeliveryQueue[Message]:
     """Return a queue of messages that holds about `capacity` bytes."""
-    return RedeliveryQueue(capacity, measure, mark_redelivered, confirm, on_retry)
+    return RedeliveryQueue(capacity, messages_size, mark_redelivered, confirm, on_retry)

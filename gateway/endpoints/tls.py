@@ -16,6 +16,7 @@ def client_context(endpoint: str, tls: TlsSettings) -> ssl.SSLContext:
     """
     try:
         context = ssl.create_default_context(cafile=tls.ca_file)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2  # not each build of Python has this least
         if tls.cert_file is not None:
             # without a password OpenSSL would ask for one on the terminal
             context.load_cert_chain(tls.cert_file, tls.key_file, tls.key_password or "")

@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 import yaml
 
+from gateway.terminal import visible
+
 Value: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, Value]"
 
 MAX_WIDTH = 96  # characters of a comment line
@@ -42,11 +44,8 @@ def to_yaml(value: Value) -> str:
 
 def comment_lines(text: str, indent: int = 0) -> list[str]:
     """Return `text` as comment lines; unprintable characters are written as escapes."""
-    printable = "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
     width = MAX_WIDTH - indent - 2
-    wrapped = textwrap.wrap(printable, width, break_on_hyphens=False, break_long_words=False)
+    wrapped = textwrap.wrap(visible(text), width, break_on_hyphens=False, break_long_words=False)
     return [f"{' ' * indent}# {line}" for line in wrapped]
 
 

@@ -12,12 +12,14 @@ from typing import Final, TextIO
 
 from gateway.logs.redaction import Redactor
 from gateway.logs.repeats import RepeatFilter
+from gateway.terminal import visible, visible_lines
 
 log = logging.getLogger(__name__)
 
 FORMATS: Final = ("auto", "text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
 DEBUG_SECONDS: Final = 300.0  # after which a level raised at run time is restored
+TRACEBACK_INDENT: Final = "  "  # a line end in the text of an error cannot start a log line
 _STANDARD_FIELDS = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -116,14 +118,8 @@ class TextFormatter(logging.Formatter):
         time = datetime.fromtimestamp(record.created, tz=UTC).strftime("%H:%M:%S.%f")[:-3]
         fields = " ".join(f"{key}={value}" for key, value in extra_fields(record).items())
         text = f"{time} {record.levelname.lower():7} {record.getMessage()}"
-        line = _escape_control(f"{text}  {fields}" if fields else text)
+        line = visible(f"{text}  {fields}" if fields else text)
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            traceback = self._redactor.redact(self.formatException(record.exc_info))
+            line += "\n" + visible_lines(traceback, TRACEBACK_INDENT)
         return self._redactor.redact(line)
-
-
-def _escape_control(text: str) -> str:
-    """Escape control characters, so that a peer's text cannot forge a line or move the cursor."""
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
-    )

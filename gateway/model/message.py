@@ -7,7 +7,7 @@ as long to create, and the gateway creates several of them for each message.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TypeAlias
@@ -18,6 +18,7 @@ Payload: TypeAlias = "bytes | str | Mapping[str, Value]"
 Properties: TypeAlias = Mapping[str, Value]
 
 NO_PROPERTIES: Properties = MappingProxyType({})
+UNKNOWN_SIZE = -1 << 60  # of headers; any sum with it is below zero
 GATEWAY_ID = "gateway_id"  # property with the message id that a gateway assigned, in hex
 
 
@@ -34,7 +35,8 @@ class Headers:
     """All of a message except its address and its payload.
 
     Most messages of a source carry equal headers, so an endpoint shares one value among them.
-    `origin` lists the gateways that forwarded the message, oldest first.
+    `origin` lists the gateways that forwarded the message, oldest first. `size` is for
+    `memory_size.headers_size`.
     Units: microseconds since 1970-01-01 UTC.
     """
 
@@ -50,6 +52,7 @@ class Headers:
     source_id: str | None = None  # the message id that the source system assigned
     origin: tuple[str, ...] = ()
     properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
+    size: int = field(default=UNKNOWN_SIZE, init=False, repr=False, compare=False)
 
     def with_origin(self, origin: tuple[str, ...]) -> Headers:
         """Return a copy with the given `origin`; `replace` would take five times as long."""
@@ -70,6 +73,7 @@ class Headers:
 
 
 NO_HEADERS = Headers()
+HEADER_FIELDS = tuple(each.name for each in fields(Headers) if each.init)
 
 
 @dataclass(slots=True, unsafe_hash=True)

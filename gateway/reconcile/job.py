@@ -1,168 +1,254 @@
-"""The nightly job: check the files, classify the copies, write tables and report."""
+"""The nightly job: verify the files, classify the copies, write tables and report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
-import pyarrow.parquet as pq
+import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from gateway.archive.findings import Finding, error
+from gateway.archive.layout import reconciled_folder
+from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.storage import open_storage
+from gateway.clock import now
 from gateway.errors import ReconcileError
-from gateway.reconcile.classify.evidence import Scope, from_all_rows, from_digests
-from gateway.reconcile.classify.output import TableOptions, stored, write_tables
-from gateway.reconcile.classify.renames import Translator, renamed
-from gateway.reconcile.findings import Finding, error
-from gateway.reconcile.input import executor_tasks
-from gateway.reconcile.input.inputs import Inputs, find_inputs
-from gateway.reconcile.input.reading import read_pairs, set_shuffle_partitions
+from gateway.reconcile.classify import tables
+from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
+from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
+from gateway.reconcile.classify.renames import RenameTask, Translator, renamed
+from gateway.reconcile.input.executors import write_partitions
+from gateway.reconcile.input.inputs import Inputs, batches, find_inputs, verify_around
+from gateway.reconcile.input.route_notes import with_notes
+from gateway.reconcile.input.source_gaps import gap_rows
+from gateway.reconcile.input.survey import Survey
 from gateway.reconcile.progress import ShowStep
-from gateway.reconcile.report.html import write_page
-from gateway.reconcile.report.text import Report, to_json
-from gateway.reconcile.session import spark_error_line, spark_session
+from gateway.reconcile.report.text import REPORT_PAGE, Report, Row
+from gateway.reconcile.report.wording import worst_first
+from gateway.reconcile.root_cause import root_cause
+from gateway.reconcile.session import spark_session
+from gateway.reconcile.task_shares import task_shares
 
+FULL_ROWS: Final = 400_000  # of the date: 200,000 copies; with more, the sets are faster
 _SHORT_JOB: Final = 64 << 20  # bytes of archive; below, Java's better compiler does not pay off
 _TINY_JOB: Final = 8 << 20  # bytes of archive; below, compiling plans does not pay off
 _WITHOUT_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false"}
+_MAX_NAMES: Final = 100
+_SECOND: Final = 1_000_000  # microseconds
+_DAY: Final = 86_400 * _SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """The date to reconcile, and the options."""
 
-    root: Path
+    archive: Path | str  # a folder, or a URL
     day: date
-    output: Path
+    output: Path | None = None  # a local folder for the results; by default they are in the archive
     master: str = "local[*]"
-    full: bool = False  # read every page and join every row
+    full: bool | None = None  # join every row; None: below `FULL_ROWS`
     strict: bool = False  # marked duplicates and late deliveries fail the verdict
-    margin: int = 6  # hours of the neighbouring days that are read
-    in_flight: int = 120  # seconds before the last row: a copy without an outcome is in flight
+    accept_gaps: bool = False  # gaps of sources do not change the exit status
+    in_flight: int = 120  # seconds before an open journal in which a receipt may have no outcome
     late: int = 300  # seconds after receipt; a later delivery is late
+    spooled_days: int = 7  # age of a spooled copy without an outcome, after which it is missing
     samples: int = 10  # of each class
+    key: bytes | None = None  # of the seals
     translator: Translator | None = None  # translates the names again, for comparison
+    now: int | None = None  # microseconds; by default the time of this machine
+    carried: Sequence[Row] = ()  # earlier nights that were reconciled again, for the report
+
+    @property
+    def location(self) -> ArchiveLocation:
+        return absolute_location(self.archive)
+
+    @property
+    def results(self) -> ResultFolder:
+        if self.output is None:
+            return ResultFolder(self.location, reconciled_folder(Path(), self.day))
+        folder = self.output.resolve()
+        return ResultFolder(ArchiveLocation(folder.parent), Path(folder.name))
+
+    @property
+    def report_page(self) -> str:
+        """The path or the URL of the report."""
+        root = self.results.location.url.partition("?")[0] or str(self.results.location.local)
+        return f"{root.rstrip('/')}/{self.results.folder.as_posix()}/{REPORT_PAGE}"
+
+    @property
+    def spooled_since(self) -> int:
+        """The first receipt of a copy that may still be in the spool, in microseconds."""
+        return (now() if self.now is None else self.now) - self.spooled_days * _DAY
+
+
+def absolute_location(archive: Path | str) -> ArchiveLocation:
+    """Return the location of an archive; executors may have another working directory.
+
+    Raises:
+        ArchiveError: the URL is malformed.
+    """
+    location = parse_location(str(archive))
+    return location if location.url else ArchiveLocation(location.local.resolve())
 
 
 def reconcile(job: Job, show_step: ShowStep) -> Report:
-    """Reconcile one date; its tables replace those of an earlier run.
+    """Reconcile one date; its results replace those of an earlier run at the end.
 
     Raises:
         ReconcileError: Spark does not start or does not finish.
+        ArchiveError: the URL of the archive is malformed.
+        OSError: the archive cannot be read, or the results cannot be written.
     """
     began = monotonic()
     show_step(f"checking the files of {job.day}")
-    inputs = find_inputs(job.root, job.day, job.margin, every_page=job.full)
-    mode = "full" if job.full else "digest-first"
-    report = Report(str(job.root), str(job.day), inputs.findings, strict=job.strict, mode=mode)
+    inputs = find_inputs(job.location, job.day, job.key)
+    full = inputs.rows < FULL_ROWS if job.full is None else job.full
+    report = Report(
+        str(job.archive), str(job.day), inputs.findings, strict=job.strict,
+        accept_gaps=job.accept_gaps, mode="full" if full else "sets", carried=job.carried,
+    )  # fmt: skip
+    job.results.clear()
     if not inputs.day:
-        return _written(job, _without_data(report))
+        finding = error("no-data", f"date={job.day}", "there is no readable segment of this date")
+        report = replace(report, findings=[*report.findings, finding], answered=False)
+        job.results.publish(report)
+        return report
     show_step(f"starting Spark on {job.master} for {len(inputs.day)} files")
     checked = monotonic()
-    extra = _WITHOUT_CODEGEN if inputs.size < (_TINY_JOB if job.full else _SHORT_JOB) else {}
-    short = not job.full or inputs.size < _SHORT_JOB
-    with spark_session(job.master, extra, short=short) as spark:
+    extra = _WITHOUT_CODEGEN if inputs.size < (_TINY_JOB if full else _SHORT_JOB) else {}
+    with spark_session(job.master, extra, short=not full or inputs.size < _SHORT_JOB) as spark:
         started = monotonic()
         try:
-            report = _run(spark, job, inputs, show_step, report)
+            with task_shares(spark, show_step) as shown:
+                report = _run(spark, job, inputs, shown, report)
         except (PySparkException, Py4JError) as fault:
-            show_step("Spark failed; reading every page to find damaged files")
-            readable = find_inputs(job.root, job.day, job.margin, every_page=True)
-            if readable.findings == inputs.findings:
-                raise ReconcileError(f"spark: the job failed: {spark_error_line(fault)}") from fault
-            report = replace(report, findings=readable.findings)
-            if not readable.day:
-                return _written(job, _without_data(report))
-            report = _run(spark, job, readable, show_step, report)
+            raise ReconcileError(f"spark: the job failed: {root_cause(fault)}") from fault
     show_step("done")
     timings = {"files": checked - began, "spark": started - checked, "job": monotonic() - started}
-    return _written(job, replace(report, timings=timings))
-
-
-def _written(job: Job, report: Report) -> Report:
-    """Write the report as JSON and as a page, replacing those of an earlier run; return it."""
-    job.output.mkdir(parents=True, exist_ok=True)
-    summary = job.output / "summary.json"
-    summary.write_text(to_json(report), encoding="utf-8")
-    write_page(summary)
+    report = replace(report, timings=timings)
+    job.results.publish(report)
     return report
-
-
-def _without_data(report: Report) -> Report:
-    finding = error("no-data", f"date={report.day}", "there is no readable segment of this date")
-    return replace(report, findings=[*report.findings, finding], answered=False)
 
 
 def _run(
     spark: SparkSession, job: Job, inputs: Inputs, show_step: ShowStep, report: Report
 ) -> Report:
-    found = list(report.findings)
-    scope = Scope(job.day, job.margin, job.late)
-    if job.full:
-        set_shuffle_partitions(spark, inputs.size)
-        show_step("comparing every segment with its digest")
-        found += _wrong_digests(spark, job, inputs)
-        show_step("joining every message with its outcomes")
-        evidence = from_all_rows(spark, scope, inputs)
-    else:
-        show_step("adding up the digests")
-        evidence = from_digests(spark, scope, inputs)
-    in_flight = job.in_flight if inputs.open_journals else 0
-    options = TableOptions(job.output, job.late, in_flight, job.samples)
+    scope = Scope(
+        job.location,
+        job.day,
+        job.late,
+        job.spooled_since,
+        {name: at - job.in_flight * _SECOND for name, at in inputs.opened.items()},
+        full=report.mode == "full",
+    )
+    show_step("looking for gaps" if scope.full else "evaluating the id sets")
+    found = survey(spark, scope, inputs)
+    inputs = verify_around(job.location, inputs, found.near, job.key)
+    report = replace(report, findings=inputs.findings)
+    show_step("joining the messages with their outcomes")
+    copies = joined(spark, scope, inputs, found)
     try:
-        report = write_tables(spark, options, inputs.last, evidence, report, show_step)
-        if job.translator is not None:
-            show_step("translating the names again")
-            names = renamed(read_pairs(spark, inputs.day), job.translator)
-            listed = stored(names, job.output / "renamed", "route", "target", "name")
-            report = replace(report, renamed=listed)
-            found += _renamed_findings(job)
+        report = _with_tables(job, found, copies, show_step, report)
     finally:
         spark.catalog.clearCache()
-    return replace(report, findings=found)
+    gaps = gap_rows(found.gaps, inputs.not_running, job.day)
+    proof = {**report.proof, "sets": 0 if scope.full else len(inputs.all), "seals": inputs.seals,
+             "keyed": job.key is not None}  # fmt: skip
+    report = replace(report, gaps=gaps, proof=proof, routes=_with_notes(job, inputs, found, report))
+    return _with_renames(spark, job, inputs, show_step, report)
 
 
-def _renamed_findings(job: Job) -> list[Finding]:
+def _with_notes(job: Job, inputs: Inputs, found: Survey, report: Report) -> Sequence[Row]:
+    """Return the routes of the report, with the notes that a sample of the segments gives."""
+    tapped = {(route, target) for _, route, target in found.taps}
+    paths = [each.path for each in inputs.day]
+    return with_notes(report.routes, open_storage(job.location), paths, tapped)
+
+
+def _with_tables(
+    job: Job, found: Survey, copies: Joined | None, show_step: ShowStep, report: Report
+) -> Report:
+    """Write all tables; return the report with their rows."""
+    results = job.results
+    if copies is None:
+        minutes, latencies = tables.MINUTES.empty_table(), tables.LATENCIES.empty_table()
+    else:
+        counts = tables.counted(copies.classes).toArrow()
+        minutes, latencies = tables.minutes_of(counts), tables.latencies_of(counts)
+    compared = _sum(minutes, "received")
+    exceptional = tables.count_exceptions(minutes)
+    minutes = tables.joined_minutes([minutes, tables.proven_minutes(found.proven)])
+    latencies = pa.concat_tables([latencies, tables.proven_latencies(found.proven)])
+    routes = tables.summed(minutes, "route", "target")
+    gateways = tables.summed(minutes, "gateway")
+    hours = tables.per_hour(minutes, latencies, "route", "target")
+    if copies is not None and exceptional:
+        show_step(f"looking up {exceptional} exceptions")
+        write_partitions(copies.exceptions(exceptional), results.write_exceptions)
+    else:
+        results.write("exceptions", tables.EXCEPTIONS.empty_table())
+    letters = tables.dead_letters(results.exceptions())
+    names = tables.worst_names(results.exceptions(), _MAX_NAMES)
+    for name, table in {
+        "minutes": minutes, "routes": routes, "gateways": gateways, "hours": hours,
+        "dead_letters": letters, "names": names,
+    }.items():  # fmt: skip
+        results.write(name, table)
+    worst = worst_first(routes.to_pylist(), strict=job.strict)[: tables.MAX_ROWS]
+    return replace(
+        report,
+        totals={name: _sum(routes, name) for name in tables.TALLIES},
+        routes=worst,
+        gateways=first_rows(gateways),
+        hours=hours_of_worst(hours, worst),
+        whole_day=first_rows(tables.per_hour(minutes, latencies)),
+        dead_letters=first_rows(letters),
+        names=first_rows(names),
+        samples=first_rows(tables.samples(results.exceptions(), job.samples)),
+        proof={"copies": _sum(found.proven, "received"), "compared": compared},
+    )
+
+
+def _sum(table: pa.Table, *names: str) -> int:
+    return sum(pc.sum(table[name]).as_py() or 0 for name in names)
+
+
+def _with_renames(
+    spark: SparkSession, job: Job, inputs: Inputs, show_step: ShowStep, report: Report
+) -> Report:
+    """Compare the names that were sent with their translation by the job's translator."""
+    if job.translator is None:
+        return report
+    show_step("translating the names again")
+    sizes = [each.size for each in inputs.day]
+    tasks = [
+        RenameTask(job.location, part, job.translator)
+        for part in batches(inputs.day, sizes, spark.sparkContext.defaultParallelism)
+    ]
+    changed = renamed(spark, tasks)
+    job.results.write("renamed", changed)
+    found = [*report.findings, *_renamed_findings(job.day, changed)]
+    return replace(report, renamed=first_rows(changed), findings=found)
+
+
+def _renamed_findings(day: date, names: pa.Table) -> list[Finding]:
     """Return a finding for each target with names that the mapping now translates differently."""
     keys = ["route", "target"]
-    names = pq.read_table(job.output / "renamed", columns=keys, partitioning=None)
-    counted = (
-        names.group_by(keys)
-        .aggregate([([], "count_all")])
-        .sort_by([(name, "ascending") for name in keys])
-    )
+    counted = names.group_by(keys).aggregate([([], "count_all")])
     return [
         error(
             "renamed",
-            f"date={job.day}",
+            f"date={day}",
             f"the mapping now translates {row['count_all']} names of route {row['route']!r} to"
             f" {row['target']!r} differently; the table `renamed` lists them",
         )
-        for row in counted.to_pylist()
-    ]
-
-
-def _wrong_digests(spark: SparkSession, job: Job, inputs: Inputs) -> list[Finding]:
-    """Return a finding for each digest that differs from its segment."""
-    pairs = [
-        (str(each.path.resolve()), str(each.digest.resolve()))
-        for each in inputs.all
-        if each.digest is not None
-    ]
-    if not pairs:
-        return []
-    tasks = min(len(pairs), 4 * spark.sparkContext.defaultParallelism)
-    wrong = (
-        spark.sparkContext.parallelize(pairs, tasks)
-        .mapPartitions(executor_tasks.differences)
-        .collect()
-    )
-    root = job.root.resolve()
-    return [
-        error("wrong-digest", str(Path(path).relative_to(root)), text)
-        for path, text in sorted(wrong)
+        for row in counted.sort_by([(name, "ascending") for name in keys]).to_pylist()
     ]

@@ -1,4 +1,4 @@
-"""The archive's schemas as Spark types, so that Spark infers none from a file."""
+"""The schemas of the reconciliation as Spark types, so that Spark infers none from a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,36 @@ from typing import Final
 
 from pyspark.sql import types as T
 
-from gateway.archive.schema import COLUMNS, DICTIONARY, DIGESTS, PAIRS
+from gateway.archive.schema import COLUMNS, DICTIONARY, PAIRS
+
+# Rows for the join: one for each row of the archive and each target that it names.
+JOIN_ROWS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "gateway": "string",
+        "route": "string",
+        "target": "string",
+        "run": "int64",  # of the id: its first 8 bytes, and the last 8
+        "counter": "int64",
+        "leg": "string",
+        "no_id": "boolean",  # an observed row that does not know the message's id
+        "time": "timestamp",
+        "receipt_time": "timestamp",  # time of the row when an older gateway did not record it
+        "hash_high": "int64",
+        "hash_low": "int64",
+        "attempt": "int32",
+        "mode": "int32",
+        "redelivered": "boolean",
+        "replayed": "boolean",
+        "converted": "boolean",  # the route converted the payload
+        "recent": "boolean",  # the outcome may be in an open journal
+        "tapped": "boolean",  # the tap of the target was observing at this time
+        "size": "int64",
+        "name": "string",
+        "source_name": "string",
+        "rule": "string",
+        "reason": "string",
+    }
+)
 
 _TYPES: Final[Mapping[str, T.DataType]] = MappingProxyType(
     {
@@ -31,6 +60,6 @@ def spark_schema(columns: Mapping[str, str]) -> T.StructType:
 
 
 ROWS: Final = spark_schema(COLUMNS)
-DIGEST_ROWS: Final = spark_schema(DIGESTS)
+JOINED: Final = spark_schema(JOIN_ROWS)
 PAIR_ROWS: Final = spark_schema(PAIRS)
 DICTIONARY_ROWS: Final = spark_schema(DICTIONARY)

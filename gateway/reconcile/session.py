@@ -16,10 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from gateway.errors import ReconcileError, first_line
+from gateway.errors import ReconcileError
+from gateway.reconcile.machine import heap, memory_bytes, processors
+from gateway.reconcile.root_cause import root_cause
 from gateway.reconcile.zip_package import zip_package
 
 LOCAL: Final = "local"
+_ALL_CORES: Final = "local[*]"  # Spark would count those of the machine, not of its container
 _MAX_LOG_LINES: Final = 15  # of the log in an error text
 
 _SETTINGS: Final[Mapping[str, str]] = {
@@ -27,10 +30,9 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.filterPushdown": "true",
-    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",  # a job for each broadcast
+    "spark.sql.adaptive.enabled": "false",  # a job for each stage; the sizes are known before
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # records a stack trace for each column
-    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.files.openCostInBytes": str(256 << 10),  # segments are small and many
@@ -92,18 +94,16 @@ def submitted_session() -> Iterator[SparkSession]:
 def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
     settings = {
         **_SETTINGS,
-        **({**_LOOPBACK, "spark.driver.memory": _heap()} if master.startswith(LOCAL) else {}),
-        "spark.master": master,
+        **(
+            {**_LOOPBACK, "spark.driver.memory": heap(memory_bytes())}
+            if master.startswith(LOCAL)
+            else {}
+        ),
+        "spark.master": f"local[{processors()}]" if master == _ALL_CORES else master,
         "spark.sql.warehouse.dir": folder,
         **extra,
     }
     return SparkConf(loadDefaults=False).setAll(list(settings.items()))
-
-
-def _heap() -> str:
-    """Return a quarter of this machine's memory, from 1 to 4 GB; Spark spills the rest to disk."""
-    bytes_here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return f"{min(max(bytes_here >> 32, 1), 4)}g"
 
 
 def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
@@ -116,17 +116,9 @@ def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
         java = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]  # pyspark left it untyped
         return SparkSession(SparkContext(conf=conf, gateway=java))
     except (PySparkException, Py4JError, OSError) as error:
-        text = f"spark: does not start on {conf.get('spark.master')!r}: {spark_error_line(error)}"
+        text = f"spark: does not start on {conf.get('spark.master')!r}: {root_cause(error)}"
         _end(java)  # after the error text, which is read from the Java process
         raise ReconcileError("\n".join([text, *_log_lines(log)])) from error
-
-
-def spark_error_line(error: Exception) -> str:
-    """Return the first line of an error of Spark; of a Java exception, its own text."""
-    java: Any = getattr(error, "java_exception", None)
-    if java is None:
-        return first_line(error)
-    return next(iter(str(java.toString()).splitlines()), "") or type(error).__name__
 
 
 def _log_lines(log: Path) -> list[str]:

@@ -78,6 +78,7 @@ class Replay:
             reason = "the route does not take it any more"
             yield ReplayCopy(row, Delivery(None, None, ""), None, reason)
             return
+        self.counts["without a payload"] += row["payload"] is None
         try:
             message = self._without_past_expiry(restore(row))
         except ArchiveError as error:
@@ -168,6 +169,7 @@ def _row(copy: ReplayCopy, at: int) -> Rows:
         "received": microseconds(row["received"] or row["time"]),
         "mode": int(message.headers.mode),
         "redelivered": True,
+        "replayed": True,
         "size": size,
         "hash": digest,
         "outcome": (RowOutcome.CONVERTED if converted else RowOutcome.ACCEPTED).value,

@@ -135,11 +135,21 @@ class Resend:
             if not self._outstanding[each.letter.number]:  # every copy is delivered
                 self._database.execute(DELETE, (each.letter.number,))
 
+    def _is_converted(self, letter: DeadLetter) -> bool:
+        """Return whether the target of a letter gets a converted payload."""
+        return any(
+            target.conversion is not None
+            for route in self._configuration.routes
+            if route.name == letter.route
+            for target in route.targets
+            if target.label == letter.target
+        )
+
     def _row(self, attempt: ResendAttempt) -> Rows:
         letter, message, at = attempt.letter, attempt.message, now()
         size, digest = fingerprint(message.payload)
-        unchanged = fingerprint(letter.message.payload)[1] == digest
-        outcome = RowOutcome.ACCEPTED if unchanged else RowOutcome.CONVERTED
+        converted = self._is_converted(letter)
+        outcome = RowOutcome.CONVERTED if converted else RowOutcome.ACCEPTED
         common: dict[str, Cell] = {
             "route": letter.route,
             "leg": Leg.DELIVERED.value,
@@ -153,6 +163,7 @@ class Resend:
             "time": at,
             "received": letter.time,
             "mode": int(message.headers.mode),
+            "replayed": True,
             "size": size,
             "hash": digest,
             "outcome": outcome.value,

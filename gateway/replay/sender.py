@@ -63,9 +63,14 @@ class ReplaySender:
         return replace(message, address=delivery.address, payload=payload, headers=headers)
 
     def send(self, endpoint: str, messages: Sequence[Message]) -> Sequence[Settlement]:
-        """The settlements of `endpoint`; RETRY for each message if it does not answer."""
+        """The settlements of `endpoint`; RETRY for each message if it does not answer.
+
+        Raises:
+            ArchiveError: the archive is not writable, so that nothing was sent.
+        """
         if not messages:
             return []
+        self._open_archive()
         answered = threading.Event()
         answers: list[Settlement] = []
 
@@ -86,24 +91,28 @@ class ReplaySender:
         Raises:
             ArchiveError: the archive is not writable, or does not answer.
         """
-        archive = self._configuration.archive
-        if not rows or archive is None:
+        if not rows or (writer := self._open_archive()) is None:
             return
-        if self._writer is None:
-            name = self._configuration.gateway.name
-            options = archive_options(archive)
-            self._writer = ArchiveWriter(archive_location(archive), name, now(), options)
         durable = threading.Event()
-        self._writer.append(rows, durable.set)
+        writer.append(rows, durable.set)
         if not durable.wait(ANSWER_TIMEOUT):
             text = f"{self._purpose}: the archive does not answer"
-            raise self._writer.failure or ArchiveError(text)
+            raise writer.failure or ArchiveError(text)
 
     def close(self) -> None:
         for sink in self._sinks.values():
             sink.close()
         if self._writer is not None:
             self._writer.close()
+
+    def _open_archive(self) -> ArchiveWriter | None:
+        """The archive writer, opened before the first message is sent; None without an archive."""
+        archive = self._configuration.archive
+        if self._writer is None and archive is not None:
+            name, options = self._configuration.gateway.name, archive_options(archive)
+            location = archive_location(archive)
+            self._writer = ArchiveWriter(location, name, now(), options, replay=True)
+        return self._writer
 
     def _sink(self, endpoint: str) -> Sink:
         if endpoint not in self._sinks:

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import count
+from typing import Final
 
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import text_size
 from gateway.model.subject import Subject
 from gateway.routing.header_rules import NO_RULES, HeaderRules
 from gateway.routing.pattern_table import PatternTable
@@ -16,7 +19,8 @@ from gateway.routing.route import Route, Target
 from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_tags, select_tags
 from gateway.translate.shorten import ShortNames, resolved
 
-MAX_CACHED_NAMES = 100_000  # a full cache is cleared; a name takes about 500 bytes
+MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries; then it is cleared
+_DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside their texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +59,20 @@ class RouteMatch:
         object.__setattr__(self, "labels", tuple(each.label for each in self.deliveries))
 
 
-class Router(dict[str, tuple[RouteMatch, ...]]):
+class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
     """All routes of one source endpoint: `router[name]` is the match of every route.
 
     The dict is a cache, so that a known name takes one look-up. A name that no route takes has no
     matches.
 
-    Mutable: the cache grows up to MAX_CACHED_NAMES names and is then cleared.
+    Mutable: the cache grows up to MAX_CACHE_SIZE bytes and is then cleared.
     """
 
     def __init__(
         self, dialect: Dialect, routes: Sequence[Route], dictionary: ShortNames | None = None
     ) -> None:
         """Index the routes from one endpoint; `dictionary` resolves shortened names."""
-        super().__init__()
+        super().__init__(MAX_CACHE_SIZE)
         self.dialect = dialect
         self.routes = tuple(routes)
         self.selective = any(route.selector is not None for route in routes)
@@ -79,9 +83,8 @@ class Router(dict[str, tuple[RouteMatch, ...]]):
                 self._table.add(pattern, route)
 
     def __missing__(self, name: str) -> tuple[RouteMatch, ...]:
-        if len(self) >= MAX_CACHED_NAMES:
-            self.clear()
-        matches = self[name] = self._matches(name)
+        matches = self._matches(name)
+        self.add(name, matches, _cached_size(name, matches))
         return matches
 
     def _matches(self, name: str) -> tuple[RouteMatch, ...]:
@@ -102,6 +105,16 @@ class Router(dict[str, tuple[RouteMatch, ...]]):
             return tag
         levels = resolved(tag.subject.levels, tag.text, self.dialect, self._dictionary)
         return Tag(tag.text, Subject(levels))
+
+
+def _cached_size(name: str, matches: Sequence[RouteMatch]) -> int:
+    """Return about the bytes of a cached name; the rules of a delivery hold captures of it."""
+    length = text_size(name)
+    return length + sum(
+        _DELIVERY_OVERHEAD + length + text_size(each.address) + text_size(each.reason)
+        for match in matches
+        for each in match.deliveries
+    )
 
 
 def broker_mark(broker_id: str, name: str) -> str:

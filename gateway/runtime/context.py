@@ -9,6 +9,7 @@ from typing import Protocol
 
 from gateway.endpoints.base import Source
 from gateway.routing.router import Router
+from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.outbound.backlog import OutboundBatch
@@ -56,6 +57,7 @@ class GatewayContext:
     message_ids: MessageIds
     echoes: EchoCache
     heartbeats: Mapping[str, Heartbeat]  # by route; only routes with a heartbeat
+    connections: ConnectionLog | None = None  # with an archive only
 
 
 @dataclass(frozen=True, slots=True)

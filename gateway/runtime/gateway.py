@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.lookup.name_file import NameFile, read_names
+from gateway.archive.lookup.name_store import NameStore
 from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.config.process import SpoolSettings
@@ -20,6 +20,7 @@ from gateway.errors import ArchiveError
 from gateway.routing.route import Route
 from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, MessageIds, OutboundLane, SourceBinding
+from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.counters import EndpointState, RouteCounters
@@ -60,7 +61,8 @@ class Gateway:
         self.archive: ArchiveWriter | None = None
         self.spool_database: SpoolDatabase | None = None
         self.dead_letters: DeadLetters | None = None
-        self._names: NameFile | None = None
+        self._names: NameStore | None = None
+        self._connections: ConnectionLog | None = None
         self._echoes = EchoCache()
         self._message_ids = MessageIds(self.started)
         self._ledger = Ledger(self.counters)
@@ -145,11 +147,12 @@ class Gateway:
 
         Raises:
             EndpointError: an endpoint cannot be created; nothing was changed.
+            ArchiveError: the names that a new route shortens cannot be kept; likewise.
         """
         old = self.configuration
         _warn_of_restart_sections(old, wanted)
-        wanted.dictionary.names |= old.dictionary.names
-        wanted.dictionary.on_new = old.dictionary.on_new
+        wanted.dictionary.take_over(old.dictionary)
+        self._open_name_store(wanted)
         sinks = self._changed_sink_bindings(old, wanted)
         sources = {
             name: wiring.make_source_binding(
@@ -194,7 +197,9 @@ class Gateway:
         recovered = recover(root, name, wiring.echo_brokers(self.configuration))
         options = wiring.archive_options(archive)
         self.archive = ArchiveWriter(location, name, self._message_ids.run, options)
-        self._open_name_file(root, name)
+        sources = wiring.source_endpoints(self.configuration)
+        self._connections = ConnectionLog(root, name, sources)
+        self._open_name_store(self.configuration)
         return recovered
 
     def _open_spool(self) -> None:
@@ -222,6 +227,7 @@ class Gateway:
             self._message_ids,
             self._echoes,
             self.heartbeats,
+            self._connections,
         )
 
     def _open_span_recorder(self) -> SpanRecorder | None:
@@ -306,6 +312,9 @@ class Gateway:
             pump.stop_receiving()
         _wait_until(lambda: all(pump.idle() for pump in pumps), time.monotonic() + seconds)
         _run_in_parallel([pump.close for pump in pumps])
+        for name in unused:
+            if self._connections is not None:
+                self._connections.forget(name)
         _wait_until(
             lambda: not any(pump.rebinding for pump in self.pumps.values()),
             time.monotonic() + seconds,
@@ -320,17 +329,15 @@ class Gateway:
             messages = [letter.as_message(ref.name) for letter in letters]
             self._watchdog.publish(ref.endpoint, messages)
 
-    def _open_name_file(self, root: Path, name: str) -> None:
-        """Load the shortened names of earlier runs and write new ones to the name file."""
-        configuration = self.configuration
-        dictionary = configuration.dictionary
-        if any(
-            wiring.dictionary_for(configuration, each) is not None
-            for each in configuration.endpoints
-        ):
-            self._names = NameFile(root, name)
-            dictionary.names |= read_names(root)
-            dictionary.on_new = self._names.write
+    def _open_name_store(self, wanted: Configuration) -> None:
+        """Keep the names that `wanted` shortens in the archive, with those of earlier runs."""
+        archive = self.configuration.archive
+        if archive is None or self._names is not None:
+            return
+        if any(wiring.dictionary_for(wanted, each) is not None for each in wanted.endpoints):
+            root = wiring.archive_location(archive).local
+            self._names = NameStore(root, self.configuration.gateway.name)
+            wanted.dictionary.move_to(self._names)
 
 
 def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None:

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Source
 from gateway.errors import GatewayError, NotConnectedError, TranslationError, unexpected_error
+from gateway.model.memory_size import messages_size
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.payload_conversion import convert_payload
@@ -21,9 +22,10 @@ from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
 from gateway.runtime.delivery.in_flight import InFlightBatch, LaneBatch
 from gateway.runtime.inbound.admission import Admission
 from gateway.runtime.inbound.dedup import BatchCompletion, DuplicateFilter
+from gateway.runtime.inbound.gap_recorder import GapRecorder
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.monitor.counters import ConnectionState, EndpointState
-from gateway.runtime.outbound.backlog import OutboundBatch, memory_size
+from gateway.runtime.outbound.backlog import OutboundBatch
 from gateway.runtime.outbound.backoff import Backoff
 from gateway.runtime.record.rows import BatchOrigin
 
@@ -55,6 +57,8 @@ class Pump:
         self._next_binding: SourceBinding | None = None  # set by a reload
         self._admission = Admission(state.name, context, self.duplicates)
         self._header_mapper = self._make_header_mapper(binding)
+        archive = context.ledger.archive
+        self._gaps = GapRecorder(state.name, binding, archive, context.connections)
         self._in_flight: set[InFlightBatch] = set()
         self._stop = threading.Event()
         self._backoff = Backoff()
@@ -124,8 +128,10 @@ class Pump:
                 self._binding.source.close()
                 error = unexpected_error(self.state.name, failure)
             self.state.lost(error)
+            self._gaps.lost(error)
             refused = not error.retryable
             self._stop.wait(self._backoff.pause(self._binding.backoff, refused=refused))
+        self._gaps.stopped()
 
     def _receive_once(self) -> None:
         """Open the source if necessary, and relay one batch."""
@@ -136,9 +142,11 @@ class Pump:
             raise NotConnectedError(f"{self.state.name}: {reason}; reconnecting")
         if self.state.connection is not ConnectionState.CONNECTED:
             self._binding.source.open()
+            self._gaps.connected()
             self.state.connected()
             self._backoff.connected()
         batch = self._binding.source.receive(RECEIVE_TIMEOUT)
+        self._gaps.check()
         if batch is not None:
             self.state.messages += len(batch.messages)
             self._relay(batch)
@@ -149,9 +157,12 @@ class Pump:
             deadline = time.monotonic() + REBIND_TIMEOUT
             while self._in_flight and time.monotonic() < deadline and not self._stop.is_set():
                 self._stop.wait(POLL_INTERVAL)
+            if self.state.connection is ConnectionState.CONNECTED:
+                self._gaps.lost(NotConnectedError(f"{self.state.name}: a reload replaced it"))
             self._binding.source.close()
             self.state.connection = ConnectionState.CONNECTING
         self._binding, self._next_binding = binding, None
+        self._gaps.attach(binding)
         self._header_mapper = self._make_header_mapper(binding)
 
     def _relay(self, batch: Batch) -> None:
@@ -281,7 +292,7 @@ class Pump:
         lane.deliver(
             OutboundBatch(
                 messages,
-                memory_size(messages),
+                messages_size(messages),
                 lambda settlements, attempts: in_flight.record_answers(made, settlements, attempts),
                 lambda: in_flight.pending_rows(made),
                 when_full,

@@ -159,4 +159,5 @@ def archive_options(archive: ArchiveSettings) -> ArchiveOptions:
         sync=archive.sync,
         buffer_bytes=archive.buffer_bytes if archive_location(archive).url else None,
         keep_days=archive.keep_days,
+        seal_key=archive.seal_key.encode() if archive.seal_key else None,
     )

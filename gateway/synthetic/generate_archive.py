@@ -1,4 +1,4 @@
-"""Writes a synthetic day as segments with digests and pairs, and the list of its faults.
+"""Writes a synthetic day as sealed segments, as gateways would, and the list of its faults.
 
 ARCHIVE/_generated/faults.json lists the faults, for comparison with a reconciliation.
 """
@@ -12,19 +12,27 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from gateway.archive.layout import day_folder, safe_name
-from gateway.archive.segments.convert import write_rows
-from gateway.archive.segments.parquet import sort_rows
+from gateway.archive.layout import JournalName, day_folder, writer_name
+from gateway.archive.seals.seal import End, Previous
+from gateway.archive.seals.store import write_sealed
+from gateway.archive.segments.parquet import SCHEMA, sort_rows
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.synthetic.faults import Fault, InjectedFault, Ranges, plan
-from gateway.synthetic.inject_faults import assign_faults, gateway_start, injected_faults
+from gateway.synthetic.inject_faults import (
+    FaultAssignment,
+    assign_faults,
+    gateway_start,
+    injected_faults,
+)
 from gateway.synthetic.traffic import BATCH, LATENCY_BATCHES, Traffic, Window, windows
 from gateway.synthetic.window_rows import window_rows
 
 MANIFEST: Final = Path("_generated") / "faults.json"
 _MINUTE: Final = 60_000_000  # microseconds
+_DAY: Final = 24 * 60 * _MINUTE
 _MINUTES: Final = 24 * 60
 
 
@@ -39,11 +47,13 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
     *,
     fault_minutes: int = 0,
     segment: int = 100_000,
+    key: bytes | None = None,
     show_step: Callable[[str], None] = no_progress,
 ) -> list[InjectedFault]:
-    """Write the day into `root`, with `segment` messages of a gateway in each segment.
+    """Write the day into `root`, with `segment` messages of a gateway in each journal.
 
-    With `fault_minutes` all faults lie in that many minutes of the day.
+    With `fault_minutes` all faults lie in that many minutes of the day. The chain of each gateway
+    covers the day, and ends with a stop; `key` signs its seals.
 
     Raises:
         ArchiveError: the folder has rows of that day, or a fault cannot be placed.
@@ -55,15 +65,18 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
     faults = plan(counts, traffic.messages, _minutes(traffic, fault_minutes, rng), rng)
     injected: list[InjectedFault] = []
     written = 0
+    chains = [_Chain(root, traffic, gateway, key) for gateway in range(traffic.gateways)]
     step = max(segment // (LATENCY_BATCHES * BATCH), 1) * LATENCY_BATCHES * BATCH * traffic.gateways
-    for number, first in enumerate(range(0, traffic.messages, step)):
+    for first in range(0, traffic.messages, step):
         after = min(first + step, traffic.messages)
         here = {at: fault for at, fault in faults.items() if first <= at < after}
         for window in windows(traffic, first, after):
-            found, size = _write(root, traffic, window, number, here)
-            injected += found
-            written += size
+            assigned = assign_faults(traffic, window, here)
+            written += chains[window.gateway].write(window, assigned)
+            injected += injected_faults(traffic, window, assigned)
         show_step(f"{after:,} of {traffic.messages:,} messages, {written / 1e6:,.0f} MB")
+    for chain in chains:
+        chain.stop()
     _write_manifest(root, traffic, injected)
     return injected
 
@@ -77,18 +90,46 @@ def _minutes(traffic: Traffic, wanted: int, rng: np.random.Generator) -> Ranges 
     return [(traffic.number_at(at), traffic.number_at(at + _MINUTE)) for at in starts]
 
 
-def _write(
-    root: Path, traffic: Traffic, window: Window, number: int, planned: Mapping[int, Fault]
-) -> tuple[list[InjectedFault], int]:
-    """Write one window; return its faults, and the bytes on disk."""
-    if not len(window.number):
-        return [], 0
-    faults = assign_faults(traffic, window, planned)
-    table = sort_rows(pa.concat_tables(window_rows(traffic, window, faults)))
-    start = gateway_start(traffic, window.gateway)
-    stem = f"{safe_name(traffic.gateway(window.gateway))}-{start}-{number:06}-0000"
-    size = write_rows(LocalStorage(root), table, stem, start)
-    return injected_faults(traffic, window, faults), size
+class _Chain:
+    """The journals of one gateway, each sealed with the one before.
+
+    Mutable: owned by `generate`.
+    """
+
+    def __init__(self, root: Path, traffic: Traffic, gateway: int, key: bytes | None) -> None:
+        self._storage, self._traffic, self._key = LocalStorage(root), traffic, key
+        self._name = traffic.gateway(gateway)
+        self._start = self._closed = gateway_start(traffic, gateway)
+        self._previous: Previous | None = None
+        self._number = 0
+
+    def write(self, window: Window, faults: FaultAssignment) -> int:
+        """Write a journal with the rows of `window`; return the bytes of its segments."""
+        if not len(window.number):
+            return 0
+        rows = sort_rows(pa.concat_tables(window_rows(self._traffic, window, faults)))
+        return self._seal(rows, int(pc.max(rows["time"].cast(pa.int64())).as_py()), End.CLOSED)
+
+    def stop(self) -> None:
+        """Write the last journal, which has no rows and is closed when the day has ended."""
+        self._seal(SCHEMA.empty_table(), self._traffic.midnight + _DAY, End.STOPPED)
+
+    def _seal(self, rows: pa.Table, closed: int, end: End) -> int:
+        opened, self._closed = self._closed, max(closed, self._closed)
+        name = JournalName(writer_name(self._name), self._start, self._number)
+        seal = write_sealed(
+            self._storage,
+            str(name),
+            rows,
+            gateway=self._name,
+            previous=self._previous,
+            opened=opened,
+            closed=self._closed,
+            end=end,
+            key=self._key,
+        )
+        self._previous, self._number = seal.link, self._number + 1
+        return sum(entry.size for entry in seal.segments)
 
 
 def _write_manifest(root: Path, traffic: Traffic, injected: list[InjectedFault]) -> None:

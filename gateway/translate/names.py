@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
 from gateway.dialects.names import (
@@ -18,6 +19,8 @@ from gateway.dialects.names import (
     render_levels,
 )
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import text_size
 from gateway.model.subject import Subject
 from gateway.translate.shorten import (
     ShortNames,
@@ -28,7 +31,7 @@ from gateway.translate.shorten import (
     shortened,
 )
 
-MAX_CACHED_NAMES = 100_000  # a full cache is cleared
+MAX_CACHE_SIZE: Final = 32 << 20  # bytes of the translations of a translator; then it is cleared
 
 
 class OnUnmappable(Enum):
@@ -110,7 +113,7 @@ class Renderer:
 
 
 class Translator:
-    """Translates names of `source` to `target`; caches at most `max_cached` translations.
+    """Translates names of `source` to `target`; caches up to `max_cache_size` bytes of them.
 
     With `replies`, names that belong to the source system are accepted, and names of the target
     system to which a reply may be sent are made.
@@ -127,7 +130,7 @@ class Translator:
         replacement: str = "-",
         replies: bool = False,
         dictionary: ShortNames | None = None,
-        max_cached: int = MAX_CACHED_NAMES,
+        max_cache_size: int = MAX_CACHE_SIZE,
     ) -> None:
         self.source, self.target = source, target
         self.dictionary = ShortNamesInMemory() if dictionary is None else dictionary
@@ -136,7 +139,7 @@ class Translator:
         )
         self._is_plain = _plain_name(source, target)
         self._safe_length, self._safe_ascii, self._safe_depth = _safe_size(source, target)
-        self.name: Callable[[str], str] = _Cache(self._translate, max_cached).__getitem__
+        self.name: Callable[[str], str] = _Cache(self._translate, max_cache_size).__getitem__
 
     def names(self, text: str) -> tuple[str, ...]:
         """Return one name for each distinct tag of a tag list, or the name of a single name.
@@ -186,21 +189,19 @@ class Translator:
         return self.renderer.render(self.subject(text))
 
 
-class _Cache(dict[str, str]):
+class _Cache(LimitedCache[str, str]):
     """A bounded cache of translations by name; refusals are not cached.
 
     Mutable: owned by its `Translator`.
     """
 
     def __init__(self, translate: Callable[[str], str], max_size: int) -> None:
-        super().__init__()
-        self._translate, self._max_size = translate, max_size
+        super().__init__(max_size)
+        self._translate = translate
 
     def __missing__(self, text: str) -> str:
         found = self._translate(text)
-        if len(self) >= self._max_size:
-            self.clear()
-        self[text] = found
+        self.add(text, found, text_size(text) + text_size(found))
         return found
 
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 from base64 import b32encode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.limits import exceeded_limit
 from gateway.errors import TranslationError
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import value_size
 
+MAX_SIZE: Final = 64 << 20  # bytes of the names in memory
 DIGEST = re.compile(r"~[a-z2-7]{26}")
 LOOKS_SHORTENED = re.compile(r"~+[a-z2-7]{26}")
 
@@ -32,24 +35,40 @@ class ShortNames(Protocol):
 
 
 class ShortNamesInMemory:
-    """A dictionary of short names in memory.
+    """A dictionary of short names in memory, until it gets a persistent one behind it.
 
-    `on_new` is called with every new short name before its first use, for example to persist it.
+    It is cleared at MAX_SIZE bytes: only a gateway without archive keeps its names here. With a
+    persistent dictionary behind it, it keeps no names itself.
     Mutable: shared by the translators of a gateway.
     """
 
-    def __init__(self, on_new: Callable[[str, tuple[str, ...]], None] | None = None) -> None:
-        self.names: dict[str, tuple[str, ...]] = {}
-        self.on_new = on_new
+    def __init__(self) -> None:
+        self._names: LimitedCache[str, tuple[str, ...]] = LimitedCache(MAX_SIZE)
+        self._store: ShortNames | None = None
 
     def remember(self, digest: str, levels: tuple[str, ...]) -> None:
-        if digest not in self.names:
-            if self.on_new is not None:
-                self.on_new(digest, levels)
-            self.names[digest] = levels
+        if self._store is not None:
+            self._store.remember(digest, levels)
+        elif digest not in self._names:
+            self._names.add(digest, levels, value_size(levels))
 
     def recall(self, digest: str) -> tuple[str, ...] | None:
-        return self.names.get(digest)
+        return self._names.get(digest) if self._store is None else self._store.recall(digest)
+
+    def move_to(self, store: ShortNames) -> None:
+        """Give the names to `store`, which has every name from now on."""
+        for digest, levels in self._names.items():
+            store.remember(digest, levels)
+        self._store = store
+        self._names.clear()
+
+    def take_over(self, earlier: ShortNamesInMemory) -> None:
+        """Use the persistent dictionary of `earlier`, or else its names."""
+        if earlier._store is not None:
+            self.move_to(earlier._store)
+        else:
+            for digest, levels in list(earlier._names.items()):
+                self.remember(digest, levels)
 
 
 def digest_of(levels: Sequence[str]) -> str:

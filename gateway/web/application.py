@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -41,6 +42,10 @@ HEADERS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )  # of every response
 SLOW_PATHS: Final = frozenset({"/api/explain"})  # a response may take seconds
+_HOST: Final = re.compile(  # RFC 9110, 7.2; without user information and zones
+    r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9.-]+))(?::[0-9]{0,5})?", re.ASCII
+)
+PROBE_PATHS: Final = frozenset({"/healthz", "/readyz"})
 CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
 
@@ -97,8 +102,8 @@ class WebApplication:
     def _check_host(self, request: HttpRequest) -> None:
         if self._token is not None or self._mutual_tls:
             return
-        host = request.headers.get("host", "")
-        if not is_loopback(_without_port(host)):
+        host = _HOST.fullmatch(request.headers.get("host", ""))
+        if host is None or not is_loopback(host["address"] or host["name"]):
             raise HttpError(403, "use a loopback name or address, or configure a token")
 
     def _allowed(self, request: HttpRequest) -> bool:
@@ -130,14 +135,12 @@ class WebApplication:
         if missing := {"text", "system"} - query.keys():
             raise HttpError(400, f"parameter {min(missing)!r} is missing")
         kind = query.get("kind", "name")
-        return as_json(look_up(query["text"], query["system"], kind, self._statuses.routes()))
+        found: dict[str, Any] = look_up(
+            query["text"], query["system"], kind, self._statuses.routes()
+        )
+        for route in found["routes"]:
+            route["pattern"] = self._statuses.hide(route["pattern"])
+        return as_json(found)
 
     def _metrics(self, _: HttpRequest) -> HttpResponse:
         return HttpResponse(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4)
-
-
-def _without_port(host: str) -> str:
-    """Return the name or address of a Host header: `::1` for `[::1]:80`."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]

@@ -10,12 +10,20 @@ from pathlib import Path
 from typing import Final, cast
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.request import (
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
 
 from gateway.errors import WebError
 from gateway.web.snapshot import Json
 
 RESPONSE_TIMEOUT: Final = 10.0  # seconds
+REDIRECTS: Final = (301, 302, 303, 307, 308)
 MAX_RESPONSE_BYTES: Final = 64 << 20
 
 
@@ -61,15 +69,24 @@ class StatusClient:
             hint = "is it running, with a section `web` in its configuration?"
             reason = getattr(error.reason, "strerror", None) or error.reason
             raise WebError(f"{self._url}: no answer: {reason}; {hint}") from error
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, HTTPException, ValueError, RecursionError) as error:
             raise WebError(f"{self._url}: not the answer of a gateway: {error}") from error
         if not isinstance(found, dict) or "routes" not in found:
             raise WebError(f"{self._url}: not the answer of a gateway: it has no routes")
         return cast("Json", found)
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect: the token is for the gateway at the URL, and for no other server."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Return no request; the redirect becomes an HTTPError."""
+
+
 def _describe(error: HTTPError) -> str:
     with error:
+        if error.code in REDIRECTS:
+            return f"the answer is a redirect ({error.code}); write the address of the gateway"
         if error.code == 401:  # noqa: PLR2004  # Unauthorized
             return "the token is missing or wrong; give it with --token-file"
         return f"the gateway answers {error.code} {error.reason}"
@@ -93,4 +110,4 @@ def _make_opener(options: ConnectionOptions) -> OpenerDirector:
         raise WebError(
             f"{options.ca_file or options.cert_file}: cannot be used: {error}"
         ) from error
-    return build_opener(ProxyHandler({}), HTTPSHandler(context=context))
+    return build_opener(ProxyHandler({}), HTTPSHandler(context=context), _NoRedirects())

@@ -69,8 +69,19 @@ async def _read(peer: h11.Connection, reader: asyncio.StreamReader) -> HttpReque
 
 
 def _request(event: h11.Request) -> HttpRequest:
-    """Convert a request; header names are in lower case, and the last of a repeated one wins."""
+    """Convert a request; header names are in lower case, and the last of a repeated one wins.
+
+    Raises:
+        RemoteProtocolError: the end of the body, or the token, could be read in two ways.
+    """
     headers = {name.decode("ascii"): value.decode("latin-1") for name, value in event.headers}
+    names = [name for name, _ in event.headers]
+    if "transfer-encoding" in headers and (  # RFC 9112, 6.1 and 6.3
+        "content-length" in headers or event.http_version < b"1.1"
+    ):
+        raise h11.RemoteProtocolError("two lengths of one body", error_status_hint=400)
+    if names.count(b"authorization") > 1:
+        raise h11.RemoteProtocolError("two tokens", error_status_hint=400)
     return request_of(event.method.decode("ascii"), event.target.decode("latin-1"), headers)
 
 

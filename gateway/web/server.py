@@ -1,4 +1,4 @@
-"""The HTTP server: an asyncio event loop in its own thread, and two threads for responses."""
+"""The HTTP server: an asyncio event loop in its own thread, and three threads for responses."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ import socket
 import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 from gateway.config.process import WebSettings
 from gateway.errors import WebError
-from gateway.web.application import SLOW_PATHS, WebApplication
+from gateway.web.application import PROBE_PATHS, SLOW_PATHS, WebApplication
 from gateway.web.connection import serve
+from gateway.web.connections import Connection, Connections, address_of
 from gateway.web.exchange import HttpRequest, HttpResponse, as_json
 
 log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS: Final = 32  # at once; a further one is closed
 HANDSHAKE_TIMEOUT: Final = 5.0  # seconds
+CLOSE_TIMEOUT: Final = 5.0  # seconds for a client to take the end of a response
+ACCEPT_PAUSE: Final = 0.2  # seconds, when the process has no free descriptor
 STOP_TIMEOUT: Final = 2.0  # seconds for responses in progress
 
 
 class WebServer:
     """Serves `application` at the address of `settings`.
 
-    One thread owns the connections. One makes fast responses and one makes slow responses, so
-    that a slow request does not delay a health probe.
+    One thread owns the connections. One answers health probes, one makes fast responses and one
+    makes slow responses, so that no request delays a probe.
     Mutable: counters are owned by the event loop's thread.
     """
 
@@ -39,8 +42,10 @@ class WebServer:
         """
         self._application = application
         self._settings = settings
-        self._connections = 0
+        self._connections = Connections()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._busy = False  # a slow request is in progress
+        self._probes = ThreadPoolExecutor(1, "web-probe")
         self._quick = ThreadPoolExecutor(1, "web-answer")
         self._slow = ThreadPoolExecutor(1, "web-explain")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -77,8 +82,8 @@ class WebServer:
             return
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(STOP_TIMEOUT)
-        self._quick.shutdown(wait=False, cancel_futures=True)
-        self._slow.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._probes, self._quick, self._slow):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _run(self) -> None:
         asyncio.run(self._serve())
@@ -87,26 +92,72 @@ class WebServer:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(_on_fault)
         self._stopping = asyncio.Event()
-        timeout = None if self._tls is None else HANDSHAKE_TIMEOUT
-        server = await asyncio.start_server(
-            self._connected, sock=self._listening, ssl=self._tls, ssl_handshake_timeout=timeout
-        )
+        self._listening.setblocking(False)
+        accepting = asyncio.create_task(self._accept())
         self._ready.set()
-        async with server:
+        with self._listening:
             await self._stopping.wait()
+            accepting.cancel()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections >= MAX_CONNECTIONS:
-            writer.transport.abort()
-            return
-        self._connections += 1
+    async def _accept(self) -> None:
+        """Accept connections; each is counted before its first byte is read."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                peer, address = await loop.sock_accept(self._listening)
+            except OSError as error:  # no free descriptor
+                log.warning("cannot accept a connection: %s", error.strerror or error)
+                await asyncio.sleep(ACCEPT_PAUSE)
+                continue
+            if (connection := self._connections.admit(address_of(address[0]))) is None:
+                peer.close()
+            else:
+                task = loop.create_task(self._serve_connection(peer, connection))
+                connection.close = task.cancel
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            await asyncio.sleep(0)  # the other connections, while more of them arrive
+
+    async def _serve_connection(self, peer: socket.socket, connection: Connection) -> None:
+        """Serve one connection until it is closed; it is counted until its socket is free."""
+        writer: asyncio.StreamWriter | None = None
         try:
-            await serve(reader, writer, self._answer)
-        except (TimeoutError, OSError):  # the client has closed, or is too slow
-            writer.transport.abort()
+            reader, writer = await self._open_streams(peer)
+            await serve(reader, writer, partial(self._respond, connection))
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                writer.close()
+                await writer.wait_closed()
+        except (TimeoutError, OSError) as error:  # the client has closed, or is too slow
+            log.debug("a connection failed: %s", error)
         finally:
-            self._connections -= 1
-            writer.close()
+            if writer is not None:
+                writer.transport.abort()
+            self._connections.remove(connection)
+
+    async def _open_streams(
+        self, peer: socket.socket
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Return the streams of an accepted connection, after its TLS handshake.
+
+        Raises:
+            OSError: the handshake failed or took too long.
+        """
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        timeout = None if self._tls is None else HANDSHAKE_TIMEOUT
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol, peer, ssl=self._tls, ssl_handshake_timeout=timeout
+        )
+        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+    async def _respond(self, connection: Connection, request: HttpRequest) -> HttpResponse:
+        if not self._connections.begin(connection, probe=request.path in PROBE_PATHS):
+            return as_json({"error": "too many requests are in progress; try again"}, 503)
+        try:
+            return await self._answer(request)
+        finally:
+            self._connections.end(connection)
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         loop = asyncio.get_running_loop()
@@ -115,13 +166,18 @@ class WebServer:
             return as_json({"error": "another lookup is in progress; try again"}, 503)
         self._busy = self._busy or slow
         try:
-            pool = self._slow if slow else self._quick
+            pool = self._pool(request.path)
             return await loop.run_in_executor(pool, self._application.answer, request)
         except Exception:  # a fault must not end the server
             log.exception("request failed", extra={"path": request.path[:100]})
             return as_json({"error": "internal error of the gateway; see its log"}, 500)
         finally:
             self._busy = self._busy and not slow
+
+    def _pool(self, path: str) -> ThreadPoolExecutor:
+        if path in PROBE_PATHS:
+            return self._probes
+        return self._slow if path in SLOW_PATHS else self._quick
 
 
 def _listen(settings: WebSettings) -> socket.socket:

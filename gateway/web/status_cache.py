@@ -31,6 +31,9 @@ class StatusSource(Protocol):
     def routes(self) -> Sequence[Route]:
         """Return the active routes."""
 
+    def hide(self, text: str) -> str:
+        """Return a text of the configuration without the values of references."""
+
 
 class StatusCache:
     """Caches the status of a running gateway.
@@ -69,12 +72,18 @@ class StatusCache:
         configuration: Configuration = self._running.configuration
         return configuration.routes
 
+    def hide(self, text: str) -> str:
+        return self._running.configuration.references.hide(text)
+
     def _take(self) -> StatusSnapshot:
         configuration = self._running.configuration
         if configuration is not self._redacted:
             self._redacted = configuration
             self._redactor.hide(secrets_of(configuration))
         status = redacted(take_status(self._running), self._redactor.redact)
+        sources = configuration.references.hide
+        routes = (replace(each, source=sources(each.source)) for each in status.routes)
+        status = replace(status, routes=tuple(routes))
         unready = tuple(reasons(status, self._spool_percent))
         refusals = tuple(
             RouteRefusal(each.route, self._redact(each.refusal))

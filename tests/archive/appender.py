@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.journal.writer import ArchiveWriter
-from tests.archive.samples import received
+from tests.archive.samples import noon, received
 
 BATCH = 20
 
@@ -24,7 +24,7 @@ def acknowledge(numbers: range) -> Callable[[], None]:
 
 
 def main(root: Path, start: int) -> None:
-    writer = ArchiveWriter(root, "edge", start, ArchiveOptions(segment_bytes=20_000))
+    writer = ArchiveWriter(root, "edge", start, ArchiveOptions(segment_bytes=20_000), clock=noon)
     first = 0
     while True:
         numbers = range(first, first + BATCH)

@@ -9,20 +9,12 @@ from pathlib import Path
 from select import select
 from time import monotonic
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import (
-    DIGESTS,
-    PAIRS,
-    digest_path,
-    journals,
-    pairs_path,
-    segments,
-)
+from gateway.archive.layout import PAIRS, SETS, journals, pairs_path, segments, sets_path
 from gateway.archive.lookup.reader import read_rows
-from gateway.archive.segments.digest import add_up, digests_of
+from gateway.archive.seals.verify import verify_archive
+from gateway.archive.storage import LocalStorage
 from tests.archive.samples import DAY, START, archive, identity
 from tests.waiting import PATIENCE
 
@@ -70,14 +62,13 @@ def test_every_acknowledged_row_is_archived_once_after_kills(tmp_path: Path, kil
     assert journals(tmp_path) == []
     every = segments(tmp_path, DAY)
     assert every
-    assert {digest_path(tmp_path, path) for path in every} == files(tmp_path / DIGESTS)
+    assert {sets_path(tmp_path, path) for path in every} == files(tmp_path / SETS)
     assert {pairs_path(tmp_path, path) for path in every} == files(tmp_path / PAIRS)
-    for path in every:
-        digest = pq.read_table(digest_path(tmp_path, path), partitioning=None)
-        assert digest.equals(digests_of(pq.read_table(path, partitioning=None)))
-    digests = [pq.read_table(path, partitioning=None) for path in files(tmp_path / DIGESTS)]
-    counted = add_up(pa.concat_tables(digests))["count"]
-    assert sum(counted.to_pylist()) == len(found)
+    verified = verify_archive(LocalStorage(tmp_path), journals=tmp_path)
+    assert {each.rule for each in verified.findings} <= {"killed-journal"}
+    assert {each.path for each in verified.segments if each.sealed} == {
+        path.relative_to(tmp_path) for path in every
+    }
 
 
 def files(folder: Path) -> set[Path]:

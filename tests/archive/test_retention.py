@@ -8,11 +8,14 @@ from urllib.parse import quote
 
 import pytest
 
-from gateway.archive.layout import oldest_kept
+from gateway.archive.layout import HOUR, JournalName, oldest_kept
 from gateway.archive.retention import RemovedDays, remove_days
+from gateway.archive.seals.seal import End, Previous
+from gateway.archive.seals.store import write_sealed
+from gateway.archive.seals.verify import verify_archive, verify_day
 from gateway.archive.segments.convert import main as convert
-from gateway.archive.segments.convert import write_rows
 from gateway.archive.segments.parquet import to_table
+from gateway.archive.segments.write import write_rows
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.cli import main
 from tests.archive.samples import archive, delivered
@@ -27,10 +30,10 @@ def noon(day: date) -> int:
 
 
 def filled(root: Path, today: date = TODAY) -> None:
-    """Rows of five days, a day table, digests without rows, and folders that are no days."""
+    """Rows of five days, a day table, sets without rows, and folders that are no days."""
     for number in range(5):
         table, _ = to_table([delivered([1], time=noon(today - number * DAY), gateway="edge")])
-        write_rows(LocalStorage(root), table, f"edge-{number}-000000-0000", 1)
+        list(write_rows(LocalStorage(root), table, f"edge-{number}-000000", 0, 1))
     shutil.rmtree(root / f"date={today - 4 * DAY}")
     day_table = root / f"date={today - 3 * DAY}" / "day" / "0001-0000.parquet"
     day_table.parent.mkdir()
@@ -63,7 +66,7 @@ def remote(root: Path) -> Storage:
         pytest.param(30, [10, 11, 12, 13, 14], id="all"),
     ],
 )
-def test_old_days_are_removed_with_digests_and_pairs(
+def test_old_days_are_removed_with_sets_and_pairs(
     tmp_path: Path, storage: Callable[[Path], Storage], keep: int, left: list[int]
 ) -> None:
     root = tmp_path / "an [odd] name"
@@ -75,7 +78,7 @@ def test_old_days_are_removed_with_digests_and_pairs(
 
     with_rows = [day for day in (11, 12, 13, 14) if day not in left]
     assert [day.day for day in removed.days] == with_rows
-    assert [days(root, folder) for folder in ("_digests", "_pairs")] == [left] * 2
+    assert [days(root, folder) for folder in ("_sets", "_pairs")] == [left] * 2
     assert days(root, ".") == [day for day in left if day != 10]
     assert removed.files == before - len(files.files(Path()))
     assert (removed.size > 0) == (left[0] != 10)
@@ -99,7 +102,36 @@ def test_days_that_another_process_removes_are_no_error(
 
     remove_days(LocalStorage(tmp_path), TODAY)
 
-    assert days(tmp_path, "_digests") == [14]
+    assert days(tmp_path, "_sets") == [14]
+
+
+@pytest.mark.parametrize("storage", [local, remote])
+def test_the_chain_begins_with_the_first_kept_day(
+    tmp_path: Path, storage: Callable[[Path], Storage]
+) -> None:
+    files, midnight = storage(tmp_path), noon(TODAY - 4 * DAY) - 12 * HOUR
+    previous: Previous | None = None
+    for number in range(4):
+        at = midnight + number * 24 * HOUR
+        table, _ = to_table([delivered([1], time=at + HOUR, gateway="edge")])
+        name = str(JournalName("edge", midnight, number))
+        end = End.STOPPED if number == 3 else End.CLOSED
+        closed = at + 24 * HOUR + 5
+        seal = write_sealed(
+            files, name, table, gateway="edge", previous=previous, opened=at, closed=closed, end=end
+        )
+        previous = seal.link
+
+    remove_days(files, TODAY - 2 * DAY)
+
+    assert days(tmp_path, "_seals") == [12, 13, 14]
+    assert days(tmp_path, "_sets") == [12, 13]
+    for day in (TODAY - 2 * DAY, TODAY - DAY):
+        found = verify_day(files, day, today=TODAY + DAY)
+        assert found.complete
+    assert {each.rule for each in verify_archive(files, today=TODAY + DAY).findings} == {
+        "chain-begins"
+    }
 
 
 def test_the_converter_removes_old_days_only_with_a_limit(

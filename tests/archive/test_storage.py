@@ -17,10 +17,11 @@ import pytest
 from pyarrow import fs
 
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import DIGESTS, PAIRS, journals
+from gateway.archive.layout import PAIRS, SETS, journals
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.seals.store import digest_of
 from gateway.archive.segments.convert import main
-from gateway.archive.segments.digest import digests_of
+from gateway.archive.segments.sets import blocks_of
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.errors import ArchiveError
 from tests.archive.samples import (
@@ -104,7 +105,7 @@ def names(storage: Storage) -> list[str]:
     return sorted(found)
 
 
-def test_segments_go_to_a_bucket_with_their_digests(tmp_path: Path, bucket: Bucket) -> None:
+def test_segments_go_to_a_bucket_with_their_sets(tmp_path: Path, bucket: Bucket) -> None:
     bucket.start()
     location = parse_location(bucket.url, str(tmp_path))
     writer = ArchiveWriter(location, "edge", START, QUICK)
@@ -115,8 +116,8 @@ def test_segments_go_to_a_bucket_with_their_digests(tmp_path: Path, bucket: Buck
     storage = open_storage(location)
     assert names(storage) == ["a.b1", "a.b2"]
     ((segment, _),) = storage.files(Path(f"date={DAY}"))
-    with storage.open(segment) as rows, storage.open(DIGESTS / segment) as digest:
-        assert pq.read_table(digest).equals(digests_of(pq.read_table(rows)))
+    with storage.open(segment) as rows, storage.open(SETS / segment) as sets:
+        assert pq.read_table(sets).equals(blocks_of(pq.read_table(rows)))
     assert storage.names(PAIRS / segment.parent) == [segment.name]
     assert journals(tmp_path) == []
     assert list(tmp_path.glob("date=*")) == []
@@ -192,7 +193,7 @@ def test_old_days_are_removed_from_a_bucket(tmp_path: Path, bucket: Bucket) -> N
     assert main([str(tmp_path), "--to", location.url, "--keep-days", "1"]) == 0
 
     assert storage.names(Path(f"date={DAY}")) == []
-    assert storage.names(Path(DIGESTS) / f"date={DAY}") == []
+    assert storage.names(Path(SETS) / f"date={DAY}") == []
 
 
 def test_a_file_of_another_system_is_renamed_into_place(tmp_path: Path) -> None:
@@ -204,11 +205,11 @@ def test_a_file_of_another_system_is_renamed_into_place(tmp_path: Path) -> None:
     path = Path("date=2026-03-14/hour=12/a.parquet")
 
     storage.write(path, table)
-    size = storage.write(path, table)  # again after a crash
+    written = storage.write(path, table)  # again after a crash
 
     (found,) = (tmp_path / "archive").rglob("*.parquet")
     assert found == tmp_path / "archive" / path
-    assert found.stat().st_size == size
+    assert written == digest_of(LocalStorage(tmp_path / "archive"), path)
     assert pq.read_table(found, partitioning=None).equals(table)
 
 
@@ -230,7 +231,7 @@ def test_every_storage_lists_reads_replaces_and_removes(files: Storage) -> None:
     assert (files.names(Path()), files.files(old)) == ([], [])
     assert files.read(old / "one.parquet") is None
 
-    size = files.write(old / "one.parquet", table)
+    size = files.write(old / "one.parquet", table).size
     files.write(new / "two.parquet", table)
     files.write(new / "deep" / "three.parquet", table)
     assert files.files(old) == [(old / "one.parquet", size)]
@@ -246,6 +247,18 @@ def test_every_storage_lists_reads_replaces_and_removes(files: Storage) -> None:
     assert files.names(Path()) == [old.name]
     with files.open(old / "two.parquet") as file:
         assert pq.read_table(file).equals(table)
+
+    content = b"{}"
+    assert files.put(old / "deep" / "a.json", content).size == len(content)
+    assert files.put(old / "a.json", b"[]") == digest_of(files, old / "a.json")
+    files.move(old / "deep" / "a.json", old / "a.json")
+    files.move(old / "deep" / "a.json", old / "a.json")  # again after a crash
+    assert files.read(old / "a.json") == content
+    with pytest.raises(FileNotFoundError):
+        files.move(old / "absent.json", old / "b.json")
+    for _ in range(2):
+        files.delete(old / "a.json")
+    assert digest_of(files, old / "a.json") is None
 
     assert [path.name for path, _ in files.remove(old)] == ["three.parquet", "two.parquet"]
     assert files.remove(old) == []

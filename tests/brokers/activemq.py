@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from gateway.brokers.activemq import ActiveMq, missing, running
 
+_JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # as in the gateway: few threads
+
+
+@pytest.fixture(scope="session")
+def session_activemq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ActiveMq]:
+    """Run one broker for all tests of this process, since a start of Java is slow."""
+    if why := missing():
+        pytest.skip(why)
+    with running(tmp_path_factory.mktemp("activemq"), java_options=_JAVA_OPTIONS) as broker:
+        yield broker
+
 
 @pytest.fixture
-def activemq(tmp_path: Path) -> Iterator[ActiveMq]:
-    """Run a broker for one test."""
-    if why := missing():
-        pytest.skip(why)
-    with running(tmp_path) as broker:
-        yield broker
+def activemq(session_activemq: ActiveMq) -> Iterator[ActiveMq]:
+    """Return the broker of this process, started again if the previous test ended it.
 
-
-@pytest.fixture(scope="module")
-def shared_activemq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ActiveMq]:
-    """Run a broker that tests share; each test uses its own names."""
-    if why := missing():
-        pytest.skip(why)
-    with running(tmp_path_factory.mktemp("activemq")) as broker:
-        yield broker
+    A test may end or freeze it. Each test uses its own client ids and destinations.
+    """
+    if not session_activemq.is_running:
+        session_activemq.start()
+    yield session_activemq
+    session_activemq.thaw()

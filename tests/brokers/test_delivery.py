@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli import main
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Client, Process, archived, clients
 from tests.waiting import PATIENCE
@@ -53,11 +52,22 @@ def running(config: Path, *, connected: bool = True) -> Iterator[Process]:
         process.end(signal.SIGKILL)
 
 
-def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603  # our own command
-        [sys.executable, "-m", "gateway", *map(str, arguments)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+class Commands:
+    """Runs commands in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def run(self, *arguments: str | Path) -> tuple[int, str]:
+        """Return the exit status and the standard output."""
+        self._capsys.readouterr()
+        status = main([str(each) for each in arguments])
+        return status, self._capsys.readouterr().out
+
+
+@pytest.fixture
+def commands(capsys: pytest.CaptureFixture[str]) -> Commands:
+    return Commands(capsys)
 
 
 def publish(into: Client, numbers: Sequence[int], topic: str = "src/a") -> None:
@@ -96,7 +106,7 @@ def test_a_target_that_is_away_over_a_kill_of_the_gateway_gets_everything_in_ord
 
 
 def test_dead_letters_are_listed_shown_and_sent_again(
-    tmp_path: Path, start_mosquitto: StartMosquitto
+    tmp_path: Path, start_mosquitto: StartMosquitto, commands: Commands
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
     config = write_config(tmp_path, source, target, more=", max_packet: 200")
@@ -109,32 +119,33 @@ def test_dead_letters_are_listed_shown_and_sent_again(
             gateway.wait_for("first dead letter")
             assert gateway.end() == 0
 
-        (line,) = command("dead-letters", "list", config, "--json").stdout.splitlines()
+        (line,) = commands.run("dead-letters", "list", config, "--json")[1].splitlines()
         letter = json.loads(line)
         assert (letter["source_name"], letter["endpoint"]) == ("src/big", "target")
         number = str(letter["number"])
-        shown = command("dead-letters", "show", config, number).stdout
+        _, shown = commands.run("dead-letters", "show", config, number)
         assert "dst/big" in shown
         assert "x" * 500 in shown
-        assert "1 dead letter\n" in command("dead-letters", "list", config).stdout
-        assert "dst/big" in command("dead-letters", "replay", config, "--dry-run").stdout
+        assert "1 dead letter\n" in commands.run("dead-letters", "list", config)[1]
+        assert "dst/big" in commands.run("dead-letters", "replay", config, "--dry-run")[1]
 
-        refused = command("dead-letters", "replay", config, number)
-        assert refused.returncode == 1
-        assert "0 delivered, 1 kept" in refused.stdout
+        status, refused = commands.run("dead-letters", "replay", config, number)
+        assert status == 1
+        assert "0 delivered, 1 kept" in refused
         write_config(tmp_path, source, target)  # it fits without the limit
-        again = command("dead-letters", "replay", config, number)
-        assert (again.returncode, again.stdout) == (0, "1 delivered, 0 kept\n"), again.stderr
+        again = commands.run("dead-letters", "replay", config, number)
+        assert again == (0, "1 delivered, 0 kept\n")
         out.wait_for(lambda arrived: arrived[-1] == ("dst/big", b"x" * 500))
-        assert command("dead-letters", "show", config, number).returncode == 1
+        assert commands.run("dead-letters", "show", config, number)[0] == 1
 
     legs = Counter(row["leg"] for row in archived(tmp_path) if row["size"] == 500)
     legs.pop("spooled", None)  # it may come between the target's connection and its first check
     assert legs == {"received": 1, "dead": 1, "delivered": 1}
+    assert [row["leg"] for row in archived(tmp_path) if row["replayed"]] == ["delivered"]
 
 
 def test_a_dead_letter_is_sent_again_through_the_present_mapping(
-    tmp_path: Path, start_mosquitto: StartMosquitto
+    tmp_path: Path, start_mosquitto: StartMosquitto, commands: Commands
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
     config = write_config(tmp_path, source, target, more=", limits: {levels: 3}")
@@ -144,9 +155,9 @@ def test_a_dead_letter_is_sent_again_through_the_present_mapping(
             gateway.wait_for("first dead letter")
             assert gateway.end() == 0
         write_config(tmp_path, source, target)
-        assert command("dead-letters", "replay", config).stdout == "1 delivered, 0 kept\n"
+        assert commands.run("dead-letters", "replay", config)[1] == "1 delivered, 0 kept\n"
         out.wait_for(lambda arrived: arrived == [("dst/a/b/c/d", b"deep")])
-        assert command("dead-letters", "purge", config).returncode == 1  # no dead letter is left
+        assert commands.run("dead-letters", "purge", config)[0] == 1  # no dead letter is left
 
 
 def test_a_reload_under_traffic_loses_nothing_and_a_bad_file_changes_nothing(

@@ -31,8 +31,8 @@ _numbers = count()
 
 
 @pytest.fixture
-def broker(shared_activemq: ActiveMq) -> ActiveMq:
-    return shared_activemq
+def broker(activemq: ActiveMq) -> ActiveMq:
+    return activemq
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -38,8 +39,13 @@ PERSISTENT = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 ROOT = Path(__file__).parents[2]
 
 
-def numbered(first: int, count: int) -> list[Message]:
-    return [Message("queue:q", str(n).encode(), PERSISTENT) for n in range(first, first + count)]
+@pytest.fixture
+def queue() -> str:
+    return f"queue:{uuid4().hex}"
+
+
+def numbered(queue: str, first: int, count: int) -> list[Message]:
+    return [Message(queue, str(n).encode(), PERSISTENT) for n in range(first, first + count)]
 
 
 class Tally:
@@ -69,21 +75,21 @@ class Tally:
             limit -= len(batch.messages)
 
 
-def send_thousand(sink: JmsSink, first: int, tally: Tally) -> None:
+def send_thousand(sink: JmsSink, queue: str, first: int, tally: Tally) -> None:
     """Send a thousand messages, or fewer if the connection breaks."""
     for start in range(first, first + 1_000, 100):
         with suppress(NotConnectedError):
-            sink.send(numbered(start, 100), partial(tally.answer, start))
+            sink.send(numbered(queue, start, 100), partial(tally.answer, start))
 
 
-def test_a_killed_broker_loses_no_accepted_message(activemq: ActiveMq) -> None:
+def test_a_killed_broker_loses_no_accepted_message(activemq: ActiveMq, queue: str) -> None:
     """It is killed twice under traffic; repeated messages have the same id and are marked."""
     settings = activemq.settings()
-    source, sink = open_source(settings, [Subscription("queue:q")]), open_sink(settings)
+    source, sink = open_source(settings, [Subscription(queue)]), open_sink(settings)
     tally = Tally()
     with opened(source, sink):
         for first in (0, 1_000):
-            sender = threading.Thread(target=send_thousand, args=(sink, first, tally))
+            sender = threading.Thread(target=send_thousand, args=(sink, queue, first, tally))
             sender.start()
             tally.receive(source, 200)
             activemq.kill()
@@ -92,7 +98,7 @@ def test_a_killed_broker_loses_no_accepted_message(activemq: ActiveMq) -> None:
             activemq.start()
             reopen(source)
             reopen(sink)
-        send_thousand(sink, 2_000, tally)
+        send_thousand(sink, queue, 2_000, tally)
         until(lambda: set(range(2_000, 3_000)) <= tally.answered, "answers")
         tally.receive(source, 10_000)
 
@@ -100,15 +106,22 @@ def test_a_killed_broker_loses_no_accepted_message(activemq: ActiveMq) -> None:
     assert tally.unmarked == 0
 
 
-@pytest.mark.parametrize("acknowledge", ["explicit", "client"])
-@pytest.mark.parametrize("frozen", [False, True], ids=["killed", "frozen-then-killed"])
+@pytest.mark.parametrize(
+    ("acknowledge", "frozen"),
+    [
+        pytest.param("explicit", False, id="explicit-killed"),
+        pytest.param("client", True, id="client-frozen-then-killed"),
+        pytest.param("explicit", True, id="explicit-frozen", marks=pytest.mark.nightly),
+        pytest.param("client", False, id="client-killed", marks=pytest.mark.nightly),
+    ],
+)
 def test_unacknowledged_messages_are_redelivered_and_marked(
-    activemq: ActiveMq, acknowledge: str, frozen: bool
+    activemq: ActiveMq, queue: str, acknowledge: str, frozen: bool
 ) -> None:
     settings = activemq.settings(acknowledge=acknowledge, close_timeout=0.5)
-    source, sink = open_source(settings, [Subscription("queue:q")]), open_sink(settings)
+    source, sink = open_source(settings, [Subscription(queue)]), open_sink(settings)
     with opened(source, sink):
-        send(sink, *numbered(0, 20))
+        send(sink, *numbered(queue, 0, 20))
         batches = hold(source, 20)
         activemq.freeze() if frozen else activemq.kill()
         for batch in batches:  # an acknowledgement during the break is lost
@@ -126,17 +139,17 @@ def test_unacknowledged_messages_are_redelivered_and_marked(
     assert [m.headers.source_id for m in again] == before
 
 
-def test_a_sink_retries_messages_without_an_answer(activemq: ActiveMq) -> None:
+def test_a_sink_retries_messages_without_an_answer(activemq: ActiveMq, queue: str) -> None:
     sink = open_sink(activemq.settings())
     with opened(sink):
-        assert send(sink, *numbered(0, 10)) == [ACCEPTED] * 10
+        assert send(sink, *numbered(queue, 0, 10)) == [ACCEPTED] * 10
         activemq.kill()
         outcomes = set()
         gone = False
         while not gone:
             answer = Answer()
             try:
-                sink.send(numbered(0, 10), answer)
+                sink.send(numbered(queue, 0, 10), answer)
             except NotConnectedError:
                 gone = True
             else:
@@ -145,16 +158,16 @@ def test_a_sink_retries_messages_without_an_answer(activemq: ActiveMq) -> None:
     assert outcomes <= {Outcome.RETRY}
 
 
-def test_a_broker_that_hangs_ends_the_connection(activemq: ActiveMq) -> None:
+def test_a_broker_that_hangs_ends_the_connection(activemq: ActiveMq, queue: str) -> None:
     sink = open_sink(activemq.settings(answer_timeout=0.3, close_timeout=0.3, send_window=10))
     sink.open()
-    assert send(sink, *numbered(0, 1)) == [ACCEPTED]
+    assert send(sink, *numbered(queue, 0, 1)) == [ACCEPTED]
     activemq.freeze()
     first, second = Answer(), Answer()
     try:
-        sink.send(numbered(1, 10), first)
+        sink.send(numbered(queue, 1, 10), first)
         with pytest.raises(NotConnectedError, match="no answer"):
-            sink.send(numbered(11, 10), second)
+            sink.send(numbered(queue, 11, 10), second)
 
         assert {s.outcome for s in first.wait()} == {Outcome.RETRY}
         assert not second.has_come
@@ -163,14 +176,14 @@ def test_a_broker_that_hangs_ends_the_connection(activemq: ActiveMq) -> None:
         sink.close()
 
 
-def test_closing_retries_messages_that_are_being_sent(activemq: ActiveMq) -> None:
+def test_closing_retries_messages_that_are_being_sent(activemq: ActiveMq, queue: str) -> None:
     sink = open_sink(activemq.settings(close_timeout=0.3))
     sink.open()
     activemq.freeze()
     answers = [Answer() for _ in range(3)]
     try:
         for answer in answers:
-            sink.send(numbered(0, 10), answer)
+            sink.send(numbered(queue, 0, 10), answer)
         sink.close()
 
         assert {s.outcome for answer in answers for s in answer.wait()} == {Outcome.RETRY}
@@ -178,7 +191,7 @@ def test_closing_retries_messages_that_are_being_sent(activemq: ActiveMq) -> Non
         activemq.thaw()
 
 
-def test_two_libraries_work_in_one_process(activemq: ActiveMq, tmp_path: Path) -> None:
+def test_two_libraries_work_in_one_process(activemq: ActiveMq, queue: str, tmp_path: Path) -> None:
     """The same client for javax.jms and rewritten for jakarta.jms, each with its own loader."""
     settings = activemq.settings()
     folder = tmp_path / "jakarta"
@@ -186,12 +199,12 @@ def test_two_libraries_work_in_one_process(activemq: ActiveMq, tmp_path: Path) -
     for jar in settings.classpath:
         (folder / Path(jar).name).write_bytes(rewrite_jar(Path(jar).read_bytes()))
     moved = activemq.settings(name="moved", classpath=(f"{folder}/*.jar",))
-    source, sink = open_source(moved, [Subscription("queue:q")]), open_sink(settings)
-    back, forth = open_source(settings, [Subscription("queue:r")]), open_sink(moved)
+    source, sink = open_source(moved, [Subscription(queue)]), open_sink(settings)
+    back, forth = open_source(settings, [Subscription(f"{queue}-back")]), open_sink(moved)
     with opened(source, sink, back, forth):
-        send(sink, Message("queue:q", {"a": {"b": [1, 2]}}, PERSISTENT))
+        send(sink, Message(queue, {"a": {"b": [1, 2]}}, PERSISTENT))
         (got,) = collect(source, 1)
-        send(forth, Message("queue:r", got.payload, got.headers))
+        send(forth, Message(f"{queue}-back", got.payload, got.headers))
         (again,) = collect(back, 1)
 
     assert got.payload == again.payload == {"a": {"b": [1, 2]}}

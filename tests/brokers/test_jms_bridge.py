@@ -69,11 +69,11 @@ def requester(broker: ActiveMq) -> Iterator[jvm.Java]:
 
 
 def test_names_are_translated_to_ems_and_back_without_loss(
-    tmp_path: Path, shared_activemq: ActiveMq
+    tmp_path: Path, activemq: ActiveMq
 ) -> None:
     gateway, lab = start(
         tmp_path,
-        shared_activemq,
+        activemq,
         """\
   there:
     from: {endpoint: lab, pattern: "in/{rest...}"}
@@ -115,13 +115,11 @@ def test_names_are_translated_to_ems_and_back_without_loss(
     assert rows["back", "received"] == rows["back", "delivered"] == len(arrived)
 
 
-def test_a_selector_is_evaluated_by_the_jms_broker(
-    tmp_path: Path, shared_activemq: ActiveMq
-) -> None:
+def test_a_selector_is_evaluated_by_the_jms_broker(tmp_path: Path, activemq: ActiveMq) -> None:
     topic = f"S{uuid4().hex}"
     gateway, lab = start(
         tmp_path,
-        shared_activemq,
+        activemq,
         f"""\
   urgent:
     from: {{endpoint: ems, pattern: "{topic}.*", selector: "urgency = 'high'"}}
@@ -130,7 +128,7 @@ def test_a_selector_is_evaluated_by_the_jms_broker(
     )
     out = make_source(MemorySettings(name="out", dialect="mqtt", broker=lab), [Subscription("#")])
     out.open()
-    sink = make_sink(shared_activemq.settings(name="feed"))
+    sink = make_sink(activemq.settings(name="feed"))
     sink.open()
     messages = [
         Message(f"{topic}.{n}", b"", Headers(properties={"urgency": ("low", "high")[n % 2]}))
@@ -146,12 +144,12 @@ def test_a_selector_is_evaluated_by_the_jms_broker(
 
 
 def test_an_imported_message_is_not_sent_to_its_topic_through_another_system(
-    tmp_path: Path, shared_activemq: ActiveMq
+    tmp_path: Path, activemq: ActiveMq
 ) -> None:
     topic = f"I{uuid4().hex}"
     gateway, _ = start(
         tmp_path,
-        shared_activemq,
+        activemq,
         f"""\
   out:
     from: {{endpoint: ems, pattern: "{topic}.{{x}}"}}
@@ -162,7 +160,7 @@ def test_an_imported_message_is_not_sent_to_its_topic_through_another_system(
 """,
     )
     back = gateway.counters["back"]
-    with requester(shared_activemq) as session:
+    with requester(activemq) as session:
         message = session.createTextMessage("x")
         message.setBooleanProperty("JMS_TIBCO_IMPORTED", True)
         session.createProducer(session.createTopic(f"{topic}.a")).send(message)
@@ -174,12 +172,12 @@ def test_an_imported_message_is_not_sent_to_its_topic_through_another_system(
 
 @pytest.mark.parametrize("drop", [False, True], ids=["mapped", "the-route-drops-it"])
 def test_a_temporary_reply_address_is_translated_by_the_route(
-    tmp_path: Path, shared_activemq: ActiveMq, drop: bool
+    tmp_path: Path, activemq: ActiveMq, drop: bool
 ) -> None:
     topic, dropped = f"Q{uuid4().hex}", "reply_to" if drop else ""
     gateway, lab = start(
         tmp_path,
-        shared_activemq,
+        activemq,
         f"""\
   requests:
     from: {{endpoint: ems, pattern: "{topic}.{{x}}"}}
@@ -191,7 +189,7 @@ def test_a_temporary_reply_address_is_translated_by_the_route(
     )
     settings = MemorySettings(name="desk", dialect="mqtt", broker=lab)
     desk, answers = make_source(settings, [Subscription("requests/#")]), make_sink(settings)
-    with opened(desk, answers), requester(shared_activemq) as session:
+    with opened(desk, answers), requester(activemq) as session:
         reply = session.createTemporaryQueue()
         request = session.createTextMessage("?")
         request.setJMSReplyTo(reply)

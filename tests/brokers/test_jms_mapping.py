@@ -41,13 +41,13 @@ def with_brokers(mosquitto: Mosquitto, broker: ActiveMq) -> dict[str, Any]:
 
 
 def test_the_tests_of_the_mapping_hold_with_real_brokers(
-    tmp_path: Path, mosquitto: Mosquitto, shared_activemq: ActiveMq
+    tmp_path: Path, mosquitto: Mosquitto, activemq: ActiveMq
 ) -> None:
-    mapping = with_brokers(mosquitto, shared_activemq)
+    mapping = with_brokers(mosquitto, activemq)
     file = tmp_path / "gateway.yaml"
     file.write_text(yaml.safe_dump(mapping), encoding="utf-8")
     plant = MqttSettings(name="plant", host="127.0.0.1", port=mosquitto.port, client_id="test")
-    office = shared_activemq.settings(name="office")
+    office = activemq.settings(name="office")
     senders = {"plant": make_sink(plant, instance="in"), "office": make_sink(office)}
     listeners = {
         "plant": make_source(plant, [Subscription("assets/#")]),

@@ -6,8 +6,8 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -29,7 +29,7 @@ endpoints:
     classpath: [{jars}]
     factory: {factory}
     urls: ["{jms}"]
-    client_id: test
+    client_id: {root}
     durable: "test-{{pattern}}"
     close_timeout: 0.5
     backoff_min: 0.05
@@ -37,9 +37,9 @@ endpoints:
 routes:
   there:
     from: {{endpoint: plant, pattern: "src/{{rest...}}"}}
-    to: {{endpoint: core, template: "RUN.{{rest...}}"}}
+    to: {{endpoint: core, template: "{root}.{{rest...}}"}}
   back:
-    from: {{endpoint: core, pattern: "RUN.{{rest...}}"}}
+    from: {{endpoint: core, pattern: "{root}.{{rest...}}"}}
     to: {{endpoint: plant, template: "dst/{{rest...}}"}}
 archive: {{path: {archive}}}
 """
@@ -55,6 +55,7 @@ def running(folder: Path, mosquitto: Mosquitto, broker: ActiveMq) -> Iterator[Pr
             jms=broker.url,
             jars=", ".join(client_jars()),
             factory=FACTORY,
+            root=f"R{uuid4().hex[:8]}",
             archive=folder / "archive",
         )
     )
@@ -77,13 +78,10 @@ def clients(mosquitto: Mosquitto) -> Iterator[tuple[Client, Client]]:
         out.close()
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark")
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # Spark's, to its Java
 def test_a_killed_jms_broker_loses_no_message(
     tmp_path: Path, mosquitto: Mosquitto, activemq: ActiveMq
 ) -> None:
-    """Killed twice under traffic; the archive marks repeated messages and reconciles."""
+    """Killed twice under traffic; the archive marks repeated messages, and is proven."""
     with running(tmp_path, mosquitto, activemq) as gateway, clients(mosquitto) as (into, out):
         for life in range(2):
             first = life * 2_000
@@ -94,13 +92,11 @@ def test_a_killed_jms_broker_loses_no_message(
             for number in range(first + 1_000, first + 2_000):
                 into.publish(f"src/{number % 7}", b"%d" % number)
             activemq.start()
-            for side in ("source", "sink"):
-                gateway.wait_for("connected", endpoint="core", side=side, times=life + 2)
         wanted = {b"%d" % number for number in range(4_000)}
         out.wait_for(lambda arrived: {payload for _, payload in arrived} >= wanted)
         assert gateway.end() == 0
 
-    assert gateway.lines[-1]["message"] == "stopped"
+    assert "stopped" in [line["message"] for line in gateway.lines]
     assert in_order(out.arrived)
     rows = archived(tmp_path)
     for route in ("there", "back"):
@@ -112,7 +108,7 @@ def test_a_killed_jms_broker_loses_no_message(
         assert len(ids["received"]) >= len(wanted)
     copies = Counter(payload for _, payload in out.arrived)
     assert {payload for payload, times in copies.items() if times > 1} <= suspects(rows, wanted)
-    assert reconciled(tmp_path / "archive") == 0
+    assert main(["archive", "verify", str(tmp_path / "archive")]) == 0
 
 
 def in_order(arrived: list[tuple[str, bytes]]) -> bool:
@@ -130,14 +126,15 @@ def suspects(rows: list[dict[str, object]], payloads: set[bytes]) -> set[bytes]:
     return {known[each] for each in hashes if isinstance(each, bytes)}
 
 
-def reconciled(archive: Path) -> int:
-    """Return the exit code of the reconciliation; 0 means no finding."""
-    today = datetime.now(tz=UTC).date().isoformat()
-    return main(["reconcile", str(archive), "--date", today])
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("away", [False, True], ids=["connected", "broker-away"])
+@pytest.mark.parametrize(
+    ("number", "away"),
+    [
+        pytest.param(signal.SIGTERM, False, id="terminated"),
+        pytest.param(signal.SIGINT, True, id="interrupted-broker-away"),
+        pytest.param(signal.SIGTERM, True, id="terminated-broker-away", marks=pytest.mark.nightly),
+        pytest.param(signal.SIGINT, False, id="interrupted", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_signal_ends_the_process_and_its_jvm(
     tmp_path: Path, mosquitto: Mosquitto, activemq: ActiveMq, number: signal.Signals, away: bool
 ) -> None:

@@ -99,8 +99,8 @@ def jms(broker: ActiveMq, *patterns: str) -> Iterator[tuple[Source, Sink]]:
 
 
 @pytest.fixture
-def broker(shared_activemq: ActiveMq) -> ActiveMq:
-    return shared_activemq
+def broker(activemq: ActiveMq) -> ActiveMq:
+    return activemq
 
 
 def test_a_name_crosses_both_ways_or_only_its_message_is_dead_lettered(

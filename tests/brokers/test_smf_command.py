@@ -7,9 +7,11 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from gateway.cli import main
 from gateway.cli.trial.broker_smf import add_parser
 from gateway.wire.smf.parameters import OK, SmfResponse
 from tests.brokers.smf_client import SmfClient
@@ -25,8 +27,10 @@ raise SystemExit(args.run(args))
 """
 
 
-def test_the_command_prints_its_address_and_ends_on_a_signal() -> None:
-    options = ["--user", "u:p", "--vpn", "trial", "--queue", "q=a/>,b"]
+def test_the_command_prints_its_address_and_ends_on_a_signal(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("u:p\n")
+    options = ["--logins", str(users), "--vpn", "trial", "--queue", "q=a/>,b"]
     arguments = [sys.executable, "-c", PROGRAM, "smf", *options]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
@@ -45,7 +49,7 @@ def test_the_command_prints_its_address_and_ends_on_a_signal() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        pytest.param(["--user", "u"], "'u' has no password; write NAME:PASSWORD", id="no-password"),
+        pytest.param(["--user", "u:p"], "unrecognized arguments", id="password-in-arguments"),
         pytest.param(["--queue", "=a"], "the queue has no name", id="no-queue-name"),
     ],
 )
@@ -59,3 +63,25 @@ def test_an_invalid_option_is_refused(
         parser.parse_args(["smf", *options])
 
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        pytest.param(
+            "u:p\nhunter2\n", "user 2 has no password; write NAME:PASSWORD", id="no-colon"
+        ),
+        pytest.param(":p", "user 1 has no password", id="no-name"),
+        pytest.param(None, "cannot read the users", id="no-file"),
+    ],
+)
+def test_a_wrong_file_of_users_is_refused(
+    tmp_path: Path, content: str | None, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    users = tmp_path / "users"
+    if content is not None:
+        users.write_text(content)
+
+    assert main(["broker", "smf", "--logins", str(users)]) == 2
+    assert text in (error := capsys.readouterr().err)
+    assert "hunter2" not in error

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from gateway.archive.findings import Weight
 from gateway.archive.layout import damaged_journals, days, journals, segments
+from gateway.archive.seals.verify import verify_archive
+from gateway.archive.storage import LocalStorage
 from gateway.runtime.outbound.spool_db import FILE_NAME
 from gateway.runtime.record.rows import fingerprint
 
@@ -31,7 +34,7 @@ def read_archive(folder: Path) -> ArchivedHashes:
     """Read all rows of a closed archive; journals that are left are converted first.
 
     Raises:
-        AssertionError: a journal is damaged or cannot be converted.
+        AssertionError: a journal is damaged or cannot be converted, or the archive is not proven.
     """
     root = folder / "archive"
     if left := journals(root):
@@ -39,6 +42,9 @@ def read_archive(folder: Path) -> ArchivedHashes:
         subprocess.run(command, check=True, timeout=300)  # noqa: S603  # our own
     assert not journals(root)
     assert not damaged_journals(root)
+    verified = verify_archive(LocalStorage(root), journals=root)
+    unproven = [each for each in verified.findings if each.weight is Weight.ERROR]
+    assert {each.rule for each in unproven} <= {"open-chain"}, unproven  # it may be killed at last
     outcomes: dict[bytes, bytes] = {}
     found: dict[str, dict[bytes, bytes]] = {"received": {}, "spooled": {}}
     marked: set[bytes] = set()
@@ -47,6 +53,8 @@ def read_archive(folder: Path) -> ArchivedHashes:
         table = pq.read_table(segment, columns=columns, partitioning=None)
         rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
         for leg, identity, digest, attempt, again in rows:
+            if leg == "gap":  # it is about a source, and no message
+                continue
             found.get(leg, outcomes)[identity] = digest
             if again or (leg == "delivered" and attempt > 1):
                 marked.add(digest)

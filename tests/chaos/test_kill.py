@@ -17,9 +17,9 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
-FEW_KILLS = 5  # kills
+FEW_KILLS = 4  # kills
 RATE = 1_000  # messages a second, over all runs
-SPOOLED_MESSAGES = 20_000  # for each kill
+SPOOLED_MESSAGES = 10_000  # for each kill
 MAX_RUN = 0.8  # seconds of a connected run
 MAX_EARLY_RUN = 1.2  # seconds, about the time to connect
 

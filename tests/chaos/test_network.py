@@ -36,7 +36,7 @@ BREAKS: Mapping[str, Callable[[Wire], object]] = MappingProxyType(
     ("kind", "spool"),
     [
         ("reset", ""),
-        ("reset", None),
+        pytest.param("reset", None, marks=pytest.mark.chaos),
         ("stall", ""),
         ("broker closes", ""),
         ("gateway closes", None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,18 @@ HOSTILE = [
     pytest.param(
         f"archive: {{path: x, segment_bytes: {'9' * 5000}}}\n", "type", "999", id="digits"
     ),
-    pytest.param('include: ["a\\0b"]\n', "unreadable", '"a', id="include-nul"),
+    pytest.param(f"web: {{port: 0x{'f' * 4000}}}\n", "type", "0xf", id="hexadecimal-digits"),
+    pytest.param(f"web: {{port: 1{':1' * 4000}}}\n", "type", "1:1", id="digits-to-base-60"),
+    pytest.param(
+        "archive: {path: x, segment_bytes: 0x8000000000000000}\n", "too-large", "0x8", id="64-bits"
+    ),
+    pytest.param(f"gateway: {{stop_seconds: 0x{'f' * 300}}}\n", "too-large", "0xf", id="no-float"),
+    pytest.param("gateway: {heartbeat_seconds: 1.0e+10}\n", "range", "1.0", id="no-timer"),
+    pytest.param("web: {port: !!int ''}\n", "type", "!!int", id="no-digits"),
+    pytest.param("web: {port: !!int '-'}\n", "type", "!!int", id="sign-without-digits"),
+    pytest.param("web: {spool_percent: !!float '_'}\n", "type", "!!float", id="no-fraction"),
+    pytest.param('web: {cert_file: "a\\0b"}\n', "bad-text", '"a', id="path-nul"),
+    pytest.param('include: ["a\\0b"]\n', "bad-text", '"a', id="include-nul"),
     pytest.param(f"include: [{'a' * 5000}]\n", "unreadable", "aaa", id="include-long"),
     pytest.param("include: [/]\n", "unreadable", "/", id="include-folder"),
     pytest.param("include: [/dev/zero]\n", "unreadable", "/", id="include-device"),
@@ -54,6 +66,21 @@ def test_a_hostile_file_is_a_finding(tmp_path: Path, text: str, rule: str, at: s
     assert locations
     assert at is None or locations == {(3, text.index(at) + 1)}
     assert all(len(str(each)) < 2_000 for each in found)
+
+
+def test_a_value_that_is_not_utf_8_is_a_finding(tmp_path: Path) -> None:
+    text = "endpoints: {a: {kind: mqtt, host: '${env:HOST}'}}\n" + ROUTE
+    with pytest.raises(ConfigErrors) as caught:
+        load(written(tmp_path, text), {"HOST": "a\udcff"})
+
+    assert [each.rule for each in caught.value.findings] == ["bad-text"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
+def test_a_folder_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    tmp_path.chmod(0)
+
+    assert [each.rule for each in findings(tmp_path)] == ["unreadable"]
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "a\\0b", "x" * 5000, "/"])

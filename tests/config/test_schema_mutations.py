@@ -6,6 +6,7 @@ import copy
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from gateway.errors import ConfigErrors
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [file.read_text(encoding="utf-8") for file in sorted((ROOT / "mappings").rglob("*.yaml"))]
-FILES = [yaml.safe_load(text) for text in TEXTS]
 ENVIRONMENT = {name: "value.example" for text in TEXTS for name in re.findall(r"{env:(\w+)}", text)}
 ENVIRONMENT["EMS_PORT"] = "7222"
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
@@ -40,6 +40,11 @@ KEYS = st.sampled_from((
 ))  # fmt: skip
 
 
+@cache
+def files() -> list[dict[str, Any]]:
+    return [yaml.safe_load(text) for text in TEXTS]
+
+
 def key_paths(value: object, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the key paths of `value` and of all values inside it."""
     yield at
@@ -53,7 +58,7 @@ def key_paths(value: object, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
 @st.composite
 def mutants(draw: st.DrawFn) -> dict[str, Any]:
     """One of the files, changed in one or two places."""
-    content: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(FILES)))
+    content: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(files())))
     for _ in range(draw(st.integers(1, 2))):
         if not (paths := [each for each in key_paths(content) if each]):
             break

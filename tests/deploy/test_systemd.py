@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -91,26 +92,56 @@ def test_the_services_share_user_and_folder() -> None:
     assert re.search(r"^u gateway ", (FOLDER / "gateway.sysusers").read_text(), re.MULTILINE)
 
 
+METRICS = " --metrics /var/cache/gateway/reconcile.prom"
+
+
+def nightly(folder: Path, cases: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the script of the nightly unit with a program that prints its arguments."""
+    text = (FOLDER / "gateway-reconcile.service").read_text().replace("\\\n", " ")
+    (script,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", text, re.MULTILINE)
+    script = script.replace("$$", "$").replace("%%", "%")  # as systemd expands them
+    program = folder / "gateway"
+    program.write_text(f'#!/bin/sh\necho "$*"\ncase $1 in {cases} esac\n')
+    program.chmod(0o755)
+    return subprocess.run(  # noqa: S603
+        ["/bin/sh", "-c", script.replace("/opt/gateway/bin/gateway", str(program))],
+        capture_output=True, text=True, timeout=60, check=False,
+        env={"PATH": os.environ["PATH"], **environment},
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("proven", "compacted", "status"), [(0, 0, 0), (1, 0, 1), (2, 1, 2), (0, 1, 1)]
+    ("proven", "compacted", "status"), [(0, 0, 0), (1, 0, 1), (2, 1, 2), (3, 0, 3), (0, 1, 1)]
 )
 def test_a_day_is_compacted_whatever_the_reconciliation_found(
     tmp_path: Path, proven: int, compacted: int, status: int
 ) -> None:
-    text = (FOLDER / "gateway-reconcile.service").read_text().replace("\\\n", " ")
-    (script,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", text, re.MULTILINE)
-    script = script.replace("$$", "$").replace("%%", "%")  # as systemd expands them
-    program = tmp_path / "gateway"
-    case = f"case $1 in reconcile) exit {proven};; *) exit {compacted};; esac"
-    program.write_text(f'#!/bin/sh\necho "$*"\n{case}\n')
-    program.chmod(0o755)
-
-    done = subprocess.run(  # noqa: S603
-        ["/bin/sh", "-c", script.replace("/opt/gateway/bin/gateway", str(program))],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = nightly(tmp_path, f"reconcile) exit {proven};; *) exit {compacted};;")
 
     first, second = done.stdout.splitlines()
     assert first.startswith("reconcile /var/lib/gateway/archive --date 20")
-    assert second == first.replace("reconcile", "archive compact")
+    assert second == first.replace("reconcile", "archive compact", 1).removesuffix(METRICS)
+    assert first.endswith(METRICS)
     assert done.returncode == status
+
+
+def test_both_commands_get_the_key_when_there_is_one(tmp_path: Path) -> None:
+    done = nightly(tmp_path, "*) ;;", CREDENTIALS_DIRECTORY="/run/credentials/unit")
+
+    lines = done.stdout.splitlines()
+    assert all(" --seal-key=/run/credentials/unit/seal-key" in line for line in lines)
+
+
+def test_the_metrics_are_written_where_the_unit_may_write() -> None:
+    service = read("gateway-reconcile.service")["Service"]
+
+    assert METRICS.strip() in service["ExecStart"]
+    assert (service["CacheDirectory"], service["CacheDirectoryMode"]) == ("gateway", "0755")
+
+
+def test_the_key_of_the_archive_is_a_credential(units: Path) -> None:
+    drop_in = (FOLDER / "gateway-reconcile.service.d" / "seal-key.conf").read_text()
+
+    assert "LoadCredential=seal-key:/etc/gateway.secrets/seal-key" in drop_in
+    done = analyze("verify", "--man=no", units / "gateway-reconcile.service")
+    assert (done.returncode, done.stderr) == (0, "")

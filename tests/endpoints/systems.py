@@ -123,10 +123,11 @@ def _yami4(request: pytest.FixtureRequest) -> System:
 
 def _jms(request: pytest.FixtureRequest) -> System:
     broker = request.getfixturevalue("activemq")
+    name = f"conformance-{next(_numbers)}"
     return System(
-        broker.settings(client_id="conformance", durable="gateway"),
-        spell=".".join,
-        rest=lambda levels: ".".join((*levels, ">")),
+        broker.settings(client_id=name, durable="gateway"),
+        spell=lambda levels: ".".join((name, *levels)),
+        rest=lambda levels: ".".join((name, *levels, ">")),
         illegal="a.*.b",
         stop=broker.stop,
         start=broker.start,

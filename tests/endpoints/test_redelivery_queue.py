@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.endpoints.base import Batch
-from gateway.endpoints.redelivery_queue import RedeliveryQueue, measure, message_queue
+from gateway.endpoints.redelivery_queue import RedeliveryQueue, message_queue
 from gateway.errors import NotConnectedError
+from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, Settlement, rejected
 from tests.waiting import PATIENCE
@@ -70,7 +71,7 @@ def test_any_settling_confirms_the_oldest_run_that_is_finished(data: st.DataObje
 
         assert sum(counts) == model.confirmed()
     left = [say(i) for i, done in enumerate(model.finished) if not done]
-    assert queue.held == measure(left)
+    assert queue.held == messages_size(left)
 
 
 def test_retried_messages_come_first_in_order_and_marked() -> None:
@@ -116,7 +117,7 @@ def test_redelivered_messages_come_in_the_order_of_arrival(
     assert numbers_of(again) == list(range(8))
     assert all(message.headers.redelivered for message in again.messages)
     assert queue.take_batch(1, 0) is None
-    assert queue.held == measure(again.messages)
+    assert queue.held == messages_size(again.messages)
 
 
 def test_it_is_full_until_what_was_received_is_settled() -> None:
@@ -146,7 +147,7 @@ def test_unsettled_messages_are_those_that_wait_are_retried_or_are_handed_out() 
 
 
 def test_retried_messages_occupy_their_room_until_they_are_accepted() -> None:
-    queue = message_queue(measure([say(0), say(1)]))
+    queue = message_queue(messages_size([say(0), say(1)]))
     queue.put([say(0), say(1)])
     for _ in range(5):
         take(queue, 2).settle([RETRY, RETRY])
@@ -188,16 +189,3 @@ def test_after_a_failure_the_surviving_messages_come_and_then_the_failure() -> N
     assert (counts, queue.held) == ([], 0)
     with pytest.raises(NotConnectedError, match="gone"):
         queue.take(10, 0)
-
-
-@given(st.dictionaries(st.text(max_size=5), st.integers() | st.text() | st.binary()))
-def test_the_size_of_a_map_grows_with_its_values(fields: dict[str, int | str | bytes]) -> None:
-    small = measure([Message("t", fields)])
-    assert measure([Message("t", {**fields, "more": bytes(1_000)})]) >= small + 1_000
-
-
-def test_values_inside_lists_and_maps_count() -> None:
-    inner = measure([Message("t", {"l": [[], {"m": [True] * 1_000}]})])
-
-    assert inner > 64_000
-    assert measure([Message("t", {"l": 1 << 16_000})]) < 1_000  # no error for very many digits

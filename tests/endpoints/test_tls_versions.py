@@ -16,6 +16,7 @@ from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.endpoints.tls import client_context
 from gateway.errors import GatewayError
 from tests.waiting import PATIENCE
 
@@ -91,3 +92,14 @@ def test_tls_1_1_is_refused(kind: str, certificate: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_tls_1_2_is_accepted(kind: str, certificate: Path) -> None:
     assert connect(kind, ssl.TLSVersion.TLSv1_2, certificate) == "TLSv1.2"
+
+
+def test_the_least_version_does_not_depend_on_the_build_of_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some builds leave the least version to the settings of OpenSSL."""
+    made = ssl.create_default_context()
+    made.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    monkeypatch.setattr(ssl, "create_default_context", lambda **_: made)
+
+    assert client_context("plant", TlsSettings()).minimum_version is ssl.TLSVersion.TLSv1_2

@@ -13,7 +13,7 @@ from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Source, open_source
 from gateway.endpoints.yami4.bodies import UNDECODED
 from gateway.endpoints.yami4.source import PROBE
-from gateway.errors import EndpointError, NotConnectedError
+from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
 from gateway.wire.yami4.messages import MessageHeading
@@ -148,7 +148,8 @@ def test_a_refused_subscription_is_a_permanent_error() -> None:
     def answer(_heading: MessageHeading, message_id: int) -> bytes:
         return refuse(message_id, "Bad type.")
 
-    with scripted(answer) as url, pytest.raises(EndpointError, match=r"refused: Bad type\.") as it:
+    refusal = pytest.raises(SubscriptionRefusedError, match=r"refused: Bad type\.")
+    with scripted(answer) as url, refusal as it:
         source_of(url, "a").open()
 
     assert not it.value.retryable
@@ -190,6 +191,12 @@ def test_a_lost_subscription_is_renewed() -> None:
 
     assert seen[1] == seen[2] == b"probe"
     assert seen[3] == seen[0]
+    (loss, *_) = source.continuity.take_losses()
+    assert (loss.reason, loss.messages) == (
+        "the broker dropped an update of the gateway itself",
+        None,
+    )
+    assert loss.begin <= loss.end
 
 
 def test_foreign_updates_and_junk_are_ignored() -> None:
@@ -260,6 +267,12 @@ def test_a_message_that_is_too_large_is_skipped_and_logged(
 
         assert collect(source, 1) == [Message("a", {})]
     assert "a message was too large and is lost; see max_message" in caplog.text
+    (loss,) = source.continuity.take_losses()
+    assert (loss.reason, loss.messages) == (
+        "messages longer than `max_message` were dropped here",
+        1,
+    )
+    assert source.continuity.take_losses() == []
 
 
 def test_reading_pauses_while_the_queue_is_full(broker: Yami4Broker) -> None:

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.archive.journal.chain import number_of
 from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.layout import hour_folder
-from gateway.archive.segments.convert import write_segment
+from gateway.archive.layout import JournalName
+from gateway.archive.seals.seal import End, Previous
+from gateway.archive.seals.store import write_sealed
 from gateway.archive.segments.parquet import sort_rows, to_table
 from gateway.archive.storage import LocalStorage
 from tests.archive.samples import NOON, START, digest
@@ -34,23 +36,35 @@ Copy = tuple[str, str, str, str]  # gateway, route, target, id as hex
 
 @dataclass
 class Night:
-    """Rows by gateway and segment, filled by `night`."""
+    """Rows by gateway and journal, filled by `night`."""
 
-    rows: dict[tuple[str, int, int], list[Rows]] = field(default_factory=lambda: defaultdict(list))
+    rows: dict[tuple[str, int], list[Rows]] = field(default_factory=lambda: defaultdict(list))
     archived: list[dict[str, Cell]] = field(default_factory=list)
+    links: dict[str, Previous] = field(default_factory=dict)  # of the chains that are written
 
     def add(self, gateway: str, part: int, row: Mapping[str, Cell]) -> None:
-        hour = _number(row["time"]) // HOUR * HOUR
         own = {"gateway": gateway, **row}
-        self.rows[gateway, part, hour].append(Rows(1, own))
+        self.rows[gateway, part].append(Rows(1, own))
         self.archived.append(own)
 
     def write(self, root: Path) -> None:
-        for (gateway, part, hour), rows in sorted(self.rows.items()):
-            name = f"{gateway}-{START}-{part:06}-0000.parquet"
+        """Write the segments of each gateway as one chain of sealed journals."""
+        for (gateway, _), rows in sorted(self.rows.items()):
             table, lost = to_table(rows)
             assert not lost
-            write_segment(LocalStorage(root), hour_folder(Path(), hour) / name, sort_rows(table))
+            link = self.links.get(gateway)
+            last = max(time.value for time in table["time"])
+            seal = write_sealed(
+                LocalStorage(root),
+                str(JournalName(gateway, START, number_of(link) + 1)),
+                sort_rows(table),
+                gateway=gateway,
+                previous=link,
+                opened=link.closed if link else None,
+                closed=max(last, link.closed + 1) if link else last,
+                end=End.CLOSED,
+            )
+            self.links[gateway] = seal.link
 
 
 def night(
@@ -177,12 +191,12 @@ def model(made: Night, late: int = LATE) -> dict[Copy, str]:
         <= min(_number(row["received"] or row["time"]) for row in own)
         < MIDNIGHT + 24 * HOUR
     }
-    firsts = {copy: _first(own) for copy, own in today.items()}
-    known = {
-        (route, target, key) for (_, route, target, key), at in firsts.items() if at is not None
-    }
+    # A copy of the day before counts in the order, when its receipt is known.
+    ordered = {copy: own for copy, own in rows.items() if copy in today or "received" in _legs(own)}
+    firsts = {copy: _first(own) for copy, own in ordered.items()}
+    known = {copy[1:] for copy in today if firsts[copy] is not None}
     classes = {
-        copy: _class(copy, own, firsts, today, late)
+        copy: _class(copy, own, firsts, ordered, late)
         for copy, own in today.items()
         if not (_legs(own) == {"observed"} and copy[1:] in known)
     }

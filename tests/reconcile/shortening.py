@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.archive.journal.records import Rows
-from gateway.archive.lookup.name_file import NameFile
+from gateway.archive.lookup.name_store import NameStore
 from gateway.dialects.registry import DIALECTS
 from gateway.translate.names import OnTooLong, Translator
 from gateway.translate.shorten import ShortNamesInMemory
@@ -26,8 +26,8 @@ class Sender:
 
     def __init__(self, root: Path, gateway: str = "east", *, noting: bool = True) -> None:
         self._root, self._gateway = root, gateway
-        self._names = NameFile(root, gateway)
-        self._dictionary = ShortNamesInMemory(self._names.write if noting else None)
+        self._names = NameStore(root, gateway)
+        self._dictionary = self._names if noting else ShortNamesInMemory()
         self._rows: list[Rows] = []
 
     def send(self, source: str, target: str, system: str, times: Sequence[int] = (NOON,)) -> str:

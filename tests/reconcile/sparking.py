@@ -23,6 +23,8 @@ _SMALL = {  # three rows need no compiled plan, no text of one and no second par
     "spark.sql.maxPlanStringLength": "0",
     "spark.sql.ui.explainMode": "simple",
     "spark.driver.memory": "1g",
+    "spark.executorEnv.AWS_ACCESS_KEY_ID": "test",  # of the bucket that a test starts
+    "spark.executorEnv.AWS_SECRET_ACCESS_KEY": "test",
     "spark.driver.extraJavaOptions": " ".join(_JAVA),
 }
 

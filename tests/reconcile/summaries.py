@@ -1,17 +1,18 @@
-"""Sample reports: clean, lossy, hostile, huge and empty."""
+"""Sample reports: clean, lossy, hostile, huge, empty, and with gaps of sources."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from gateway.reconcile.findings import error, warning
+from gateway.archive.findings import error, warning
 from gateway.reconcile.report.text import COLUMNS, Report, Row, to_json
 
 DAY = datetime(2026, 3, 14, tzinfo=UTC)
 BAD = ("missing", "lost in target", "altered", "duplicated", "out of order", "delivered late")
-SAMPLED = (*BAD, "unexpected", "refused", "dead-lettered", "in flight")
+SAMPLED = (*BAD, "unexpected", "refused", "dead-lettered", "in flight", "recovered")
 HOSTILE = "<script>document.title='taken'</script>\x1b[2J\u202e\x00&\"'\ud800"
 _COUNTS = (*COLUMNS, "marked", "redelivered")
 
@@ -54,7 +55,7 @@ def sample(kind: str, number: int, name: str = "plant/line1/temp") -> Row:
 
 
 def clean() -> Report:
-    hours = [hour(at, counted(900 + 40 * at), timed=900) for at in range(24)]
+    hours = [hour(at, counted(440 + 40 * at), timed=440 + 40 * at) for at in range(24)]
     ways = [hour(at, counted(900), timed=900, route="orders", target="erp") for at in range(24)]
     return Report(
         archive="/var/archive",
@@ -63,7 +64,7 @@ def clean() -> Report:
         gateways=[{"gateway": "east", **counted(21_600)}],
         hours=ways,
         whole_day=hours,
-        proof={"minutes": 1_440, "proven": 1_440, "copies": 21_600},
+        proof={"copies": 21_600, "compared": 0, "sets": 24, "seals": 24, "keyed": True},
         timings={"files": 0.08, "spark": 6.8, "job": 12.3},
     )
 
@@ -107,7 +108,7 @@ def lossy(name: str = "plant/line1/temp", routes: int = 3) -> Report:
                for n in range(5)],
         renamed=[{"route": name, "target": "erp", "name": name, "sent": "a.b", "now": "a.c"}],
         samples=[sample(each, number, name) for each in SAMPLED for number in range(10)],
-        proof={"minutes": 3_000, "proven": 2_950, "copies": 39_000},
+        proof={"copies": 39_000, "compared": 6_000, "sets": 48, "seals": 48, "keyed": False},
         timings={"files": 0.08, "spark": 6.8, "job": 42.3},
     )  # fmt: skip
 
@@ -138,8 +139,76 @@ def huge() -> Report:
         names=[{"route": "route-0001", "name": f"{n}{longest}", "copies": 9, "missing": 9}
                for n in range(100)],
         samples=[sample(each, number, long) for each in SAMPLED for number in range(1_000)],
-        proof={"minutes": 3_000, "proven": 2_950, "copies": 39_000},
+        proof={"copies": 39_000, "compared": 6_000, "sets": 48, "seals": 48, "keyed": False},
         timings={"files": 0.08, "spark": 6.8, "job": 42.3},
+    )  # fmt: skip
+
+
+def gap(rule: str, begin: float, seconds: float, **more: object) -> Row:
+    """A row of `gaps`; `begin` in hours."""
+    at = DAY + timedelta(hours=begin)
+    return {
+        "gateway": "east", "endpoint": "plant", "route": "orders", "rule": rule, "begin": at,
+        "end": at + timedelta(seconds=seconds), "reason": "", "lost": None, **more,
+    }  # fmt: skip
+
+
+def gappy() -> Report:
+    """A clean night with gaps: a lost session, and two intervals in which nothing was lost."""
+    return replace(
+        clean(),
+        gaps=[
+            gap("session-lost", 6.2, 77, reason="the broker kept no session; 77 s"),
+            gap("session-lost", 6.2, 77, reason="the broker kept no session; 77 s", route="audit"),
+            gap("away", 11, 900, endpoint="headquarters"),
+            gap("not-running", 22.5, 240, endpoint="", route="", kept=True),
+        ],
+    )
+
+
+def eventful() -> Report:
+    """A night with gaps, recovered and missing copies, and a forged segment."""
+    counts = {"missing": 3, "recovered": 5, "in flight": 2}
+    row = counted(21_600, missing=3, recovered=5, in_flight=2)
+    bare = counted(9_000, missing=1, lost_in_target=2)
+    quiet = counted(900)
+    hours = [row | {"received": 900, "delivered": 890} if at == 9 else quiet for at in range(24)]
+    segment = "date=2026-03-14/hour=09/east-1773446400000000-000012-0000.parquet"
+    orders = {"route": "orders", "target": "erp"}
+    events = {"route": "plant-events", "target": "historian"}
+    return replace(
+        gappy(),
+        findings=[
+            error("changed-segment", segment, "its content differs from the seal: SHA-256 is"
+                  " 9f86d081884c7d65, the seal has 2c26b46b68ffc68f"),
+            error("missing-seal", "_seals/date=2026-03-14", "writer east: journal 13 is absent"
+                  " between 12 (closed 09:59:58) and 14 (opened 10:59:58)"),
+            warning("killed-journal", "_seals/date=2026-03-14", "writer west: 4 has no end"),
+        ],
+        routes=[
+            {**orders, **row, "payloads_archived": True},
+            {**events, **bare, "payloads_archived": False,
+             "taps_needed": "the JMS client encodes map messages again"},
+            *({"route": f"line-{n}", "target": "audit", **counted(700)} for n in range(6)),
+        ],
+        gateways=[{"gateway": "east", **row}, {"gateway": "west", **bare}],
+        hours=[hour(at, each, 900, **orders) for at, each in enumerate(hours)]
+        + [hour(at, counted(375), 375, **events) for at in range(24)],
+        whole_day=[hour(at, each, 900) for at, each in enumerate(hours)],
+        samples=[sample(kind, n) for kind, total in counts.items() for n in range(total)]
+        + [{**sample("missing", 9), **events}],
+        gaps=[
+            *gappy().gaps,
+            gap("dropped", 13.5, 1_800, endpoint="headquarters", lost=1_204, gateway="west",
+                reason="$SYS counts dropped messages: 1,204"),
+            gap("subscription-refused", 0, 86_400, endpoint="plant", gateway="west",
+                reason="reason code 0x87, not authorized", route="alarms"),
+        ],
+        carried=[
+            {"date": "2026-03-13", "before": 5, "after": 0, "status_before": 0, "status": 0,
+             "verdict": "clean"},
+        ],
+        proof={"copies": 30_100, "compared": 5_000, "sets": 48, "seals": 47, "keyed": True},
     )  # fmt: skip
 
 

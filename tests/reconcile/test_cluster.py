@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import digest_path, segments
+from gateway.archive.layout import segments, sets_path
 from gateway.archive.lookup.name_file import NameFile
 from gateway.translate.shorten import digest_of
 from tests.archive.samples import DAY
@@ -52,7 +52,7 @@ def test_a_night_with_faults_is_reconciled_exactly(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     made = night(11)
     made.write(root)
-    digest_path(root, segments(root, DAY)[0]).unlink()  # executors add that one up
+    sets_path(root, segments(root, DAY)[0]).unlink()  # executors compute that one
     names = NameFile(root, "east")
     names.write(digest_of(("a", "b")), ("a", "b"))
     names.close()
@@ -61,8 +61,10 @@ def test_a_night_with_faults_is_reconciled_exactly(tmp_path: Path) -> None:
 
     with cluster(tmp_path) as master:
         common = ["--date", day, "--master", master]
-        night_long = ["--late", str(LATE), "--output"]
-        first = gateway("reconcile", str(root), *common, *night_long, str(tmp_path / "first"))
+        night_long = ["--late", str(LATE), "--spooled-days", "3650", "--output"]
+        first = gateway(
+            "reconcile", str(root), *common, *night_long, str(tmp_path / "first"), "--sets"
+        )
         whole = gateway(
             "reconcile", str(root), *common, *night_long, str(tmp_path / "full"), "--full"
         )

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import segments
 from gateway.cli.archive import reconcile
-from gateway.reconcile.classify import output
+from gateway.reconcile.classify import tables
 from gateway.reconcile.report.html import page
 from tests.archive.samples import (
     DAY,
@@ -108,7 +108,7 @@ def faulty(clean: Night, root: Path) -> Iterator[Night]:  # noqa: ARG001  # its 
     damaged.write_bytes(content)
     damaged.with_name("foreign.parquet").write_text("no Parquet")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output, "_MAX_ROWS", LISTED)
+        patch.setattr(tables, "MAX_ROWS", LISTED)
         yield run(root)
 
 
@@ -123,7 +123,7 @@ def test_a_clean_night_is_exit_status_0(clean: Night) -> None:
     assert clean.summary["totals"] == {
         "received": 50, "delivered": 49, "delivered late": 0, "refused": 1, "dead-lettered": 0,
         "in flight": 0, "unexpected": 0, "out of order": 0, "altered": 0, "duplicated": 0,
-        "lost in target": 0, "missing": 0, "marked": 0, "redelivered": 0,
+        "lost in target": 0, "recovered": 0, "missing": 0, "marked": 0, "redelivered": 0,
     }  # fmt: skip
     assert [letter["rule"] for letter in clean.summary["dead_letters"]] == ["empty-element"]
     hours = [(hour["hour"], hour["received"]) for hour in clean.summary["whole_day"]]
@@ -160,7 +160,7 @@ def test_every_fault_is_found_and_no_other(faulty: Night) -> None:
         ("missing", "erp", "a/b107"),
         ("missing", "erp", "a/b108"),
         ("missing", "erp", "n"),
-        ("refused", "erp", "a.b49"),
+        ("refused", "erp", "a/b49"),
     ]
 
 
@@ -189,7 +189,7 @@ def test_files_that_cannot_be_read_are_findings_and_the_others_count(
 def test_a_loss_among_ten_thousand_routes_is_in_the_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "_MAX_ROWS", min(10_000, output._MAX_ROWS))  # noqa: SLF001  # its own bound
+    monkeypatch.setattr(tables, "MAX_ROWS", min(10_000, tables.MAX_ROWS))
     routes = [f"route-{number:05}" for number in range(10_002)]
     archive(
         tmp_path / "archive",
@@ -209,7 +209,7 @@ def test_a_loss_among_ten_thousand_routes_is_in_the_verdict(
     [
         pytest.param("2026-02-30", [], "date '2026-02-30': day", id="no-such-day"),
         pytest.param("yesterday", [], "write YYYY-MM-DD", id="no-date"),
-        pytest.param("2026-03-14", ["--margin-hours", "-1"], "0 or more", id="negative"),
+        pytest.param("2026-03-14", ["--spooled-days", "-1"], "0 or more", id="negative"),
     ],
 )
 def test_wrong_arguments_have_no_answer(
@@ -233,7 +233,8 @@ def test_a_date_without_data(tmp_path: Path) -> None:
     empty = run(root)
 
     assert empty.status == 2
-    assert [finding["rule"] for finding in empty.summary["findings"]] == ["empty-file", "no-data"]
+    rules = [finding["rule"] for finding in empty.summary["findings"]]
+    assert rules == ["changed-segment", "no-data"]
     assert "verdict: no answer" in empty.out
     written = root / "_reconciled" / f"date={DAY}" / "report.html"
     assert "No answer: this date could not be reconciled" in written.read_text("utf-8")

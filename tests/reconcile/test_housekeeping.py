@@ -27,14 +27,14 @@ def test_compaction_removes_old_days_and_lists_names(
 
     assert main(["archive", "compact", root, "--keep-days", "7"]) == 0
     printed = capsys.readouterr()
-    (names,) = (tmp_path / "_names").iterdir()
+    (names,) = (tmp_path / "_names").glob("*.jsonl")
     names.write_text(names.read_text() + "no name\n")
     late = main(["archive", "compact", root, "--date", f"{old:%Y-%m-%d}", "--keep-days", "7"])
     printed_late = capsys.readouterr()
 
     assert printed.out.splitlines() == [
-        f"1 segments of {yesterday:%Y-%m-%d} became 1 day tables",
-        "1 older dates were removed, 3 files",
+        f"1 segments of {yesterday:%Y-%m-%d} became 1 merged segments",
+        "1 older dates were removed, 4 files",
         "1 shortened names, 1 of them sent to 1 targets",
     ]
     assert [path.name for path in tmp_path.glob("date=*")] == [f"date={yesterday:%Y-%m-%d}"]

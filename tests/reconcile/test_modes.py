@@ -1,120 +1,116 @@
-"""Digests first, `--full` and the model give the same classes."""
+"""Id sets, the join of all rows and the model give the same classes, in few Spark jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
-from gateway.archive.layout import digest_path, segments
+from gateway.archive.layout import segments, sets_path
+from gateway.reconcile.classify.output import ResultFolder
 from gateway.reconcile.job import Job, reconcile
-from gateway.reconcile.report.summary import count
 from gateway.reconcile.report.text import Report, Row
-from tests.archive.samples import DAY
+from tests.archive.samples import DAY, NOON
 from tests.reconcile.night import FEW_HOURS, HOURS, LATE, Copy, model, night
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("spark"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
+MAX_JOBS = 10  # of Spark, for a night
 NIGHTLY = [(1, FEW_HOURS), (2, HOURS), *((seed, HOURS) for seed in range(10, 30))]
 
 
-def silent(_: str) -> None:
+def silent(_text: str, _share: float | None = None) -> None:
     return None
 
 
-def run(root: Path, *, full: bool) -> tuple[Report, dict[Copy, str], list[Row]]:
+@dataclass(frozen=True)
+class Result:
+    """A report with its exceptions, and the number of jobs that made them."""
+
+    report: Report
+    classes: dict[Copy, str]
+    rows: list[Row]
+    jobs: int
+
+
+def run(spark: SparkSession, root: Path, *, full: bool) -> Result:
     output = root.with_name(f"full-{full}")
-    report = reconcile(Job(root, DAY, output, full=full, late=LATE), silent)
+    group = f"{root} {full}"
+    spark.sparkContext.setJobGroup(group, "a night")
+    report = reconcile(Job(root, DAY, output, full=full, late=LATE, now=NOON), silent)
+    jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
     listed = pq.read_table(output / "exceptions", partitioning=None).to_pylist()
     found = {
         (row["gateway"], row["route"], row["target"], row["id"]): row["class"] for row in listed
     }
-    return report, found, sorted(listed, key=lambda row: (row["class"], row["id"], row["target"]))
-
-
-def timed(report: Report) -> int:
-    """The number of copies with a latency in the report."""
-    return sum(count(row, "timed") for row in report.whole_day)
+    ordered = sorted(listed, key=lambda row: (row["class"], row["id"], row["target"]))
+    return Result(report, found, ordered, jobs)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("seed", "hours"), NIGHTLY)
 def test_both_modes_find_the_classes_of_the_model(
-    tmp_path: Path, seed: int, hours: Sequence[int]
+    spark: SparkSession, tmp_path: Path, seed: int, hours: Sequence[int]
 ) -> None:
     root = tmp_path / "archive"
     made = night(seed, hours=hours)
     made.write(root)
 
-    by_digest, found, listed = run(root, full=False)
-    by_row, joined, all_listed = run(root, full=True)
+    by_sets, by_row = (run(spark, root, full=full) for full in (False, True))
 
-    assert found == joined == model(made)
-    assert listed == all_listed
-    assert_equal_reports(by_digest, by_row)
-    assert by_digest.verdict == by_row.verdict
+    assert by_sets.classes == by_row.classes == model(made)
+    assert by_sets.rows == by_row.rows
+    assert_equal_reports(by_sets.report, by_row.report)
+    assert by_sets.report.verdict == by_row.report.verdict
 
 
-def test_damaged_digests_are_findings_and_cost_no_class(tmp_path: Path) -> None:
+def test_damaged_sets_are_findings_and_a_failed_run_changes_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = tmp_path / "archive"
     made = night(1, hours=FEW_HOURS)
     made.write(root)
-    absent, broken, wrong, *_ = segments(root, DAY)
-    digest_path(root, absent).unlink()
-    digest_path(root, broken).write_bytes(b"PAR1")
 
-    by_digest, found, listed = run(root, full=False)
-    counts_one_row_more(digest_path(root, wrong))
-    by_row, joined, all_listed = run(root, full=True)
+    by_row = run(spark, root, full=True)
+    absent, broken, *_ = segments(root, DAY)
+    sets_path(root, absent).unlink()
+    sets_path(root, broken).write_bytes(b"PAR1")
+    by_sets = run(spark, root, full=False)
 
-    assert found == joined == model(made)
-    assert listed == all_listed
-    assert_equal_reports(by_digest, by_row)
-    assert {"missing-digest", "unreadable-digest"} <= {each.rule for each in by_digest.findings}
-    (finding,) = (each for each in by_row.findings if each.rule == "wrong-digest")
-    assert finding.place == str(digest_path(root, wrong).relative_to(root))
-    assert "differs from its segment in count" in finding.text
+    assert by_sets.classes == by_row.classes == model(made)
+    assert by_sets.rows == by_row.rows
+    assert_equal_reports(by_sets.report, by_row.report)
+    assert not by_row.report.findings
+    assert {each.rule for each in by_sets.report.findings} == {"missing-sets", "changed-sets"}
+    assert max(by_sets.jobs, by_row.jobs) <= MAX_JOBS
 
+    output = root.with_name("full-True")
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    write = ResultFolder.write
 
-def assert_equal_reports(by_digest: Report, by_row: Report) -> None:
-    assert by_digest.routes == by_row.routes
-    assert by_digest.gateways == by_row.gateways
-    assert by_digest.hours == by_row.hours
-    assert by_digest.whole_day == by_row.whole_day
-    assert any(row["timed"] for row in by_digest.whole_day)
-    assert by_digest.proof["proven"] not in (0, by_digest.proof["minutes"])
+    def fails_at_the_last(results: ResultFolder, name: str, table: object) -> None:
+        if name == "names":
+            raise OSError("the disk is full")
+        write(results, name, table)
 
-
-def counts_one_row_more(path: Path) -> None:
-    table = pq.read_table(path, partitioning=None)
-    column = table.schema.get_field_index("count")
-    more = [number + 1 for number in table["count"].to_pylist()]
-    metadata = pq.read_metadata(path).metadata
-    pq.write_table(
-        table.set_column(column, "count", [more]).replace_schema_metadata(metadata), path
-    )
+    monkeypatch.setattr(ResultFolder, "write", fails_at_the_last)
+    with pytest.raises(OSError, match="the disk is full"):
+        run(spark, root, full=True)
+    assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.nightly
-def test_digests_of_an_older_gateway_lack_nothing_but_latencies(tmp_path: Path) -> None:
-    root = tmp_path / "archive"
-    night(4, faults=0, hours=range(8)).write(root)
-    for path in segments(root, DAY):
-        digest = digest_path(root, path)
-        table = pq.read_table(digest, partitioning=None)
-        pq.write_table(table.drop_columns("latency"), digest)
-
-    by_digest, *_ = run(root, full=False)
-    by_row, *_ = run(root, full=True)
-
-    assert by_digest.proof["proven"] not in (0, by_digest.proof["minutes"])
-    assert by_digest.routes == by_row.routes
-    assert by_digest.findings == by_row.findings == []
-    assert timed(by_row) == count(by_row.totals or {}, "delivered")
-    assert timed(by_digest) == timed(by_row) - count(by_digest.proof, "copies")
+def assert_equal_reports(by_sets: Report, by_row: Report) -> None:
+    assert by_sets.routes == by_row.routes
+    assert by_sets.gateways == by_row.gateways
+    assert by_sets.hours == by_row.hours
+    assert by_sets.whole_day == by_row.whole_day
+    assert any(row["timed"] for row in by_sets.whole_day)
+    assert by_sets.proof["copies"] != 0
+    assert by_row.proof["copies"] == 0

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-def silent(_: str) -> None:
+def silent(_: str, __: float | None = None) -> None:
     return None
 
 

@@ -33,6 +33,7 @@ def test_the_zone_of_the_machine_changes_no_class(tmp_path: Path, zone: str) -> 
 
     output = tmp_path / "output"
     command = [sys.executable, "-m", "gateway", "reconcile", str(root), "--date", DAY.isoformat()]
+    command += ["--spooled-days", "3650"]
     command += ["--late", str(LATE), "--master", "local[2]", "--output", str(output)]
     done = subprocess.run(  # noqa: S603  # our own command
         command,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,8 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.archive.compaction.compact_day import compact_day
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.lookup.reader import Row, read_rows
 from gateway.archive.lookup.search import ReplayRange, received_rows
+from gateway.archive.storage import LocalStorage, open_storage
 from gateway.cli import main
 from gateway.config.load import load
 from gateway.endpoints.base import Sink, Source, Subscription
@@ -36,7 +40,9 @@ from gateway.runtime.record.rows import (
     header_map,
     payload_bytes,
 )
+from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY, NOON, archive, received
+from tests.archive.test_storage import Bucket, bucket  # noqa: F401  # a fixture
 from tests.endpoints.exchange import collect, send
 from tests.waiting import PATIENCE, until
 
@@ -82,12 +88,23 @@ class ReplayRig:
         assert gateway.stop(PATIENCE)
         return taken
 
-    def replay(self, *options: str, archive: Path | None = None) -> int:
+    def replay(self, *options: str, archive: str = "") -> int:
         soon = datetime.now(UTC) + timedelta(minutes=1)
         early = soon - timedelta(hours=1)
         span = ["--from", early.isoformat(), "--to", soon.isoformat()]
         command = ["replay", str(archive or self.archive), "--config", str(self.file)]
         return main([*command, "--route", "orders", *span, *options])
+
+    def reconciled(self, missing: Sequence[bytes]) -> None:
+        """Write the table of exceptions of a reconciliation."""
+        rows = [
+            {"class": "missing", "route": "orders", "target": "erp", "id": each.hex()}
+            for each in missing
+        ]
+        for day in {datetime.now(UTC).date(), (datetime.now(UTC) - timedelta(hours=1)).date()}:
+            folder = self.archive / "_reconciled" / f"date={day}" / "exceptions"
+            folder.mkdir(parents=True)
+            pq.write_table(pa.Table.from_pylist(rows), folder / "part-0.parquet")
 
     def rows(self, leg: str) -> list[Row]:
         today = datetime.now(UTC).date()
@@ -145,6 +162,9 @@ def test_messages_are_sent_again_unchanged_and_marked_as_a_second_attempt(
         (row["received"], row["source_name"]) == received_rows_by_id[row["id"]] for row in delivered
     )
     assert {row["redelivered"] for row in delivered if row["attempt"] == 2} == {True}
+    assert {(row["attempt"], row["replayed"]) for row in delivered} == {(1, None), (2, True)}
+    writers = {path.name.rpartition("-")[0] for path in rig.archive.glob("date=*/*/*.parquet")}
+    assert {writer.split("-")[0] for writer in writers} == {"gateway", "gateway~replay"}
 
 
 def test_a_dry_run_shows_the_changes_of_the_mapping_and_sends_nothing(
@@ -176,6 +196,8 @@ def test_a_row_without_a_payload_is_reported_and_counted(
     output = capsys.readouterr()
     assert "0 arrived, 3 did not" in output.out
     assert output.err.count("no payload: the route did not keep it") == 3
+    assert "3 messages without an archived payload cannot be sent" in output.err
+    assert "gateway dead-letters replay" in output.err
 
 
 def test_a_cut_payload_is_not_sent_and_redacted_values_are_omitted(
@@ -204,16 +226,84 @@ def test_only_messages_of_the_class_are_sent(
         rig.relay(*MESSAGES)
         assert rig.replay("--class", "missing") == 2
         assert "run gateway reconcile --date" in capsys.readouterr().err
-        missing = rig.rows("received")[1]["id"].hex()
-        for day in {datetime.now(UTC).date(), (datetime.now(UTC) - timedelta(hours=1)).date()}:
-            folder = rig.archive / "_reconciled" / f"date={day}" / "exceptions"
-            folder.mkdir(parents=True)
-            found = {"class": "missing", "route": "orders", "target": "erp", "id": missing}
-            pq.write_table(pa.Table.from_pylist([found]), folder / "part-0.parquet")
+        rig.reconciled(missing=[rig.rows("received")[1]["id"]])
         assert rig.replay("--class", "missing") == 0
         (again,) = collect(rig.out, 1)
+        assert rig.replay("--class", "refused") == 0
+        assert "no message of route 'orders' is 'refused'" in capsys.readouterr().out
 
     assert again.address == "ORDERS.2"
+
+
+def test_ids_that_are_not_found_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES)
+        rig.reconciled(missing=[rig.rows("received")[0]["id"], b"\xab" * 16])
+        assert rig.replay("--class", "missing") == 1
+        assert rig.out.receive(PATIENCE) is not None
+        assert rig.replay("--from", "2020-01-01", "--to", "2020-01-02") == 1
+
+    output = capsys.readouterr()
+    assert "1 arrived, 0 did not" in output.out
+    assert f"{'ab' * 16}: no received row" in output.err
+    assert "1 of 2 messages were not found" in output.err
+    assert "no message of route 'orders' was received then" in output.err
+
+
+def test_a_compacted_day_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES)
+        rig.relay(*MESSAGES)
+        for day in {datetime.now(UTC).date(), rig.rows("received")[0]["time"].date()}:
+            compact_day(ArchiveLocation(rig.archive), day, merged_here, lambda _: None)
+        assert {path.name.split("-")[0] for path in rig.archive.glob("date=*/*/*")} == {"merged"}
+        assert rig.replay("--dry-run") == 0
+        assert rig.replay() == 0
+        assert len(collect(rig.out, 6)) == 6
+
+    output = capsys.readouterr().out
+    assert "3 names, 0 different" in output
+    assert "6 arrived, 0 did not" in output
+
+
+def test_an_archive_in_a_bucket_is_replayed(
+    tmp_path: Path,
+    bucket: Bucket,  # noqa: F811  # the fixture
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bucket.start()
+    with replay_rig(tmp_path) as rig:
+        rig.file.write_text(
+            rig.file.read_text().replace(
+                f"{{path: {rig.archive}}}", f"{{path: '{bucket.url}', buffer: {tmp_path}/buffer}}"
+            )
+        )
+        rig.relay(*MESSAGES)
+        assert rig.replay(archive=bucket.url) == 0
+        assert len(collect(rig.out, 3)) == 3
+
+    assert "3 arrived, 0 did not" in capsys.readouterr().out
+    found = [
+        row
+        for row in read_rows(open_storage(parse_location(bucket.url)), datetime.now(UTC).date())
+        if row["replayed"]
+    ]
+    assert len(found) == 3
+
+
+def test_nothing_is_sent_when_the_archive_cannot_record_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES)
+        other = ArchiveWriter(rig.archive, "gateway", 1, replay=True)
+        assert rig.replay() == 2
+        other.close()
+        assert rig.out.receive(0) is None
+
+    assert "arrived" not in capsys.readouterr().out
 
 
 def test_a_past_expiry_is_removed(tmp_path: Path) -> None:
@@ -268,7 +358,7 @@ def test_a_range_selects_by_time_of_receipt_and_route(tmp_path: Path) -> None:
         received([5], time=NOON, route="other"),
     )
 
-    rows = received_rows(tmp_path, ReplayRange("orders", NOON, NOON + 1))
+    rows = received_rows(LocalStorage(tmp_path), ReplayRange("orders", NOON, NOON + 1))
 
     assert [row["name"] for row in rows] == ["a/b2", "a/b3"]
     assert [day for day, _ in ReplayRange("orders", NOON, NOON + 1).days()] == [DAY]

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import digest_path, segments
+from gateway.archive.layout import SETS, segments, sets_path
 from gateway.archive.lookup.reader import read_rows
-from gateway.archive.segments.digest import digests_of
+from gateway.archive.segments.sets import blocks_of
 from gateway.cli import main
 from gateway.errors import ArchiveError
 from gateway.synthetic.faults import Fault, parse_faults
@@ -21,9 +21,8 @@ from gateway.synthetic.generate_archive import MANIFEST, generate
 from gateway.synthetic.traffic import Traffic
 
 DAY = date(2026, 3, 14)
-SUMS = [f"{of}_{word}" for of in ("id", "content") for word in range(4)]
 EVERY = dict.fromkeys(Fault, 2)
-SMALL = Traffic(6_000, DAY, routes=3, names=60, gateways=2, observed=True)
+SMALL = Traffic(3_000, DAY, routes=3, names=60, gateways=2, observed=True)
 
 
 def slow_classes(root: Path) -> Counter[tuple[str, str, str]]:
@@ -79,7 +78,7 @@ def slow_disorder(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
 def test_an_archive_has_the_faults_of_its_manifest_and_no_other(
     tmp_path: Path, minutes: int
 ) -> None:
-    injected = generate(tmp_path, SMALL, EVERY, fault_minutes=minutes, segment=1_500)
+    injected = generate(tmp_path, SMALL, EVERY, fault_minutes=minutes, segment=800)
 
     listed = json.loads((tmp_path / MANIFEST).read_text())["faults"]
     found = Counter((each["class"], each["id"], each["target"]) for each in listed)
@@ -89,30 +88,26 @@ def test_an_archive_has_the_faults_of_its_manifest_and_no_other(
         assert len({each["minute"] for each in listed}) <= minutes
 
 
-def test_digests_differ_in_the_minutes_of_the_faults(tmp_path: Path) -> None:
+def test_ids_are_open_in_the_minutes_of_the_faults(tmp_path: Path) -> None:
     counts = {Fault.LOSS: 3, Fault.ALTER: 3, Fault.DUPLICATE: 3, Fault.UNEXPECTED: 3}
-    injected = generate(tmp_path, SMALL, counts, segment=1_500)
+    injected = generate(tmp_path, replace(SMALL, observed=False), counts, segment=800)
 
-    received, ended = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
-    for path in (tmp_path / "_digests").glob("*/*/*.parquet"):
-        for row in pq.read_table(path, partitioning=None).to_pylist():
-            side = received if row["leg"] == "received" else ended
-            if row["leg"] == "observed":
-                continue
-            key = (row["gateway"], row["route"], row["target"], row["minute"])
-            side.update({(*key, name): row[name] for name in SUMS})
-    differ = {key[:4] for key in received | ended if received[key] != ended[key]}
+    opened = {
+        (row["gateway"], row["route"], row["target"], f"{row['minute']:%Y-%m-%dT%H:%MZ}")
+        for path in (tmp_path / SETS).glob("*/*/*.parquet")
+        for row in pq.read_table(path, partitioning=None).to_pylist()
+        if row["open_first"]
+    }
 
-    assert {
-        (gateway, route, target, f"{minute:%Y-%m-%dT%H:%MZ}")
-        for gateway, route, target, minute in differ
-    } == {(each.gateway, each.route, each.target, each.minute) for each in injected}
+    faulty = {(each.gateway, each.route, each.target, each.minute) for each in injected}
+    assert faulty <= opened
+    assert {minute[-3:-1] for *_, minute in opened - faulty} <= {"59"}  # delivered in another hour
 
 
 def test_clocks_of_gateways_differ_and_the_faults_stay_the_same(tmp_path: Path) -> None:
     skew = 90
     for name, clock_skew in (("even", 0), ("apart", skew)):
-        generate(tmp_path / name, replace(SMALL, clock_skew=clock_skew), EVERY, segment=1_500)
+        generate(tmp_path / name, replace(SMALL, clock_skew=clock_skew), EVERY, segment=800)
 
     manifests = [json.loads((tmp_path / name / MANIFEST).read_text()) for name in ("even", "apart")]
     assert manifests[1]["clock_skew"] == skew
@@ -136,19 +131,19 @@ def test_the_same_seed_gives_the_same_archive(tmp_path: Path) -> None:
     assert files[0] == files[1]
     generate(
         tmp_path / "three",
-        Traffic(6_000, DAY, routes=3, names=60, seed=2),
+        replace(SMALL, gateways=1, observed=False, seed=2),
         EVERY | {Fault.UNOBSERVED: 0},
     )
     assert (tmp_path / "three" / MANIFEST).read_bytes() != files[0][MANIFEST]
 
 
-def test_every_segment_has_its_digest_and_one_route_most_of_the_rows(tmp_path: Path) -> None:
+def test_every_segment_has_its_sets_and_one_route_most_of_the_rows(tmp_path: Path) -> None:
     generate(tmp_path, Traffic(20_000, DAY, routes=5, skew=0.8), {}, segment=2_000)
 
     tables = [pq.read_table(path, partitioning=None) for path in segments(tmp_path, DAY)]
     for path, table in zip(segments(tmp_path, DAY), tables, strict=True):
-        digest = pq.read_table(digest_path(tmp_path, path), partitioning=None)
-        assert digest.equals(digests_of(table))
+        sets = pq.read_table(sets_path(tmp_path, path), partitioning=None)
+        assert sets.equals(blocks_of(table))
     received = [table.filter(pc.equal(table["leg"], "received")) for table in tables]
     assert sum(len(table) for table in received) == 20_000
     first = sum(len(table.filter(pc.equal(table["route"], "route-1"))) for table in received)

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
 from gateway.model.subject import Subject
+from gateway.translate import shorten
 from gateway.translate.names import OnTooLong, OnUnmappable, Renderer, Translator
 from gateway.translate.shorten import LOOKS_SHORTENED, ShortNamesInMemory
+from tests.model.test_memory_size import taken
 from tests.strategies import names
 from tests.systems import SYSTEMS, legal_name
 
@@ -95,7 +97,7 @@ def test_names_for_replies_are_translated_in_both_directions() -> None:
 
 
 def test_the_cache_is_bounded() -> None:
-    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], max_cached=10)
+    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], max_cache_size=4_000)
 
     assert [translator.name(f"a/{number}") for number in range(100)] == [
         f"a.{number}" for number in range(100)
@@ -155,8 +157,7 @@ def test_an_unspellable_replacement_is_refused(char: str) -> None:
 
 
 def test_a_long_name_is_shortened_and_resolved() -> None:
-    new_names: list[str] = []
-    dictionary = ShortNamesInMemory(on_new=lambda digest, _: new_names.append(digest))
+    dictionary = ShortNamesInMemory()
     mqtt, smf = DIALECTS["mqtt"], DIALECTS["smf"]
     there = Translator(mqtt, smf, on_too_long=OnTooLong.SHORTEN, dictionary=dictionary)
     back = Translator(smf, mqtt, on_too_long=OnTooLong.SHORTEN, dictionary=dictionary)
@@ -166,7 +167,7 @@ def test_a_long_name_is_shortened_and_resolved() -> None:
 
     assert made.startswith("plant/line7/~")
     assert len(made) == len("plant/line7/") + 27
-    assert new_names == [made.rpartition("/")[2]]
+    assert dictionary.recall(made.rpartition("/")[2]) == tuple(name.split("/"))
     assert back.name(made) == name
     assert there.name("plant/line7") == "plant/line7"
 
@@ -203,3 +204,26 @@ def test_a_limit_too_small_for_a_digest_refuses() -> None:
 
     with pytest.raises(LimitError):
         Renderer(tiny, on_too_long=OnTooLong.SHORTEN).render(Subject(("x" * 30,)))
+
+
+def test_the_names_in_memory_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shorten, "MAX_SIZE", 1 << 20)
+
+    def fill() -> ShortNamesInMemory:
+        names = ShortNamesInMemory()
+        for number in range(200):
+            names.remember(f"~{number}", ("x" * 60_000 + f"{number}",))
+        return names
+
+    assert taken(fill) < 1 << 20
+    assert fill().recall("~199")
+
+
+def test_the_cached_translations_take_limited_memory() -> None:
+    def fill() -> Translator:
+        translator = Translator(DIALECTS["mqtt"], DIALECTS["yami4"], max_cache_size=1 << 20)
+        for number in range(100):
+            translator.name("x" * 60_000 + f"/{number}")
+        return translator
+
+    assert taken(fill) < (1 << 20) + 200_000  # the translator itself

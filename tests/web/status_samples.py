@@ -100,6 +100,9 @@ class FakeStatus:
     def routes(self) -> Sequence[Route]:
         return self._routes
 
+    def hide(self, text: str) -> str:
+        return text
+
 
 @contextmanager
 def served(shown: FakeStatus, ref: WebSettings | None = None) -> Iterator[WebServer]:

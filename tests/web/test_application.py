@@ -73,6 +73,12 @@ def test_every_method_except_get_and_head_is_refused(method: str, path: str) -> 
         ("evil.example", 403),
         ("127.0.0.1.evil.example", 403),
         ("localhost.evil.example:8047", 403),
+        ("127.0.0.1:80@evil.example", 403),
+        ("localhost:x", 403),
+        ("[::1]evil.example", 403),
+        ("[::1%25evil.example]", 403),
+        ("127.0.0.1:80, evil.example", 403),
+        ("127.0.0.1:\u0661", 403),
         ("", 403),
     ],
 )

@@ -1,49 +1,61 @@
 """One journal file: records are appended, made durable, and removed after their conversion.
 
-An open journal is locked, so that no converter takes it. The lock ends with its process.
+An open journal is locked, so that no converter takes it. The lock ends with its process. A second
+file has the number of acknowledged bytes, which survives the process but not the machine: a
+journal that is shorter has lost acknowledged rows.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import struct
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
 from typing import Final
 
 from gateway.archive.durable import sync_folder
-from gateway.archive.journal.records import MAGIC
-from gateway.archive.layout import DONE
-from gateway.file_lock import try_lock
+from gateway.archive.journal.ends import Head, Trailer, new_hash
+from gateway.archive.layout import ACK, DAMAGED, DONE
+from gateway.archive.seals.seal import Previous
+from gateway.file_lock import try_lock, try_share
 
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_SIZE: Final = struct.Struct("<Q")
 _TRUNCATE_STEP: Final = 1 << 20  # bytes of a converted journal that are freed at once
 _TRUNCATE_INTERVAL: Final = 0.01  # seconds
 
 
 class Journal:
-    """An open journal: its descriptor, and the size of its acknowledged content.
+    """An open journal: its descriptors, its hash, and the size of its acknowledged content.
 
     Mutable: owned by the thread that writes it.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Create and lock `path`.
+    def __init__(self, path: Path, head: Head, key: bytes | None = None) -> None:
+        """Create and lock `path`, and write its `head`; with a `key` the trailer is signed.
 
         Raises:
             OSError: the file exists, or cannot be written.
         """
-        self.path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
+        self.path, self.head = path, head
+        self._acknowledged = os.open(path.with_suffix(ACK), _NEW, 0o640)
+        self._file = -1
+        content = head.pack()
         try:
+            os.pwrite(self._acknowledged, _SIZE.pack(0), 0)  # takes its disk space now
+            self._file = os.open(path, _NEW | os.O_APPEND, 0o640)
             _lock_new(path, self._file)
-            _write(self._file, MAGIC)
+            _write(self._file, content)
             sync_folder(path.parent)
         except OSError:
-            os.close(self._file)
-            path.unlink(missing_ok=True)
+            self._remove()
             raise
-        self._valid_size = len(MAGIC)
+        self._hash = new_hash(key)
+        self._hash.update(content)
+        self._first_size = self._valid_size = len(content)
+        self._rows = self._records = 0
         self._has_torn_tail = False
 
     @property
@@ -52,28 +64,38 @@ class Journal:
 
     @property
     def empty(self) -> bool:
-        return self._valid_size == len(MAGIC)
+        return self._valid_size == self._first_size
 
-    def append(self, records: bytes, *, sync: bool) -> None:
-        """Write complete records; with `sync` they are durable afterwards.
+    def append(self, records: bytes, rows: int, *, sync: bool) -> None:
+        """Write complete records with this number of `rows`; with `sync` they are durable then.
 
         The first call after an OSError cuts the incomplete write.
 
         Raises:
             OSError: an unknown part was written; none of the records counts.
         """
-        if self._has_torn_tail:
-            os.ftruncate(self._file, self._valid_size)
-        self._has_torn_tail = True
-        _write(self._file, records)
-        if sync:
-            os.fdatasync(self._file)
-        self._valid_size += len(records)
-        self._has_torn_tail = False
+        self._write(records, sync=sync)
+        self._hash.update(records)
+        self._rows += rows
+        self._records += 1
 
     def sync(self) -> None:
         """Make all appended records durable."""
         os.fdatasync(self._file)
+
+    def finish(self, closed: int, *, stopped: bool) -> Previous:
+        """Write the trailer, and make all durable; return this journal as a predecessor.
+
+        `closed` is the time in microseconds; `stopped` says whether no other journal follows now.
+
+        Raises:
+            OSError: the trailer was not written; the journal can still be appended to.
+        """
+        digest = self._hash.hexdigest()
+        size = self._valid_size
+        trailer = Trailer(self._rows, self._records, size, digest, closed, stopped)
+        self._write(trailer.pack(), sync=True)
+        return Previous(self.path.stem, digest, closed)
 
     def close(self) -> None:
         """Cut an incomplete write, make the rest durable, and unlock; never raises."""
@@ -84,6 +106,39 @@ class Journal:
             pass  # acknowledged records are durable already; the converter cuts a torn tail
         finally:
             os.close(self._file)
+            os.close(self._acknowledged)
+
+    def _write(self, records: bytes, *, sync: bool) -> None:
+        if self._has_torn_tail:
+            os.ftruncate(self._file, self._valid_size)
+        self._has_torn_tail = True
+        _write(self._file, records)
+        if sync:
+            os.fdatasync(self._file)
+        size = self._valid_size + len(records)
+        os.pwrite(self._acknowledged, _SIZE.pack(size), 0)
+        self._valid_size = size
+        self._has_torn_tail = False
+
+    def _remove(self) -> None:
+        """Close and remove the files of a journal that could not be created."""
+        if self._file >= 0:
+            os.close(self._file)
+            self.path.unlink(missing_ok=True)
+        os.close(self._acknowledged)
+        self.path.with_suffix(ACK).unlink(missing_ok=True)
+
+
+def acknowledged_size(path: Path) -> int | None:
+    """Return the acknowledged bytes of the journal at `path`; None when their file is absent.
+
+    A crash of the machine may leave an older number, or none, which counts as 0.
+    """
+    try:
+        content = path.with_suffix(ACK).read_bytes()
+    except FileNotFoundError:
+        return None
+    return _SIZE.unpack(content)[0] if len(content) == _SIZE.size else 0
 
 
 def claim_journal(path: Path) -> int | None:
@@ -102,6 +157,15 @@ def claim_journal(path: Path) -> int | None:
     return None
 
 
+def is_in_use(path: Path) -> bool:
+    """Return whether a process has the journal at `path`, or it is gone."""
+    try:
+        with path.open("rb") as file:
+            return not try_share(file.fileno())
+    except FileNotFoundError:
+        return True
+
+
 def discard_journal(path: Path) -> None:
     """Remove a converted journal; from its rename to `.done` on, no converter takes it again.
 
@@ -114,12 +178,20 @@ def discard_journal(path: Path) -> None:
         remove_done(done)
 
 
+def set_aside(path: Path) -> None:
+    """Keep a journal for inspection as `.damaged`; no converter takes it again."""
+    path.rename(path.with_suffix(DAMAGED))
+    sync_folder(path.parent)
+    path.with_suffix(ACK).unlink(missing_ok=True)
+
+
 def remove_done(done: Path) -> None:
     """Remove a converted journal in steps of a megabyte.
 
     Some disks discard freed blocks at once (ext4 with `discard`), and the next flush waits for
     all of them: 50 ms for 64 MB.
     """
+    done.with_suffix(ACK).unlink(missing_ok=True)
     with suppress(FileNotFoundError):  # another converter may remove it at the same time
         for size in range(done.stat().st_size - _TRUNCATE_STEP, 0, -_TRUNCATE_STEP):
             os.truncate(done, size)

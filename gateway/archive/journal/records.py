@@ -3,7 +3,8 @@
 A journal is MAGIC, then records: MARK, length, CRC-32, body. The body is a msgpack list of
 batches, each `[count, common, columns]`. A column is a list of values, or the index of an equal
 list earlier in the same record: both legs of a message share most lists. A reader finds the next
-record after a damaged one by its mark.
+record after a damaged one by its mark. The body of the head and of the trailer is a mapping: see
+`gateway.archive.journal.ends`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgpack
 
@@ -20,8 +21,12 @@ from gateway.archive.schema import COLUMNS
 
 Cell: TypeAlias = "str | bytes | int | bool | Sequence[str] | Mapping[str, str] | None"
 
-MAGIC: Final = b"GWJRNL\x00\x02"
-_READABLE_MAGICS: Final = (MAGIC, b"GWJRNL\x00\x01")  # version 1 repeats every list
+MAGIC: Final = b"GWJRNL\x00\x03"
+_READABLE_MAGICS: Final = (
+    MAGIC,
+    b"GWJRNL\x00\x02",  # no head and no trailer
+    b"GWJRNL\x00\x01",  # the same, and it repeats every list
+)
 MARK: Final = b"\xf5\x9cGR"
 _HEADER = struct.Struct(">4sII")
 _EMPTY: Mapping[str, Cell] = {}
@@ -66,6 +71,15 @@ def pack(batches: Sequence[Rows], common: Mapping[str, Cell] = _EMPTY) -> bytes:
         [[rows.count, {**common, **rows.common}, _columns_of(rows, known)] for rows in batches],
         unicode_errors="backslashreplace",  # a lone surrogate must not stop an archive
     )
+    return _framed(body)
+
+
+def pack_mapping(values: Mapping[str, object]) -> bytes:
+    """Pack a mapping into one record."""
+    return _framed(msgpack.packb(values, unicode_errors="backslashreplace"))
+
+
+def _framed(body: bytes) -> bytes:
     return _HEADER.pack(MARK, len(body), zlib.crc32(body)) + body
 
 
@@ -90,16 +104,43 @@ def _columns_of(rows: Rows, known: dict[int, int]) -> Mapping[str, Sequence[Cell
 
 
 def read_records(data: bytes, start: int = len(MAGIC)) -> Iterator[list[Rows] | Damage]:
-    """Yield the batches of every complete record in order, and the damages between them."""
+    """Yield the batches of every complete record in order, and the damages between them.
+
+    The head and the trailer have no batches, and are left out.
+    """
+    for found in record_spans(data, start):
+        if isinstance(found, Damage):
+            yield found
+        elif (batches := read_batches(data, found)) is not None:
+            yield batches
+
+
+def record_spans(data: bytes, start: int = len(MAGIC)) -> Iterator[slice | Damage]:
+    """Yield the span of the body of every complete record, and the damages between them."""
     offset = start
     while offset < len(data):
         if (end := _record_end(data, offset)) is not None:
-            yield _batches(data, offset, end)
+            yield slice(offset + _HEADER.size, end)
             offset = end
             continue
         next_record = _next_record(data, offset + 1)
         yield Damage(offset, (next_record or len(data)) - offset, torn=next_record is None)
         offset = next_record or len(data)
+
+
+def read_batches(data: bytes, body: slice) -> list[Rows] | None:
+    """Return the batches of the record with this `body`; None when it is a mapping."""
+    found = _unpack(data, body)
+    return _batches(found) if isinstance(found, list) else None
+
+
+def read_mapping(data: bytes, offset: int) -> tuple[Mapping[str, object], int] | None:
+    """Return the mapping in the record at `offset`, and its end; None when it is another one."""
+    end = _record_end(data, offset)
+    if end is None:
+        return None
+    body = _unpack(data, slice(offset + _HEADER.size, end))
+    return (body, end) if isinstance(body, dict) else None
 
 
 def _record_end(data: bytes, offset: int) -> int | None:
@@ -122,8 +163,11 @@ def _next_record(data: bytes, offset: int) -> int | None:
     return None
 
 
-def _batches(data: bytes, offset: int, end: int) -> list[Rows]:
-    body = msgpack.unpackb(memoryview(data)[offset + _HEADER.size : end])
+def _unpack(data: bytes, body: slice) -> Any:  # noqa: ANN401  # a list, or a mapping
+    return msgpack.unpackb(memoryview(data)[body])
+
+
+def _batches(body: Sequence[Sequence[Any]]) -> list[Rows]:
     lists: list[Sequence[Cell]] = []
     for _, _, columns in body:
         for name, values in columns.items():

@@ -1,4 +1,8 @@
-"""The current journal of a gateway: closed by size and age, then handed to the converter."""
+"""The current journal of a writer: closed by size, age and date, then handed to the converter.
+
+One journal is open at any time. The journals of a writer are a chain without gaps: each names its
+predecessor, and a date is complete when the chain reaches the next midnight or ends with a stop.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,45 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from gateway.archive.journal.file import Journal
-from gateway.archive.layout import journal_folder, journal_path, journals
+from gateway.archive.durable import make_folders
+from gateway.archive.journal.chain import last_link, number_of, update_chain
+from gateway.archive.journal.ends import Head
+from gateway.archive.journal.file import Journal, is_in_use
+from gateway.archive.layout import (
+    HOUR,
+    OPEN,
+    JournalName,
+    journal_folder,
+    journals,
+    lock_path,
+    writer_name,
+)
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.converter_process import Converter
+from gateway.clock import now
 from gateway.errors import ArchiveError
+from gateway.file_lock import FileLock, FileLockedError
 
 log = logging.getLogger(__name__)
 
-Opener: TypeAlias = Callable[[Path], Journal]
+Opener: TypeAlias = Callable[[Path, Head, "bytes | None"], Journal]
+Clock: TypeAlias = Callable[[], int]  # microseconds since 1970-01-01 UTC
 
 # The durability of acknowledged rows. `batch`: on the disk, they survive the machine. `interval`:
 # in the kernel, they survive the process, and the disk has them within `sync_seconds`.
 Sync: TypeAlias = Literal["batch", "interval"]
 
+_CONFLICT: Final = (
+    "another process writes with this gateway's name;"
+    " give each gateway its own `gateway.name`, or its own archive folder"
+)
 _CONVERTER_POLL_INTERVAL: Final = 1.0  # seconds
+_IDLE_INTERVAL: Final = 60.0  # seconds until an idle gateway looks at the date
+_DAY: Final = 24 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +65,21 @@ class ArchiveOptions:
     close_seconds: float = 6.0  # limit of `ArchiveWriter.close`
     buffer_bytes: int | None = None  # limit of all journals; None for no limit
     keep_days: int | None = None  # whole days to keep; None keeps all
+    seal_key: bytes | None = field(default=None, repr=False)  # signs journals and seals
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The process that writes journals: a gateway, or a command that replays for it."""
+
+    gateway: str
+    start: int  # microseconds
+    replay: bool = False
+    clock: Clock = now
+
+    @property
+    def name(self) -> str:
+        return writer_name(self.gateway, replay=self.replay)
 
 
 class RollingJournal:
@@ -50,32 +89,39 @@ class RollingJournal:
     """
 
     def __init__(
-        self,
-        location: ArchiveLocation,
-        gateway: str,
-        start: int,
-        options: ArchiveOptions,
-        opener: Opener,
+        self, location: ArchiveLocation, writer: Writer, options: ArchiveOptions, opener: Opener
     ) -> None:
         """Open the first journal, and convert the journals of an earlier run.
 
         Raises:
-            ArchiveError: the folder cannot be written.
+            ArchiveError: another process is this writer, or the folder cannot be written.
         """
-        self._root, self._gateway, self._start = location.local, gateway, start
+        self._root, self._writer = location.local, writer
         self._options, self._opener = options, opener
-        self._number = 0
         self._first_row_time = self._last_sync = 0.0
         self._needs_sync = False
         self._journal: Journal | None = None
         root = location.local
-        leftover = journals(root, gateway)
         try:
-            journal_folder(root).mkdir(parents=True, exist_ok=True)
+            make_folders(journal_folder(root))
+            self._lock = FileLock(lock_path(root, writer.name), _CONFLICT)
+        except FileLockedError as error:
+            raise ArchiveError(f"archive {error}") from error
+        except OSError as error:
+            raise _not_writable(root, error) from error
+        try:
+            leftover = journals(root, writer.name)
+            if not writer.replay:  # a replay that was killed may never run again
+                others = journals(root, writer_name(writer.gateway, replay=True))
+                leftover += [path for path in others if not is_in_use(path)]
+            self._previous = last_link(root, writer.name)
+            if self._previous is not None:
+                update_chain(root, writer.name, self._previous)
             self._open()
         except OSError as error:
-            raise ArchiveError(f"archive {root}: cannot be written: {error}") from error
-        self._converter = Converter(location, options.keep_days)
+            self._lock.close()
+            raise _not_writable(root, error) from error
+        self._converter = Converter(location, options.keep_days, options.seal_key)
         if leftover:
             log.info("archive %s: converting %d journals of an earlier run", root, len(leftover))
             self._converter.add(leftover)
@@ -88,8 +134,10 @@ class RollingJournal:
         journal = self._journal
         return not (journal is None or journal.empty or self._is_due(journal, time.monotonic()))
 
-    def write(self, records: bytes) -> None:
-        """Append the records; `ArchiveOptions.sync` defines how durable they are afterwards.
+    def write(self, records: bytes, rows: int) -> None:
+        """Append records with this number of rows.
+
+        `ArchiveOptions.sync` defines how durable they are afterwards.
 
         Raises:
             OSError: none of the records counts; write them again.
@@ -99,7 +147,7 @@ class RollingJournal:
         if journal.empty:
             self._first_row_time = time.monotonic()
         sync = self._options.sync == "batch"
-        journal.append(records, sync=sync)
+        journal.append(records, rows, sync=sync)
         self._needs_sync = not sync
 
     def maintain(self) -> None:
@@ -116,24 +164,36 @@ class RollingJournal:
         ):
             self._journal.sync()
             self._last_sync, self._needs_sync = now, False
-        if self._journal is not None and self._is_due(self._journal, now):
-            self._roll(self._journal)
+        journal = self._open()
+        if self._is_due(journal, now):
+            self._roll(journal)
         self._converter.poll()
 
-    def next_maintenance(self) -> float | None:
-        """Return the seconds until `maintain` has work; None when it has none to expect."""
+    def next_maintenance(self) -> float:
+        """Return the seconds until `maintain` may have work."""
+        intervals = [_IDLE_INTERVAL, max(0.0, (self._midnight - self._writer.clock()) / 1e6)]
         if self._needs_sync:
-            return min(_CONVERTER_POLL_INTERVAL, self._options.sync_seconds)
+            intervals.append(self._options.sync_seconds)
         if self._has_rows():
-            return min(_CONVERTER_POLL_INTERVAL, self._options.segment_seconds)
-        return _CONVERTER_POLL_INTERVAL if self._converter.busy else None
+            intervals.append(self._options.segment_seconds)
+        if self._has_rows() or self._needs_sync or self._converter.busy:
+            intervals.append(_CONVERTER_POLL_INTERVAL)
+        return min(intervals)
 
     def close(self, timeout: float) -> None:
-        """Close and convert the journal; after `timeout` seconds the next start converts it."""
-        if self._journal is not None:
-            self._roll(self._journal)
+        """Close and convert the journal; after `timeout` seconds the next start converts it.
+
+        A journal whose trailer cannot be written is closed without one.
+        """
+        if (journal := self._journal) is not None:
+            try:
+                self._roll(journal, stopped=True)
+            except OSError as error:
+                log.warning("archive %s: the last journal has no trailer: %s", self._root, error)
+                self._convert(journal)
         if waiting := self._converter.finish(timeout):
             log.warning("archive: %d journals wait for the next start", len(waiting))
+        self._lock.close()
 
     def _check_buffer(self, size: int) -> None:
         """Refuse `size` bytes when the buffer is full, and convert its journals.
@@ -158,21 +218,52 @@ class RollingJournal:
 
     def _open(self) -> Journal:
         if self._journal is None:
-            path = journal_path(self._root, self._gateway, self._start, self._number)
-            self._number += 1
-            self._journal = self._opener(path)
+            head = self._next_head()
+            name = JournalName(head.writer, head.start, head.sequence)
+            path = journal_folder(self._root) / f"{name}{OPEN}"
+            self._journal = self._opener(path, head, self._options.seal_key)
+            self._midnight = (head.opened // _DAY + 1) * _DAY
         return self._journal
 
-    def _is_due(self, journal: Journal, now: float) -> bool:
-        is_old = now - self._first_row_time >= self._options.segment_seconds
-        return not journal.empty and (is_old or journal.size >= self._options.segment_bytes)
+    def _next_head(self) -> Head:
+        return Head(
+            gateway=self._writer.gateway,
+            writer=self._writer.name,
+            start=self._writer.start,
+            sequence=number_of(self._previous) + 1,
+            opened=self._writer.clock(),
+            previous=self._previous,
+            keyed=self._options.seal_key is not None,
+        )
 
-    def _roll(self, journal: Journal) -> None:
-        """Close the journal; convert it, or remove it when it has no rows."""
+    def _is_due(self, journal: Journal, now: float) -> bool:
+        if journal.empty:
+            return self._writer.clock() >= self._midnight
+        return (
+            now - self._first_row_time >= self._options.segment_seconds
+            or journal.size >= self._options.segment_bytes
+            or self._writer.clock() >= self._midnight
+        )
+
+    def _roll(self, journal: Journal, *, stopped: bool = False) -> None:
+        """Close the journal and convert it; unless `stopped`, open the next one.
+
+        Raises:
+            OSError: the trailer cannot be written, and the journal stays open; or the next one
+                cannot be opened, and the next call of `maintain` or `write` tries again.
+        """
+        self._previous = journal.finish(self._writer.clock(), stopped=stopped)
+        with suppress(OSError):  # the converter, or the next start, updates it
+            update_chain(self._root, self._writer.name, self._previous)
+        self._convert(journal)
+        if not stopped:
+            self._open()
+
+    def _convert(self, journal: Journal) -> None:
         self._journal, self._needs_sync = None, False
         journal.close()
-        if not journal.empty:
-            self._converter.add([journal.path])
-            return
-        with suppress(OSError):  # the next start removes it
-            journal.path.unlink()
+        self._converter.add([journal.path])
+
+
+def _not_writable(root: Path, error: OSError) -> ArchiveError:
+    return ArchiveError(f"archive {root}: cannot be written: {error}")

@@ -17,14 +17,21 @@ from typing import TypeAlias
 
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Cell, Rows, pack
-from gateway.archive.journal.rolling import ArchiveOptions, Opener, RollingJournal
+from gateway.archive.journal.rolling import (
+    ArchiveOptions,
+    Clock,
+    Opener,
+    RollingJournal,
+    Writer,
+)
 from gateway.archive.location import ArchiveLocation
+from gateway.clock import now
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)
 
 DurableCallback: TypeAlias = Callable[[], None]
-_QueuedRecord: TypeAlias = tuple[bytes, DurableCallback]
+_QueuedRecord: TypeAlias = tuple[bytes, int, DurableCallback]  # a record, and its rows
 
 
 class ArchiveWriter:
@@ -33,22 +40,25 @@ class ArchiveWriter:
     Thread-safe: guarded by self._lock; the journal by self._journal_lock.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the archive, its writer, and replacements for tests
         self,
         root: Path | ArchiveLocation,
         gateway: str,
         start: int,
         options: ArchiveOptions | None = None,
         *,
+        replay: bool = False,
+        clock: Clock = now,
         opener: Opener = Journal,
     ) -> None:
         """Open the archive for `gateway`, and convert the journals of an earlier run.
 
         `root` is a local folder, or the location of a remote archive. `start` is the start of the
-        gateway in microseconds.
+        process in microseconds. With `replay` it is no gateway, and may run beside one of this
+        name. `clock` returns microseconds since 1970-01-01 UTC.
 
         Raises:
-            ArchiveError: the folder cannot be written.
+            ArchiveError: another process is this writer, or the folder cannot be written.
         """
         location = root if isinstance(root, ArchiveLocation) else ArchiveLocation(root)
         self._root = location.local
@@ -61,7 +71,8 @@ class ArchiveWriter:
         self._closing = self._ended = False
         self._deadline = float("inf")
         self.failure: ArchiveError | None = None
-        self._journal = RollingJournal(location, gateway, start, self._options, opener)
+        writer = Writer(gateway, start, replay, clock)
+        self._journal = RollingJournal(location, writer, self._options, opener)
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()
 
@@ -81,14 +92,15 @@ class ArchiveWriter:
             ValueError: a column is unknown or has another length.
         """
         record = pack(batches, self._common)
-        if self._options.sync == "interval" and self._write_directly(record):
+        rows = sum(batch.count for batch in batches)
+        if self._options.sync == "interval" and self._write_directly(record, rows):
             on_durable()
             return
         with self._lock:
             self._lock.wait_for(lambda: self._closing or self._ended or self._fits(record))
             if self._closing or self._ended:
                 raise ArchiveError(f"archive {self._root}: is closed; nothing was written")
-            self._queue.append((record, on_durable))
+            self._queue.append((record, rows, on_durable))
             self._queued += len(record)
             self._lock.notify_all()
 
@@ -117,14 +129,14 @@ class ArchiveWriter:
     def _fits(self, record: bytes) -> bool:
         return not self._queued or self._queued + len(record) <= self._options.queue_bytes
 
-    def _write_directly(self, record: bytes) -> bool:
+    def _write_directly(self, record: bytes, rows: int) -> bool:
         """Write the record in this thread; return False when the archive thread must do it."""
         if self._queued or self.failure or not self._journal_lock.acquire(blocking=False):
             return False
         try:
             if self._closing or self._ended or not self._journal.can_append:
                 return False
-            self._journal.write(record)
+            self._journal.write(record, rows)
         except OSError:
             return False  # the archive thread tries again, and reports the failure
         finally:
@@ -156,15 +168,16 @@ class ArchiveWriter:
 
     def _commit(self, batch: list[_QueuedRecord]) -> bool:
         """Make the rows durable, with retries; return False when the closing deadline passes."""
-        records = b"".join(record for record, _ in batch)
-        while not self._try(lambda: self._journal.write(records)):
+        records = b"".join(record for record, _, _ in batch)
+        rows = sum(count for _, count, _ in batch)
+        while not self._try(lambda: self._journal.write(records, rows)):
             if time.monotonic() + self._options.retry_seconds > self._deadline:
                 return False
             time.sleep(self._options.retry_seconds)
         with self._lock:
             self._queued -= len(records)
             self._lock.notify_all()
-        for _, on_durable in batch:
+        for _, _, on_durable in batch:
             on_durable()
         return True
 

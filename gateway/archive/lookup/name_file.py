@@ -2,7 +2,7 @@
 
     ARCHIVE/_names/<gateway>.jsonl      an object for each name: digest, levels, time (microseconds)
 
-A name is durable before it is used. Names are few, so each is synced by itself.
+A name is durable before it is used, so each is synced by itself.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 from pathlib import Path
 
+from gateway.archive.durable import make_folders, open_private
 from gateway.archive.layout import NAMES, safe_name
 from gateway.clock import now
 from gateway.errors import ArchiveError
@@ -19,7 +20,7 @@ from gateway.errors import ArchiveError
 class NameFile:
     """The open name file of one gateway.
 
-    Mutable: owned by the name dictionary that writes it.
+    Mutable: owned by the name store that writes it.
     """
 
     def __init__(self, root: Path, gateway: str) -> None:
@@ -30,14 +31,18 @@ class NameFile:
         """
         folder = root / NAMES
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / f"{safe_name(gateway)}.jsonl").open("ab")
+            make_folders(folder)
+            self._file = open(folder / f"{safe_name(gateway)}.jsonl", "ab", opener=open_private)  # noqa: SIM115  # `Path.open` has no opener
             self._file.write(b"\n")  # ends a line that a crash cut short
         except OSError as error:
             raise ArchiveError(f"{folder}: cannot be written: {error.strerror}") from error
 
-    def write(self, digest: str, levels: tuple[str, ...]) -> None:
-        """Append one name; it is durable when this returns.
+    @property
+    def name(self) -> str:
+        return Path(self._file.name).name
+
+    def write(self, digest: str, levels: tuple[str, ...]) -> int:
+        """Append one name; it is durable when this returns. Return the size of the file.
 
         Raises:
             ArchiveError: the file cannot be written.
@@ -48,24 +53,9 @@ class NameFile:
             self._file.write(line.encode())
             self._file.flush()
             os.fdatasync(self._file.fileno())
+            return self._file.tell()
         except OSError as error:
             raise ArchiveError(f"{self._file.name}: cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
         self._file.close()
-
-
-def read_names(root: Path) -> dict[str, tuple[str, ...]]:
-    """Return the levels of every name that a gateway of the archive has shortened, by digest.
-
-    A line cut by a crash is ignored: its name was never used.
-    """
-    names: dict[str, tuple[str, ...]] = {}
-    for path in sorted((root / NAMES).glob("*.jsonl")):
-        for line in path.read_bytes().splitlines():
-            try:
-                entry = json.loads(line)
-                names[str(entry["digest"])] = tuple(map(str, entry["levels"]))
-            except (ValueError, KeyError, TypeError):
-                continue
-    return names

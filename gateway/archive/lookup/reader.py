@@ -5,27 +5,83 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from gateway.archive.layout import segments
+from gateway.archive.compaction.current import current_files
+from gateway.archive.storage import LocalStorage, Storage
 from gateway.errors import ArchiveError
 
 Row: TypeAlias = dict[str, Any]  # the columns of schema.COLUMNS, with values as pyarrow reads them
 
+ALL_HOURS: Final = range(24)
+_HOUR_FOLDER: Final = "hour="
 
-def read_rows(root: Path, day: date) -> Iterator[Row]:
-    """Yield the rows of `day`, file by file.
+
+def read_rows(archive: Path | Storage, day: date) -> Iterator[Row]:
+    """Yield the rows of `day`, file by file; a path is the folder of a local archive.
 
     Raises:
         ArchiveError: a file is damaged or no segment; the text names it.
     """
-    for path in segments(root, day):
+    storage = LocalStorage(archive) if isinstance(archive, Path) else archive
+    for path in row_files(storage, day):
         try:
-            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            with (
+                storage.open(path) as content,
+                pq.ParquetFile(content, page_checksum_verification=True) as file,
+            ):
                 for batch in file.iter_batches():
                     yield from batch.to_pylist()
         except (pa.ArrowException, OSError) as error:
-            raise ArchiveError(f"{path}: is damaged, or no segment: {error}") from error
+            raise _unreadable(path, error) from error
+
+
+def row_files(storage: Storage, day: date, hours: range = ALL_HOURS) -> list[Path]:
+    """Return the files with the rows of `day` in `hours`; a file of a whole day has every hour.
+
+    Raises:
+        ArchiveError: the archive cannot be reached, or its older layout cannot be read.
+    """
+    try:
+        files = current_files(storage, day)
+    except OSError as error:
+        raise ArchiveError(f"archive: cannot be read: {error}") from error
+    return [each.at for each in files if _hour(each.path) in (None, *hours)]
+
+
+def find_batches(
+    storage: Storage, path: Path, wanted: pc.Expression, rows: int, columns: list[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file that `wanted` selects, at most `rows` at a time.
+
+    A file of an older gateway without one of the named `columns` has none.
+
+    Raises:
+        ArchiveError: the file is damaged, or no segment.
+    """
+    try:
+        with storage.open(path) as content:
+            fragment = ds.ParquetFileFormat().make_fragment(content)
+            if not {*(columns or ())} <= {*fragment.physical_schema.names}:
+                return
+            options = {"batch_readahead": 1, "use_threads": False}
+            yield from fragment.to_batches(
+                columns=columns, filter=wanted, batch_size=rows, **options
+            )
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> ArchiveError:
+    return ArchiveError(f"{path}: is damaged, or no segment: {error}")
+
+
+def _hour(path: Path) -> int | None:
+    """The hour of a segment; None for a file with the rows of the whole day."""
+    folder = path.parent.name
+    return int(folder.removeprefix(_HOUR_FOLDER)) if folder.startswith(_HOUR_FOLDER) else None

@@ -1,4 +1,4 @@
-"""Searches a local archive by route and time, for a replay; one batch is in memory at a time."""
+"""Searches an archive by route and time, for a replay; one batch is in memory at a time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
-from gateway.archive.layout import HOUR, reconciled_folder, segments
-from gateway.archive.lookup.reader import Row
+from gateway.archive.layout import HOUR, reconciled_folder
+from gateway.archive.lookup.reader import Row, find_batches, row_files
 from gateway.archive.schema import Leg
+from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
 _BATCH_ROWS: Final = 1_000  # in memory at once, with their payloads
@@ -44,7 +43,7 @@ class ReplayRange:
             yield day, range(min(found), max(found) + 1)
 
 
-def received_rows(root: Path, range_: ReplayRange) -> Iterator[Row]:
+def received_rows(storage: Storage, range_: ReplayRange) -> Iterator[Row]:
     """Yield the received rows of the range, segment by segment, in the order of ids in each.
 
     Raises:
@@ -55,66 +54,53 @@ def received_rows(root: Path, range_: ReplayRange) -> Iterator[Row]:
     time = pc.field("time")
     wanted &= (time >= _timestamp(range_.since)) & (time < _timestamp(range_.until))
     for day, hours in range_.days():
-        for path in segments(root, day, hours):
-            yield from _rows(path, wanted)
+        for path in row_files(storage, day, hours):
+            for batch in find_batches(storage, path, wanted, _BATCH_ROWS):
+                yield from batch.to_pylist()
 
 
-def _rows(path: Path, wanted: pc.Expression) -> Iterator[Row]:
-    try:
-        found = ds.dataset(path, format="parquet")
-        options = {"batch_size": _BATCH_ROWS, "batch_readahead": 1, "use_threads": False}
-        for batch in found.to_batches(filter=wanted, **options):
-            yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise ArchiveError(f"{path}: is damaged, or no segment: {error}") from error
-
-
-def sent_names(root: Path, range_: ReplayRange) -> dict[tuple[str, str], set[str]]:
+def sent_names(storage: Storage, range_: ReplayRange) -> dict[tuple[str, str], set[str]]:
     """Return the target names that were used in the range, by target and source name.
 
     A delivery counts up to an hour after the end of the range.
     """
     wanted = (pc.field("route") == range_.route) & (pc.field("leg") == Leg.DELIVERED.value)
+    columns = ["target", "source_name", "name"]
     found = defaultdict[tuple[str, str], set[str]](set)
     for day, hours in replace(range_, until=range_.until + HOUR).days():
-        for path in segments(root, day, hours):
-            for row in _names(path, wanted):
-                found[row["target"], row["source_name"]].add(row["name"])
+        for path in row_files(storage, day, hours):
+            for batch in find_batches(storage, path, wanted, 100 * _BATCH_ROWS, columns):
+                distinct = pa.Table.from_batches([batch]).group_by(columns).aggregate([])
+                for row in distinct.to_pylist():
+                    found[row["target"], row["source_name"]].add(row["name"])
     return dict(found)
 
 
-def _names(path: Path, wanted: pc.Expression) -> Iterator[Row]:
-    columns = ["target", "source_name", "name"]
-    try:
-        found = ds.dataset(path, format="parquet")
-        if "source_name" not in found.schema.names:  # an older gateway
-            return
-        for batch in found.to_batches(columns=columns, filter=wanted, batch_size=100 * _BATCH_ROWS):
-            yield from pa.Table.from_batches([batch]).group_by(columns).aggregate([]).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise ArchiveError(f"{path}: is damaged, or no segment: {error}") from error
-
-
-def ids_in_class(root: Path, range_: ReplayRange, name: str) -> Mapping[bytes, Collection[str]]:
+def ids_in_class(
+    storage: Storage, range_: ReplayRange, name: str
+) -> Mapping[bytes, Collection[str]]:
     """Return the ids that the reconciliation put into class `name`, with their targets.
 
     Raises:
         ArchiveError: a day of the range is not reconciled, or its tables cannot be read.
     """
     found = defaultdict[bytes, set[str]](set)
+    wanted = (pc.field("class") == name) & (pc.field("route") == range_.route)
     for day, _ in range_.days():
-        folder = reconciled_folder(root, day) / _EXCEPTIONS
-        if not folder.is_dir():
-            raise ArchiveError(
-                f"{folder}: the table of exceptions is absent; run gateway reconcile --date {day}"
-            )
-        wanted = (pc.field("class") == name) & (pc.field("route") == range_.route)
+        folder = reconciled_folder(Path(), day)
         try:
-            table = pq.read_table(folder, columns=["id", "target"], filters=wanted)
-        except (pa.ArrowException, OSError) as error:
+            if not storage.names(folder):
+                raise ArchiveError(
+                    f"{folder}: the date has no results; run gateway reconcile --date {day}"
+                )
+            files = storage.files(folder / _EXCEPTIONS)
+        except OSError as error:
             raise ArchiveError(f"{folder}: cannot be read: {error}") from error
-        for row in table.to_pylist():
-            found[_id_bytes(row["id"])].add(row["target"])
+        for path, _ in files:
+            if path.suffix == ".parquet":
+                batches = find_batches(storage, path, wanted, _BATCH_ROWS, ["id", "target"])
+                for row in (row for batch in batches for row in batch.to_pylist()):
+                    found[_id_bytes(row["id"])].add(row["target"])
     return found
 
 

@@ -1,1 +1,1 @@
-"""Conversion of closed journals to Parquet segments with their digests and name pairs."""
+"""Conversion of closed journals to Parquet segments with their id sets and name pairs."""

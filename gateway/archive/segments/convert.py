@@ -1,7 +1,9 @@
 """Converts closed journals into Parquet segments: `python -m gateway.archive.segments ARCHIVE`.
 
 Segment names follow from the journal's name and content: a repeated conversion writes the same
-files, and removes the journal last. A journal that a gateway still writes is skipped.
+files. The seal is written after the segments; then the journal is removed. A journal that has its
+seal is only removed: its segments may be merged already. A journal that a gateway still writes is
+skipped.
 """
 
 from __future__ import annotations
@@ -11,40 +13,44 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gateway.archive.durable import sync_folder
-from gateway.archive.journal.file import claim_journal, discard_journal, remove_done
+from gateway.archive.journal.chain import update_chain
+from gateway.archive.journal.file import (
+    acknowledged_size,
+    claim_journal,
+    discard_journal,
+    remove_done,
+    set_aside,
+)
 from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
 from gateway.archive.layout import (
     DAMAGED,
-    HOUR,
     NAMES,
     converted_journals,
-    digest_path,
-    gateway_start,
-    hour_folder,
     journals,
     oldest_kept,
-    pairs_path,
+    parse_journal_name,
 )
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.retention import remove_days
-from gateway.archive.segments.digest import digests_of, pairs_of
+from gateway.archive.seals.key import key_from_environment
+from gateway.archive.seals.seal import SealedDamage, SegmentEntry
+from gateway.archive.seals.store import write_seal
+from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.segments.write import write_rows
 from gateway.archive.storage import LocalStorage, Storage, open_storage
 from gateway.clock import today
 from gateway.errors import ArchiveError
 
 _SEGMENT_ROWS: Final = 500_000  # in memory at once, as a table
 _BATCH_ROWS: Final = 20_000  # in memory at once, as Python objects
-_MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 _MAX_FINDINGS: Final = 20  # of one journal; the others are counted
 
 
@@ -58,35 +64,47 @@ class Conversion:
     journal: Path
     rows: int = 0
     lost_values: int = 0  # values of a type that their column cannot hold
-    size: int = 0  # bytes of the written files
-    damages: list[Damage] = field(default_factory=list)
+    damages: list[Damage] = field(default_factory=list)  # found by the reader of the records
+    sealed_damages: tuple[SealedDamage, ...] = ()  # damages that cost rows
+    segments: list[SegmentEntry] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the written files."""
+        return sum(
+            entry.size + entry.sets.size + (entry.pairs.size if entry.pairs else 0)
+            for entry in self.segments
+        )
 
     @property
     def damaged(self) -> bool:
-        """Whether durable rows may be unreadable; a torn tail is only an unfinished write."""
-        return any(not damage.torn for damage in self.damages)
+        """Whether acknowledged rows may be lost; a torn tail is only an unfinished write."""
+        return bool(self.sealed_damages)
 
     def report_lines(self) -> list[str]:
         """Return a line for each problem, at most `_MAX_FINDINGS` for damages."""
+        found = [(each.text, each.offset, each.size) for each in self.sealed_damages]
+        if not found:
+            found = [("torn tail cut", each.offset, each.size) for each in self.damages]
         lines = [
-            f"{self.journal}: "
-            + ("torn tail cut" if damage.torn else "damaged record skipped")
-            + f" at offset {damage.offset}, {damage.size} bytes"
-            for damage in self.damages[:_MAX_FINDINGS]
+            f"{self.journal}: {text} at offset {offset}, {size} bytes"
+            for text, offset, size in found[:_MAX_FINDINGS]
         ]
-        if len(self.damages) > _MAX_FINDINGS:
-            more = len(self.damages) - _MAX_FINDINGS
-            lines.append(f"{self.journal}: {more} more damaged records")
+        if len(found) > _MAX_FINDINGS:
+            lines.append(f"{self.journal}: {len(found) - _MAX_FINDINGS} more damages")
         if self.lost_values:
             lines.append(f"{self.journal}: {self.lost_values} values fit no column and are null")
         return lines
 
 
-def convert(root: Path, journal: Path, storage: Storage | None = None) -> Conversion | None:
+def convert(
+    root: Path, journal: Path, storage: Storage | None = None, key: bytes | None = None
+) -> Conversion | None:
     """Convert `journal` to segments and remove it; return None when it is in use or gone.
 
-    The segments go to `storage`, or to `root` without one. A journal with a damaged record is
-    converted without that record, and kept as `.damaged`.
+    The segments and their seal go to `storage`, or to `root` without one; the seal is signed with
+    the `key`. A journal with a damage is converted without its unreadable records, and kept as
+    `.damaged`.
 
     Raises:
         ArchiveError: the file is no journal; it is renamed to `.damaged`.
@@ -97,24 +115,38 @@ def convert(root: Path, journal: Path, storage: Storage | None = None) -> Conver
         return None
     with os.fdopen(file, "rb") as opened:
         data = opened.read()
-        if not is_journal(data):
-            _set_aside(journal)
+        name = parse_journal_name(journal.stem)
+        if name is None or not is_journal(data):
+            set_aside(journal)
             raise ArchiveError(f"{journal}: is not a journal; it was renamed to {DAMAGED}")
         conversion = Conversion(journal)
-        numbers = count()
-        for table in _segment_tables(data, conversion):
-            stem = f"{journal.stem}-{next(numbers):04}"
-            conversion.size += write_rows(
-                storage or LocalStorage(root), table, stem, gateway_start(journal)
-            )
-            conversion.rows += table.num_rows
-            del table  # frees its memory before the next one is built
+        facts = JournalFacts(journal.stem, name, data, acknowledged_size(journal), key)
+        _convert_rows(facts, conversion, storage or LocalStorage(root))
+        if facts.link is not None:
+            update_chain(root, name.writer, facts.link)
         if conversion.damaged:
-            _set_aside(journal)
+            set_aside(journal)
         else:
             discard_journal(journal)
         sync_folder(journal.parent)
     return conversion
+
+
+def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage) -> None:
+    """Write the segments and the seal of a journal, unless it has its seal."""
+    sealed = facts.existing_seal(storage)
+    if sealed is not None:
+        conversion.rows, conversion.sealed_damages = sealed.rows, sealed.damages
+        return
+    for number, table in enumerate(_segment_tables(facts.data, conversion)):
+        stem, opened = facts.stem, facts.opened
+        conversion.segments += write_rows(storage, table, stem, number, opened)
+        conversion.rows += table.num_rows
+        del table  # frees its memory before the next one is built
+    conversion.sealed_damages = facts.damages(conversion.damages, conversion.rows)
+    seal = facts.seal(conversion.sealed_damages, conversion.rows, conversion.lost_values)
+    if seal is not None:
+        write_seal(storage, replace(seal, segments=tuple(conversion.segments)), facts.key)
 
 
 def _segment_tables(data: bytes, conversion: Conversion) -> Iterator[pa.Table]:
@@ -162,45 +194,6 @@ def _batches(data: bytes, conversion: Conversion) -> Iterator[Rows]:
             yield from record
 
 
-def write_rows(storage: Storage, table: pa.Table, stem: str, start: int) -> int:
-    """Write a segment for each hour of the sorted `table`; return the bytes of all files.
-
-    A row with an invalid time goes into the hour of `start`, the gateway's start in microseconds.
-
-    Raises:
-        OSError: the storage cannot be written.
-    """
-    times = table["time"].cast(pa.int64())
-    valid = pc.and_(pc.greater_equal(times, 0), pc.less(times, _MAX_TIME))
-    times = pc.if_else(pc.fill_null(valid, False), times, start)
-    hours = pc.divide(times, HOUR)
-    size = 0
-    distinct = sorted(pc.unique(hours).to_pylist())
-    for hour in distinct:
-        part = table if len(distinct) == 1 else table.filter(pc.equal(hours, hour))
-        path = hour_folder(Path(), hour * HOUR) / f"{stem}.parquet"
-        size += write_segment(storage, path, part)
-    return size
-
-
-def write_segment(storage: Storage, path: Path, rows: pa.Table) -> int:
-    """Write a segment of sorted `rows` with its pairs and its digest; return their bytes.
-
-    The digest is written last: a digest without its segment means a removed segment.
-
-    Raises:
-        OSError: the storage cannot be written.
-    """
-    size = storage.write(path, rows)
-    if (pairs := pairs_of(rows)) is not None:
-        size += storage.write(pairs_path(Path(), path), pairs)
-    return size + storage.write(digest_path(Path(), path), digests_of(rows))
-
-
-def _set_aside(journal: Path) -> None:
-    journal.rename(journal.with_suffix(DAMAGED))
-
-
 def main(arguments: Sequence[str]) -> int:
     """Convert journals, then remove old days; return 1 when one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m gateway.archive.segments")
@@ -220,14 +213,14 @@ def main(arguments: Sequence[str]) -> int:
     location = ArchiveLocation(args.archive, args.to)
     status = 0
     waiting = args.journals or journals(location.local)
-    for failed, line in _convert_all(location, waiting, args.keep_days):
+    for failed, line in _convert_all(location, waiting, args.keep_days, key_from_environment()):
         status |= failed
         print(line, file=sys.stderr)  # noqa: T201  # the parent process logs it
     return status
 
 
 def _convert_all(
-    location: ArchiveLocation, waiting: Sequence[Path], keep_days: int | None
+    location: ArchiveLocation, waiting: Sequence[Path], keep_days: int | None, key: bytes | None
 ) -> Iterator[tuple[bool, str]]:
     """Do all the work; yield whether a step failed, and a line that reports it."""
     try:
@@ -238,7 +231,7 @@ def _convert_all(
             except OSError as error:  # the waiting journals are converted nevertheless
                 yield True, str(error)
         for path in waiting:
-            yield from _convert(location, path, storage)
+            yield from _convert(location, path, storage, key)
         for path in sorted((location.local / NAMES).glob("*.jsonl")):
             storage.upload(Path(NAMES) / path.name, path)
         if keep_days is not None:
@@ -248,9 +241,11 @@ def _convert_all(
         yield True, str(error)
 
 
-def _convert(location: ArchiveLocation, path: Path, storage: Storage) -> Iterator[tuple[bool, str]]:
+def _convert(
+    location: ArchiveLocation, path: Path, storage: Storage, key: bytes | None
+) -> Iterator[tuple[bool, str]]:
     try:
-        conversion = convert(location.local, path, storage)
+        conversion = convert(location.local, path, storage, key)
     except ArchiveError as error:
         yield True, str(error)
     except OSError as error:

@@ -17,6 +17,7 @@ from typing import Final
 
 import gateway
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.seals.key import KEY_VARIABLE
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +35,14 @@ class Converter:
     Mutable: used by one thread at a time.
     """
 
-    def __init__(self, location: ArchiveLocation, keep_days: int | None = None) -> None:
+    def __init__(
+        self, location: ArchiveLocation, keep_days: int | None = None, key: bytes | None = None
+    ) -> None:
+        """Prepare the command; the child process gets the `key` of the seals by its environment."""
         self._command = [sys.executable, "-m", "gateway.archive.segments", str(location.local)]
         self._command += ["--to", location.url] if location.url else []
         self._command += [] if keep_days is None else ["--keep-days", str(keep_days)]
+        self._environment = _child_environment(key)
         self._sizes: dict[Path, int] = {}  # bytes of the journals that are not converted yet
         self._waiting: list[Path] = []
         self._converting: list[Path] = []
@@ -77,22 +82,28 @@ class Converter:
             self._start()
 
     def finish(self, timeout: float) -> list[Path]:
-        """Convert within `timeout` seconds; return the journals left for the next start."""
+        """Convert within `timeout` seconds; return the journals left for the next start.
+
+        A failed conversion is not repeated. A journal that another converter has is awaited: that
+        of a killed gateway goes on after it.
+        """
         deadline = time.monotonic() + timeout
         self._wait(deadline)
-        if self._waiting and time.monotonic() < deadline:
+        failed = False
+        while self._waiting and not failed and time.monotonic() < deadline:
+            failures = self._failures
             self._start()
             self._wait(deadline)
+            failed = self._failures > failures
         return self._waiting
 
     def _start(self) -> None:
         self._converting, self._waiting = self._waiting, []
         nice = _NICE if len(self._converting) <= _MAX_NICE_JOURNALS else ()
-        paths = filter(None, (_PACKAGES, os.environ.get("PYTHONPATH")))
         try:
             self._child = subprocess.Popen(  # noqa: S603  # our own module, no shell
                 [*self._command, *nice, *map(str, self._converting)],
-                env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)},
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -143,3 +154,11 @@ class Converter:
         if report != self._logged:
             log.warning("archive: %s", report)
             self._logged = report
+
+
+def _child_environment(key: bytes | None) -> dict[str, str]:
+    """Return the environment of the converter; without a `key` it has none of another program."""
+    paths = filter(None, (_PACKAGES, os.environ.get("PYTHONPATH")))
+    found = {**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)}
+    found.pop(KEY_VARIABLE, None)
+    return found if key is None else {**found, KEY_VARIABLE: os.fsdecode(key)}

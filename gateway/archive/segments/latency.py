@@ -1,7 +1,7 @@
-"""Latency histograms with half-octave buckets, whose counts add up over digests.
+"""Latency histograms with half-octave buckets, whose counts add up over blocks.
 
 Bucket 2n holds microseconds from 2**n up to 1.5 * 2**n, bucket 2n + 1 the rest up to 2**(n + 1).
-The first two buckets hold 0 and 1, the last all longer latencies. A digest row has a list of counts
+The first two buckets hold 0 and 1, the last all longer latencies. A block has a list of counts
 by bucket without trailing zeros; the list is empty when no latency is known.
 """
 

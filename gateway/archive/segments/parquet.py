@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import COLUMNS, REQUIRED
-from gateway.archive.segments.hashing import words
+from gateway.archive.segments.words import words
 
 TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
     {
@@ -53,6 +53,10 @@ _ENCODINGS: Final = {  # unique or ascending values, which a dictionary would no
     "source_time": "DELTA_BINARY_PACKED",
     "payload": "PLAIN",
     "reason": "DELTA_BYTE_ARRAY",
+    **{
+        f"{name}.list.element": "DELTA_BINARY_PACKED"
+        for name in ("settled_first", "settled_last", "open_first", "open_last")
+    },
 }
 _DICTIONARY_PATHS: Final = [
     name if kind != "list" else f"{name}.list.element"
@@ -125,6 +129,14 @@ def _pairs(values: Sequence[Cell], kind: pa.DataType) -> Sequence[object]:
     return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
 
 
+def with_all_columns(rows: pa.Table) -> pa.Table:
+    """Return `rows` with null in the columns that an older file lacks."""
+    for field in SCHEMA:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(len(rows), field.type))
+    return rows
+
+
 def sort_rows(table: pa.Table) -> pa.Table:
     """Sort by route, leg and id, so that a query for one of them skips row groups."""
     group = np.zeros(len(table), np.int64)
@@ -132,23 +144,36 @@ def sort_rows(table: pa.Table) -> pa.Table:
         codes = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
         rank = np.argsort(pc.sort_indices(codes.dictionary).to_numpy())
         group = group * len(rank) + rank[codes.indices.to_numpy()]
-    first, last = words(table["id"])
+    first, last = (half.view(np.uint64) for half in words(table["id"]))
     order = np.lexsort((last, first, group))  # fast, because the ids of a run ascend
     return table.take(pa.array(order))
 
 
 def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream of Python or of Arrow
-    """Write rows, digests or pairs to `file` with the archive's encodings."""
-    names = set(table.column_names)
+    """Write rows, sets or pairs to `file` with the archive's encodings."""
     pq.write_table(
         table,
         file,
-        compression="zstd",
         row_group_size=_ROW_GROUP_ROWS,
-        use_dictionary=[path for path in _DICTIONARY_PATHS if path.partition(".")[0] in names],
-        column_encoding={name: kind for name, kind in _ENCODINGS.items() if name in names},
-        dictionary_pagesize_limit=16 << 20,  # a hash is stored once for both legs
-        write_page_checksum=True,
-        write_page_index=True,  # a reader of one minute skips the other pages
-        max_rows_per_page=_PAGE_ROWS,
+        **_options(table.column_names),
     )
+
+
+def row_group_writer(schema: pa.Schema, file: Any) -> pq.ParquetWriter:  # noqa: ANN401  # as above
+    """Return a writer of row groups with the archive's encodings; the caller closes it."""
+    return pq.ParquetWriter(file, schema, **_options(schema.names))
+
+
+def _options(columns: Sequence[str]) -> dict[str, Any]:
+    names = set(columns)
+    return {
+        "compression": "zstd",
+        "use_dictionary": [path for path in _DICTIONARY_PATHS if path.partition(".")[0] in names],
+        "column_encoding": {
+            path: kind for path, kind in _ENCODINGS.items() if path.partition(".")[0] in names
+        },
+        "dictionary_pagesize_limit": 16 << 20,  # a hash is stored once for both legs
+        "write_page_checksum": True,
+        "write_page_index": True,  # a reader of one minute skips the other pages
+        "max_rows_per_page": _PAGE_ROWS,
+    }

@@ -9,7 +9,8 @@ from typing import Final
 
 from rich.console import Console
 
-from gateway.cli.archive import compact, forget, names
+from gateway.cli.archive import compact, forget, names, show, verify
+from gateway.cli.archive.seal_key import add_seal_key, seal_key
 from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
 from gateway.errors import ArchiveError
@@ -19,7 +20,9 @@ _MAX_CLOCK_SKEW: Final = 3_600  # seconds, of all gateways together
 
 def add_parsers(commands: Commands) -> None:
     parser = add_command(
-        commands, "archive", "compact an archive, remove old days, look up names, or generate one"
+        commands,
+        "archive",
+        "verify or compact an archive, show messages and names, or generate one",
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     make = add_command(
@@ -45,12 +48,15 @@ def add_parsers(commands: Commands) -> None:
     add("--clock-skew", type=int, default=0, metavar="S", help="seconds between their clocks (0)")
     add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (yesterday)")
     add("--seed", type=int, default=1, metavar="S", help="seed of the random numbers (1)")
-    add("--segment", type=int, default=100_000, metavar="N", help="messages per segment (100000)")
+    add("--segment", type=int, default=100_000, metavar="N", help="messages per journal (100000)")
     add("--observed", action="store_true", help="write rows of a tap at each target, too")
+    add_seal_key(make)
     make.set_defaults(run=run_generate)
     compact.add_parsers(actions)
     forget.add_parsers(actions)
     names.add_parsers(actions)
+    verify.add_parsers(actions)
+    show.add_parsers(actions)
 
 
 def run_generate(args: argparse.Namespace) -> int:
@@ -80,6 +86,7 @@ def run_generate(args: argparse.Namespace) -> int:
                 counts,
                 fault_minutes=args.fault_minutes,
                 segment=args.segment,
+                key=seal_key(args),
                 show_step=status.update,
             )
         except OSError as error:

@@ -5,73 +5,80 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from datetime import date, timedelta
-from pathlib import Path
 
 from rich.console import Console
 
-from gateway.archive.location import ArchiveLocation
+from gateway.archive.findings import Finding, Weight
+from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder, first_kept_day, remove_old_days
+from gateway.cli.archive.seal_key import add_seal_key, seal_key
 from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.reconcile.driver import check_driver
-from gateway.reconcile.findings import Finding, Weight
 from gateway.reconcile.progress import progress
-
-_UNCOMPACTED_RULES = ("unreadable-file", "foreign-file", "vanished-file")
+from gateway.terminal import visible
 
 
 def add_parsers(actions: Commands) -> None:
     parser = add_command(
         actions,
         "compact",
-        "compact the segments of a date into day tables, and remove old days",
-        "Shortened names are added to their dictionary. Exit status: 0 done, 1 done with errors in"
-        " files or names, 2 not done.",
+        "merge the segments of each hour of a date, and remove old days",
+        "Every segment is compared with its seal; one that differs stays. Shortened names are added"
+        " to their dictionary. Exit status: 0 done, 1 done with errors in files or names, 2 not"
+        " done.",
     )
     add = parser.add_argument
-    add("archive", metavar="ARCHIVE", type=Path, help="local folder of the archive")
+    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (yesterday)")
     add("--master", default="local[*]", metavar="URL", help="Spark master (local[*])")
-    add("--size", type=int, default=200, metavar="MB", help="approximate size of a day table (200)")
+    add(
+        "--size", type=int, default=200, metavar="MB",
+        help="approximate size of a merged segment (200)",
+    )  # fmt: skip
     add("--keep-days", type=int, metavar="N", help="remove days older than the last N whole days")
+    add_seal_key(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write day tables, remove old days, then build the dictionary from the kept days."""
-    location = ArchiveLocation(args.archive)
+    """Merge segments, remove old days, then build the dictionary from the kept days."""
+    location = parse_location(args.archive)
     day, errors = _checked_date(args, location), Console(stderr=True)
+    key = seal_key(args)
     oldest = None if args.keep_days is None else first_kept_day(args.keep_days)
     check_driver()
-    from gateway.reconcile.maintenance.compact import CompactionReport, compact  # noqa: PLC0415  # the extra may be absent
+    from gateway.archive.compaction.compact_day import CompactionReport  # noqa: PLC0415  # Arrow
+    from gateway.reconcile.maintenance.compact import compact  # noqa: PLC0415  # may be absent
     from gateway.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415
     from gateway.reconcile.session import spark_session  # noqa: PLC0415
 
     with progress(errors) as show_step, spark_session(args.master) as spark:
         if oldest is not None and day < oldest:
-            compacted = CompactionReport(0, 0, ())
+            compacted = CompactionReport()
             show_step(f"{day} is older than the {args.keep_days} days to keep; not compacted")
         else:
-            compacted = compact(args.archive, day, show_step, args.master, args.size)
+            compacted = compact(
+                location, day, show_step, key=key, master=args.master, size=args.size
+            )
         removed = None
         if oldest is not None:
             show_step(f"removing days before {oldest}")
             removed = remove_old_days(location, oldest)
         names = build_dictionary(spark, location, oldest, show_step)
     print_findings(compacted.findings, errors)
-    print(f"{compacted.segments} segments of {day} became {len(compacted.tables)} day tables")
+    print(f"{compacted.segments} segments of {day} became {len(compacted.merged)} merged segments")
     if removed is not None:
         print(f"{len(removed.days)} older dates were removed, {removed.files} files")
     print_findings(names.findings, errors)
     print(f"{names.names} shortened names, {names.sent} of them sent to {names.targets} targets")
-    uncompacted = any(finding.rule in _UNCOMPACTED_RULES for finding in compacted.findings)
-    return int(uncompacted or has_errors(names.findings))
+    return int(has_errors((*compacted.findings, *names.findings)))
 
 
 def print_findings(findings: Iterable[Finding], errors: Console) -> None:
     for finding in findings:
-        errors.print(str(finding), markup=False, highlight=False, soft_wrap=True)
+        errors.print(visible(str(finding)), markup=False, highlight=False, soft_wrap=True)
 
 
 def has_errors(findings: Iterable[Finding]) -> bool:

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from gateway.archive.layout import followed_folder
+from gateway.archive.location import parse_location
+from gateway.cli.archive.forget import check_folder
 from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.progress import progress
+from gateway.terminal import visible
 
 if TYPE_CHECKING:
     from gateway.reconcile.follow.follow import Follower
@@ -34,13 +37,14 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
     from gateway.reconcile.follow.day import FollowOptions  # noqa: PLC0415
     from gateway.reconcile.follow.follow import Follower, follow  # noqa: PLC0415  # the extra may be absent
 
-    default = followed_folder(args.archive)
+    root = parse_location(args.archive).local
+    default = followed_folder(root)
     options = FollowOptions(
-        root=args.archive,
+        root=root,
         output=default if args.output is None else args.output / default.name,
         master=args.master,
         late=args.late,
-        margin=args.margin_hours,
+        spooled_days=args.spooled_days,
         strict=args.strict,
         every=args.every,
         once=args.once,
@@ -48,7 +52,7 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
     out = Console(file=sys.stdout)
 
     def print_line(line: str) -> None:
-        out.print(line, highlight=False, markup=False, soft_wrap=True)
+        out.print(visible(line), highlight=False, markup=False, soft_wrap=True)
 
     with progress(errors) as show_step, stop_signals() as stopping:
         follower = Follower(options, show_step, print_line)
@@ -60,13 +64,21 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if not args.archive.is_dir():
-        raise ReconcileError(f"archive {str(args.archive)!r}: is not a folder")
-    nightly = {"--date": args.date, "--full": args.full, "--mapping": args.mapping}
+    location = parse_location(args.archive)
+    if location.url:
+        raise ReconcileError(f"archive {args.archive!r}: --follow needs a local folder")
+    check_folder(location)
+    nightly = {
+        "--date": args.date,
+        "--full": args.full,
+        "--sets": args.full is False,
+        "--mapping": args.mapping,
+        "--accept-gaps": args.accept_gaps,
+    }
     if wrong := [name for name, value in nightly.items() if value]:
         raise ReconcileError(f"{', '.join(wrong)}: is for the nightly run; omit it, or --follow")
-    if min(args.margin_hours, args.late) < 0 or args.every <= 0:
-        raise ReconcileError("--margin-hours and --late are 0 or more, --every is more than 0")
+    if min(args.late, args.spooled_days) < 0 or args.every <= 0:
+        raise ReconcileError("--late and --spooled-days are 0 or more, --every is more than 0")
 
 
 @contextmanager

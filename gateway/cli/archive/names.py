@@ -13,6 +13,7 @@ from gateway.cli.archive.forget import check_folder
 from gateway.cli.parsers import Commands, add_command
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.progress import progress
+from gateway.terminal import print_line
 
 if TYPE_CHECKING:
     from gateway.archive.lookup.name_lookup import DictionaryEntry
@@ -60,9 +61,10 @@ def _print_entries(location: ArchiveLocation, name: str) -> int:
     found = 0
     for entry in find_name(open_storage(location), name):
         found += 1
-        print("\n".join(_entry_lines(entry)))
+        for line in _entry_lines(entry):
+            print_line(line)
     if not found:
-        print(f"{name}: is not in the dictionary")
+        print_line(f"{name}: is not in the dictionary")
     return int(not found)
 
 
@@ -76,14 +78,8 @@ def _entry_lines(entry: DictionaryEntry) -> list[str]:
         first, last = (f"{at:%Y-%m-%d %H:%M:%S}" for at in (entry.first_time, entry.last_time))
         lines.append(f"  sent        {entry.count} times, {first} to {last} UTC")
     lines.append(f"  by          {', '.join(entry.gateways)}")
-    return [_printable(line) for line in lines]
+    return lines
 
 
 def _levels_text(entry: DictionaryEntry) -> str:
     return "an unknown name" if entry.levels is None else "/".join(entry.levels)
-
-
-def _printable(line: str) -> str:
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in line
-    )

@@ -6,18 +6,25 @@ import argparse
 import sys
 from datetime import date
 from pathlib import Path
+from time import monotonic
 
 from rich.console import Console
 
-from gateway.archive.layout import reconciled_folder
+from gateway import clock
+from gateway.archive.findings import error
+from gateway.archive.location import parse_location
 from gateway.cli.archive.follow import run_follow
+from gateway.cli.archive.forget import check_folder
 from gateway.cli.archive.retranslate import retranslator
+from gateway.cli.archive.seal_key import add_seal_key, seal_key
 from gateway.cli.parsers import Commands, add_command
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
-from gateway.reconcile.findings import error
 from gateway.reconcile.progress import progress
-from gateway.reconcile.report.text import NO_ANSWER, REPORT_PAGE, Report, print_report, to_json
+from gateway.reconcile.report.metrics import write_metrics
+from gateway.reconcile.report.terminal import print_report
+from gateway.reconcile.report.text import NO_ANSWER, Report, to_json
+from gateway.terminal import visible_lines
 
 
 def add_parsers(commands: Commands) -> None:
@@ -26,29 +33,43 @@ def add_parsers(commands: Commands) -> None:
         "reconcile",
         "reconcile one day of the archive",
         "Finds lost, late, altered, reordered and duplicated messages. Exit status: 0 clean,"
-        " 1 not clean, 2 no answer.",
+        " 1 not clean, 2 no answer, 3 clean for what was received, with gaps of a source.",
     )
     add = parser.add_argument
-    add("archive", metavar="ARCHIVE", type=Path, help="local folder of the archive")
+    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--date", metavar="D", help="reconcile this date: YYYY-MM-DD, UTC")
     add("--follow", action="store_true", help="reconcile new files through the day, until stopped")
-    add("--full", action="store_true", help="join every message, check every page and digest")
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument(
+        "--full", action="store_true", default=None,
+        help="join every message (default below a million messages by target)",
+    )  # fmt: skip
+    modes.add_argument(
+        "--sets", action="store_false", dest="full",
+        help="join only messages that id sets do not prove (default above)",
+    )  # fmt: skip
     add(
         "--strict",
         action="store_true",
         help="treat marked duplicates and late deliveries as failures",
     )
+    add("--accept-gaps", action="store_true", help="exit status 0 despite gaps of a source")
+    add_seal_key(parser)
     add("--mapping", type=Path, metavar="CONFIG", help="translate the names again and compare")
     add("--master", default="local[*]", metavar="URL", help="Spark master (local[*])")
     add("--json", type=Path, metavar="FILE", help="write the summary to FILE")
+    add(
+        "--metrics", type=Path, metavar="FILE",
+        help="write the verdict to FILE for Prometheus's node exporter (FILE.prom)",
+    )  # fmt: skip
     add("--output", type=Path, metavar="DIR", help="write the tables there (ARCHIVE/_reconciled)")
     add(
-        "--margin-hours", type=int, default=6, metavar="H",
-        help="hours to read before and after the date (6)",
+        "--in-flight-seconds", type=int, default=120, metavar="S",
+        help="time before a gateway's open journal in which its messages may be in flight (120)",
     )  # fmt: skip
     add(
-        "--in-flight-seconds", type=int, default=120, metavar="S",
-        help="time before the last row in which a copy without outcome is in flight (120)",
+        "--spooled-days", type=int, default=7, metavar="N",
+        help="days after which a spooled message without an outcome is missing (7)",
     )  # fmt: skip
     add(
         "--late", type=int, default=300, metavar="S",
@@ -65,6 +86,7 @@ def add_parsers(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Reconcile, and turn every failure into an error line and an exit status."""
     errors = Console(stderr=True)
+    began = monotonic()
     try:
         if args.follow:
             return run_follow(args, errors)
@@ -78,43 +100,47 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.json is not None:
             args.json.write_text(to_json(report), encoding="utf-8")
+        if args.metrics is not None:
+            write_metrics(report, args.metrics, clock.now(), monotonic() - began)
     except OSError as fault:
         _print_error(fault, errors)
         return NO_ANSWER
-    return report.status
+    return report.exit_status
 
 
 def _print_error(fault: Exception, errors: Console) -> None:
-    errors.print(f"gateway reconcile: {fault}", style="red", markup=False, soft_wrap=True)
+    text = visible_lines(f"gateway reconcile: {fault}")
+    errors.print(text, style="red", markup=False, soft_wrap=True)
 
 
 def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
     if args.date is None or args.once:
         raise ReconcileError("give --date D, or --follow; --once needs --follow")
     day = _day(args.date)
-    if not args.archive.is_dir():
-        raise ReconcileError(f"archive {str(args.archive)!r}: is not a folder")
-    if min(args.margin_hours, args.in_flight_seconds, args.late) < 0:
-        raise ReconcileError("--margin-hours, --in-flight-seconds and --late are 0 or more")
+    check_folder(parse_location(args.archive))
+    if min(args.in_flight_seconds, args.late, args.spooled_days) < 0:
+        raise ReconcileError("--in-flight-seconds, --late and --spooled-days are 0 or more")
     check_driver()
-    from gateway.reconcile.job import Job, reconcile  # noqa: PLC0415  # the extra may be absent
+    from gateway.reconcile.carried import reconcile_night  # noqa: PLC0415  # the extra may be absent
+    from gateway.reconcile.job import Job  # noqa: PLC0415
 
-    default = reconciled_folder(args.archive, day)
     job = Job(
-        root=args.archive,
+        archive=args.archive,
         day=day,
-        output=default if args.output is None else args.output / default.name,
+        output=None if args.output is None else args.output / f"date={day}",
         master=args.master,
         full=args.full,
         strict=args.strict,
-        margin=args.margin_hours,
+        accept_gaps=args.accept_gaps,
         in_flight=args.in_flight_seconds,
         late=args.late,
+        spooled_days=args.spooled_days,
+        key=seal_key(args),
         translator=None if args.mapping is None else retranslator(args.mapping),
     )
     with progress(errors) as show_step:
-        report = reconcile(job, show_step)
-    line = f"report: {job.output / REPORT_PAGE}"
+        report = reconcile_night(job, show_step)
+    line = f"report: {job.report_page}"
     errors.print(line, highlight=False, markup=False, soft_wrap=True)
     return report
 

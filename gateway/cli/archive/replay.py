@@ -9,14 +9,30 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from gateway.archive.location import parse_location
+from gateway.cli.archive.forget import check_folder
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
-from gateway.errors import ArchiveError
+from gateway.errors import ArchiveError, first_line
 from gateway.replay.replay_archive import Replay, ReplayCopy, microseconds
+from gateway.terminal import print_line
 
-MAX_LINES = 20  # for copies that did not arrive
+if TYPE_CHECKING:
+    from gateway.archive.storage import Storage
+
+MAX_LINES: Final = 20  # for copies that did not arrive, and for ids that were not found
+CLASSES: Final = (  # of gateway reconcile, without `delivered`
+    "missing", "dead-lettered", "refused", "lost in target", "altered", "duplicated",
+    "out of order", "delivered late", "in flight", "recovered", "unexpected",
+)  # fmt: skip
+_WITHOUT_PAYLOAD: Final = """\
+{} without an archived payload cannot be sent from the archive. Ask the publishers to send them
+again, or send the dead letters among them with `gateway dead-letters replay`. `gateway archive
+show` prints name, time and size. With `archive_payload: true` the route archives later payloads."""
+
+WantedIds: TypeAlias = Mapping[bytes, Collection[str]]  # target labels by message id
 
 
 def add_parsers(commands: Commands) -> None:
@@ -25,15 +41,21 @@ def add_parsers(commands: Commands) -> None:
         "replay",
         "send archived messages again",
         "Only messages with an archived payload can be sent. Exit status: 0 all delivered (dry run:"
-        " all names unchanged), 1 not all, 2 not done.",
+        " all names unchanged), 1 not all, or messages not found, 2 not done.",
     )
     add = parser.add_argument
-    add("archive", metavar="ARCHIVE", type=Path, help="local folder of the archive")
+    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--config", required=True, type=Path, metavar="C", help="read endpoints and routes from C")
     add("--route", required=True, metavar="R", help="send the messages of route R")
     add("--from", dest="since", required=True, metavar="T", help="received at T or later, UTC")
     add("--to", dest="until", required=True, metavar="T", help="received before T, UTC")
-    add("--class", dest="class_", metavar="CLASS", help="send only this class of gateway reconcile")
+    add(
+        "--class",
+        dest="class_",
+        metavar="CLASS",
+        choices=CLASSES,
+        help=f"send only this class of gateway reconcile: {', '.join(CLASSES)}",
+    )
     add("--dry-run", action="store_true", help="compare the names; open no connection")
     parser.set_defaults(run=run)
 
@@ -41,49 +63,101 @@ def add_parsers(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from gateway.archive.lookup.search import ReplayRange, ids_in_class, received_rows, sent_names  # noqa: PLC0415  # Arrow
 
-    if not args.archive.is_dir():
-        raise ArchiveError(f"archive {str(args.archive)!r}: is not a folder")
+    storage = _open_storage(args.archive)
     range_ = ReplayRange(args.route, _time("--from", args.since), _time("--to", args.until))
     if range_.since >= range_.until:
         raise ArchiveError(f"--to {args.until!r}: is not after --from {args.since!r}")
-    wanted = None if args.class_ is None else ids_in_class(args.archive, range_, args.class_)
-    rows = _selected(received_rows(args.archive, range_), wanted)
-    with closing(Replay(load(args.config), args.route)) as replay:
+    wanted = None if args.class_ is None else ids_in_class(storage, range_, args.class_)
+    if wanted is not None and not wanted:
+        print_line(f"no message of route {args.route!r} is {args.class_!r} in this interval")
+        return 0
+    selection = _Selection(received_rows(storage, range_), wanted)
+    configuration = load(args.config)
+    with closing(Replay(configuration, args.route)) as replay:
         if args.dry_run:
-            return _compare(replay, rows, wanted, sent_names(args.archive, range_))
-        return _send(replay, rows, wanted)
+            status = _compare(replay, selection.rows(), wanted, sent_names(storage, range_))
+        else:
+            status = _send(replay, selection.rows(), wanted)
+    if configuration.archive is None and replay.counts["sent"]:
+        print_line(f"{args.config}: has no archive, so the deliveries are not recorded", sys.stderr)
+    return selection.report_unfound(args.route) or status
 
 
-def _selected(
-    rows: Iterator[dict[str, Any]], wanted: Mapping[bytes, Collection[str]] | None
-) -> Iterator[dict[str, Any]]:
-    return (row for row in rows if wanted is None or row["id"] in wanted)
+class _Selection:
+    """The rows to send; it notes the ids that were found.
+
+    Mutable: owned by the command.
+    """
+
+    def __init__(self, rows: Iterator[dict[str, Any]], wanted: WantedIds | None) -> None:
+        self._rows, self._wanted = rows, wanted
+        self._found: set[bytes] = set()
+        self._count = 0
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        for row in self._rows:
+            if self._wanted is None:
+                self._count += 1
+                yield row
+            elif row["id"] in self._wanted:
+                self._found.add(row["id"])
+                yield row
+
+    def report_unfound(self, route: str) -> int:
+        """Print what the archive does not have; return the exit status."""
+        if self._wanted is None:
+            if not self._count:
+                print_line(f"no message of route {route!r} was received then", sys.stderr)
+            return int(not self._count)
+        unfound = sorted(self._wanted.keys() - self._found)
+        for each in unfound[:MAX_LINES]:
+            print_line(f"{each.hex()}: no received row in this interval", sys.stderr)
+        if len(unfound) > MAX_LINES:
+            print_line(f"... and {len(unfound) - MAX_LINES} more", sys.stderr)
+        if unfound:
+            print_line(
+                f"{len(unfound)} of {len(self._wanted)} messages were not found; widen --from and"
+                " --to, or look at them with `gateway archive show`",
+                sys.stderr,
+            )
+        return int(bool(unfound))
 
 
-def _send(
-    replay: Replay,
-    rows: Iterator[dict[str, Any]],
-    wanted: Mapping[bytes, Collection[str]] | None,
-) -> int:
+def _open_storage(archive: str) -> Storage:
+    from gateway.archive.storage import open_storage  # noqa: PLC0415  # Arrow
+
+    location = parse_location(archive)
+    check_folder(location)
+    try:
+        return open_storage(location)
+    except OSError as error:
+        raise ArchiveError(f"archive {location}: cannot be read: {first_line(error)}") from error
+
+
+def _send(replay: Replay, rows: Iterator[dict[str, Any]], wanted: WantedIds | None) -> int:
     failed = 0
     for copy, reason in replay.send(rows, wanted):
         failed += 1
         if failed <= MAX_LINES:
-            print(_line(copy, reason), file=sys.stderr)
+            print_line(_line(copy, reason), sys.stderr)
     if failed > MAX_LINES:
-        print(f"... and {failed - MAX_LINES} more", file=sys.stderr)
+        print_line(f"... and {failed - MAX_LINES} more", sys.stderr)
     counts = replay.counts
-    print(f"{counts['sent']} arrived, {failed} did not")
+    print_line(f"{counts['sent']} arrived, {failed} did not")
     for change in ("without redacted values", "without their expiry"):
         if counts[change]:
-            print(f"{counts[change]} messages {change}")
+            print_line(f"{counts[change]} messages {change}")
+    if counts["without a payload"]:
+        number = counts["without a payload"]
+        which = "1 message" if number == 1 else f"{number} messages"
+        print(_WITHOUT_PAYLOAD.format(which), file=sys.stderr)
     return int(failed > 0)
 
 
 def _compare(
     replay: Replay,
     rows: Iterator[dict[str, Any]],
-    wanted: Mapping[bytes, Collection[str]] | None,
+    wanted: WantedIds | None,
     before: Mapping[tuple[str, str], Collection[str]],
 ) -> int:
     """Print a line for each name and target: the number of messages, and both target names."""
@@ -108,9 +182,9 @@ def _compare(
         same = list(then) == [now]
         different += not same
         comparison = "as then" if same else f"then {', '.join(sorted(then)) or 'never sent'}"
-        print(f"{number:>8}  {name} -> {target or '-'}: {now} ({comparison})")
+        print_line(f"{number:>8}  {name} -> {target or '-'}: {now} ({comparison})")
     summary = f"{len(counted)} names, {different} different"
-    print(f"{summary}, {without_payload} messages without a payload")
+    print_line(f"{summary}, {without_payload} messages without a payload")
     return int(different > 0 or without_payload > 0)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from gateway import cli
 from gateway.errors import GatewayError
+from gateway.terminal import visible_lines
 
 JOBS: Final = (("reconcile",), ("archive", "compact"), ("archive", "names"))
 
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
         with submitted_session() as spark:
             return cli.main([*arguments, "--master", str(spark.sparkContext.master)])
     except GatewayError as error:
-        print(f"gateway: {error}", file=sys.stderr)
+        print(visible_lines(f"gateway: {error}"), file=sys.stderr)
         return 2
 
 

@@ -10,6 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gateway.terminal import visible, visible_values
+
 StatusJson: TypeAlias = Mapping[str, Any]  # an object of /api/status
 COLOURS: Final = {"connected": "green", "connecting": "yellow"}
 FIXED_LINES: Final = 12  # titles and the figures of the gateway itself
@@ -24,8 +26,10 @@ def dashboard(
 ) -> Group:
     """Tables of `status`, with rates since the status `before`.
 
-    `height` in lines limits the number of routes.
+    `height` in lines limits the number of routes. Texts in the status may come from messages; they
+    are made visible here, before anything reads them.
     """
+    status, before = visible_values(status), visible_values(before)
     parts: list[RenderableType] = [_head(status), _endpoints(status)]
     refusals = status["refusals"][:MAX_REFUSALS]
     max_routes = None
@@ -40,7 +44,7 @@ def dashboard(
 
 def unreachable(reason: str) -> Text:
     """The display while the gateway does not answer."""
-    return Text(f"gateway: {reason}", style="red")
+    return Text(f"gateway: {visible(reason)}", style="red")
 
 
 def rates(status: StatusJson, before: StatusJson | None) -> dict[str, float]:
@@ -81,7 +85,7 @@ def _endpoints(status: StatusJson) -> Table:
         state = Text(end["connection"], COLOURS.get(end["connection"], "red"))
         table.add_row(
             Text(end["name"]),
-            f"{end['side']}, {end['system']}",
+            Text(f"{end['side']}, {end['system']}"),
             state,
             age(status["time"] - end["since"]),
             str(end["reconnects"] or ""),
@@ -108,7 +112,7 @@ def _routes(status: StatusJson, rate: Mapping[str, float], max_routes: int | Non
             f"{route['delivered']:,}",
             Text(age(route["lag"]) if route["lag"] else "", "yellow"),
             Text("" if heartbeat is None else age(heartbeat), "red" if stale else ""),
-            route["guarantee"].replace("_", " "),
+            Text(route["guarantee"].replace("_", " ")),
             Text(", ".join(f"{rule} {count:,}" for rule, count in route["rules"].items()), "red"),
         )
     if len(shown) < len(every):

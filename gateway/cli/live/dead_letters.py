@@ -24,6 +24,7 @@ from gateway.replay.resend_dead_letters import Resend, ResendAttempt
 from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, DeadLetter, from_row
 from gateway.runtime.outbound.spool_db import connect
 from gateway.runtime.record.rows import header_map, payload_bytes
+from gateway.terminal import print_line, visible
 
 MAX_PAYLOAD = 4096  # bytes of a payload that `show` prints
 
@@ -73,10 +74,10 @@ def run_list(args: argparse.Namespace) -> int:
         for letter in _letters(database, args):
             target = letter.target or "(no route)"
             cells = (str(letter.number), _time(letter.time), letter.route, target, letter.rule)
-            table.add_row(*map(Text, (*cells, letter.source_name)))
+            table.add_row(*(Text(visible(cell)) for cell in (*cells, letter.source_name)))
     if table.row_count:
         Console().print(table)
-    print(f"{table.row_count} dead letter{'' if table.row_count == 1 else 's'}")
+    print_line(f"{table.row_count} dead letter{'' if table.row_count == 1 else 's'}")
     return 0
 
 
@@ -91,7 +92,9 @@ def run_show(args: argparse.Namespace) -> int:
             if args.json:
                 print(json.dumps(facts))
             else:
-                print("\n".join(f"{name:>14}  {value}" for name, value in facts.items()) + "\n")
+                for name, value in facts.items():
+                    print_line(f"{name:>14}  {value}")
+                print_line("")
     return _exit_status(found)
 
 
@@ -102,15 +105,15 @@ def run_replay(args: argparse.Namespace) -> int:
         plan = sorted(resend.plan(_letters(database, args)), key=lambda each: each.endpoint)
         if args.dry_run:
             for attempt in plan:
-                print(_line(attempt, attempt.settlement))
+                print_line(_line(attempt, attempt.settlement))
             return _exit_status(len(plan))
         outcomes: Counter[Outcome] = Counter()
         for attempt, settlement in resend.send(plan):
             outcomes[settlement.outcome] += 1
             if settlement.outcome is not Outcome.ACCEPTED:
-                print(_line(attempt, settlement), file=sys.stderr)
+                print_line(_line(attempt, settlement), sys.stderr)
     delivered, total = outcomes[Outcome.ACCEPTED], outcomes.total()
-    print(f"{delivered} delivered, {total - delivered} kept")
+    print_line(f"{delivered} delivered, {total - delivered} kept")
     return _exit_status(len(plan)) or int(delivered < total)
 
 
@@ -123,7 +126,7 @@ def run_purge(args: argparse.Namespace) -> int:
             for number in numbers:
                 database.execute(DELETE, (number,))
     done = "deleted" if args.yes else "would be deleted; add --yes to delete them"
-    print(f"{len(numbers)} {done}")
+    print_line(f"{len(numbers)} {done}")
     return _exit_status(len(numbers))
 
 
@@ -152,7 +155,7 @@ def _letters(database: sqlite3.Connection, args: argparse.Namespace) -> Iterator
         try:
             yield from_row(row)
         except GatewayError as error:
-            print(f"gateway: dead letter {row[0]}: {error}", file=sys.stderr)
+            print_line(f"gateway: dead letter {row[0]}: {error}", sys.stderr)
 
 
 def _facts(letter: DeadLetter) -> dict[str, object]:
@@ -195,5 +198,5 @@ def _time(microseconds: int) -> str:
 def _exit_status(found: int) -> int:
     """0, or 1 with an error line if no dead letter was found."""
     if not found:
-        print("gateway: no such dead letter", file=sys.stderr)
+        print_line("gateway: no such dead letter", sys.stderr)
     return 0 if found else 1

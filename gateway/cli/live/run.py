@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     signals = SignalQueue()  # before anything else: an unhandled SIGHUP ends the process
     signals.catch(signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
     log_control = set_up_logging(args.log_level, args.log_format, repeats=args.log_repeats)
+    log_unhandled_errors()
     configuration = load_proven(args.config)
     log_control.hide(secrets_of(configuration))
     log_warnings(configuration)
@@ -91,6 +93,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def log_unhandled_errors() -> None:
+    """Log errors that no code catches: those of threads, and of callbacks in drivers.
+
+    Python prints them to standard error as they are, with the secrets and control characters in
+    their texts.
+    """
+
+    def of_thread(args: threading.ExceptHookArgs) -> None:
+        if not issubclass(args.exc_type, SystemExit):
+            log.error("a thread ended by an error", exc_info=args.exc_value)
+
+    threading.excepthook = of_thread
+    sys.unraisablehook = lambda args: log.error("a callback failed", exc_info=args.exc_value)
+
+
 def tune_garbage_collection() -> None:
     """Collect rarely, because messages make no reference cycles, and never scan old objects."""
     gc.collect()
@@ -111,7 +128,10 @@ def handle_signals(signals: SignalQueue, actions: Mapping[int, Callable[[], None
 
 
 def reload(running: Gateway, path: Path, log_control: LogControl) -> None:
-    """Load and apply the configuration again; one with errors changes nothing and is logged."""
+    """Load and apply the configuration again; one with errors changes nothing and is logged.
+
+    An error that is no finding is a fault of the gateway; it is logged, and the gateway runs on.
+    """
     try:
         wanted = load_proven(path)
         log_control.hide(secrets_of(wanted))
@@ -122,5 +142,7 @@ def reload(running: Gateway, path: Path, log_control: LogControl) -> None:
         log.error(RELOAD_REJECTED)  # noqa: TRY400
     except GatewayError as error:
         log.error(f"{RELOAD_REJECTED}: %s", error)  # noqa: TRY400, G004  # a constant
+    except Exception:
+        log.exception("reload failed; restart the gateway when routes or endpoints do not work")
     else:
         log.info("reloaded", extra={"routes": len(running.configuration.routes)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from gateway.check.guarantee import effective_mode, lost_fields
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
+from gateway.routing.route import Route
+from gateway.terminal import print_line
 
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
@@ -46,20 +48,25 @@ def run(args: argparse.Namespace) -> int:
     FORMATS[args.format](findings)
     if configuration is not None and args.format == "text":
         _show_routes(configuration)
-        print(f"{args.config}: {_summary(findings)}")
+        print_line(f"{args.config}: {_summary(findings)}")
     fatal = {"error", "warning"} if args.strict else {"error"}
     return int(any(finding.severity in fatal for finding in findings))
 
 
 def _show_routes(configuration: Configuration) -> None:
     for route in configuration.routes:
-        print(f"{route.name}: {route.endpoint} ({route.dialect.name}) {route.source.text}")
-        for target in route.targets:
-            template = target.template.text if target.template else "the same name"
-            print(f"  -> {target.endpoint} ({target.system}) {template}")
-            mode = effective_mode(route, target, configuration).name.lower()
-            lost = ", ".join(lost_fields(route, target, configuration))
-            print(f"     {mode}" + (f"; cannot cross: {lost}" if lost else ""))
+        for line in _route_lines(route, configuration):
+            print_line(configuration.references.hide(line))
+
+
+def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
+    yield f"{route.name}: {route.endpoint} ({route.dialect.name}) {route.source.text}"
+    for target in route.targets:
+        template = target.template.text if target.template else "the same name"
+        yield f"  -> {target.endpoint} ({target.system}) {template}"
+        mode = effective_mode(route, target, configuration).name.lower()
+        lost = ", ".join(lost_fields(route, target, configuration))
+        yield f"     {mode}" + (f"; cannot cross: {lost}" if lost else "")
 
 
 def _summary(findings: Sequence[ConfigError]) -> str:
@@ -73,7 +80,7 @@ def _summary(findings: Sequence[ConfigError]) -> str:
 
 def _as_text(findings: Sequence[ConfigError]) -> None:
     for finding in findings:
-        print(finding, file=sys.stderr if finding.severity == "error" else sys.stdout)
+        print_line(str(finding), sys.stderr if finding.severity == "error" else sys.stdout)
 
 
 def _as_json(findings: Sequence[ConfigError]) -> None:
@@ -92,7 +99,7 @@ def _as_github(findings: Sequence[ConfigError]) -> None:
         text = f"{each.reason}; {each.hint}" if each.hint else each.reason
         path = _escaped(each.path).replace(":", "%3A").replace(",", "%2C")
         where = f"file={path},line={each.line},col={each.column},title={each.rule}"
-        print(f"::{_GITHUB[each.severity]} {where}::{_escaped(text)}")
+        print_line(f"::{_GITHUB[each.severity]} {where}::{_escaped(text)}")
 
 
 def _escaped(text: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.routing.explain import RouteResult, TargetResult, explain
+from gateway.terminal import print_line
 
 
 def add_parsers(commands: Commands) -> None:
@@ -37,22 +38,29 @@ def add_parsers(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
-    results = explain(args.name, load(args.config).routes, args.endpoint)
+    configuration = load(args.config)
+    hide = configuration.references.hide
+    results = [
+        replace(each, pattern=hide(each.pattern))
+        for each in explain(args.name, configuration.routes, args.endpoint)
+    ]
     arrives = any(made.name for each in results for made in each.made)
     if args.json:
         print(json.dumps([asdict(each) for each in results], indent=2))
     else:
         for each in results:
-            print("\n".join(_lines(each)))
+            for line in _lines(each):
+                print_line(line)
         if not arrives:
-            print("no target gets this name")
+            print_line("no target gets this name")
     return 0 if arrives else 1
 
 
 def _lines(result: RouteResult) -> Iterator[str]:
     head = f"{result.route}: from {result.endpoint}, {result.pattern}"
     if result.why_not:
-        yield f"{head}\n  not taken: {result.why_not}"
+        yield head
+        yield f"  not taken: {result.why_not}"
         return
     yield head
     for name, taken in result.captures:

@@ -14,6 +14,7 @@ from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.mosquitto.importer import import_mosquitto
+from gateway.terminal import print_line
 
 MAX_BYTES = 4 << 20  # a larger file is not a configuration
 
@@ -47,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     document = import_ems(files) if args.system == "ems" else import_mosquitto(*files[0])
     _write(render(document), args.output)
     for line in document.omitted:
-        print(line, file=sys.stderr)
-    print(_summary(document), file=sys.stderr)
+        print_line(str(line), sys.stderr)
+    print_line(_summary(document), sys.stderr)
     return 1 if document.omitted or not document.routes else 0
 
 

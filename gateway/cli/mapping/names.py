@@ -14,6 +14,7 @@ from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
+from gateway.terminal import print_line
 from gateway.translate.json_requests import Answer, answer, answer_line
 
 YES, NO, WRONG = 0, 1, 2
@@ -65,7 +66,7 @@ def run_translate(args: argparse.Namespace) -> int:
     if args.config is not None or args.route is not None:
         return _translate_by_route(args)
     if args.source is None or args.target is None:
-        print("gateway: translate needs --from and --to, or --config and --route", file=sys.stderr)
+        print_line("gateway: translate needs --from and --to, or --config and --route", sys.stderr)
         return WRONG
     request: dict[str, object] = {"op": "translate", "from": args.source, "to": args.target}
     if args.pattern:
@@ -98,28 +99,27 @@ def _print_answer(found: Answer, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(found))
         return WRONG if wrong else NO if "refused" in found else YES
-    if "target" in found:
-        print(f"{found['target']} ({found['system']}): ", end="")
+    target = f"{found['target']} ({found['system']}): " if "target" in found else ""
     if wrong:
-        print(f"gateway: {found['error']}", file=sys.stderr)
+        print_line(f"gateway: {found['error']}", sys.stderr)
     elif "refused" in found:
-        print(f"refused: {found['refused']} (rule {found['rule']})")
+        print_line(f"{target}refused: {found['refused']} (rule {found['rule']})")
     elif "match" in found:
-        print("match" if found["match"] else "no match")
+        print_line("match" if found["match"] else "no match")
     else:
-        _print_names(found)
+        _print_names(found, target)
     return WRONG if wrong else NO if "refused" in found else YES
 
 
-def _print_names(found: Answer) -> None:
+def _print_names(found: Answer, target: str) -> None:
     for key in ("name", "names", "patterns"):
         texts = found.get(key, [])
         for text in [texts] if isinstance(texts, str) else texts if isinstance(texts, list) else ():
-            print(text)
+            print_line(f"{target}{text}")
     if "exact" in found:
-        print("exact" if found["exact"] else f"residual: {found['residual']}")
+        print_line("exact" if found["exact"] else f"residual: {found['residual']}")
     if "omits" in found:
-        print(f"not reached: {found['omits']}")
+        print_line(f"not reached: {found['omits']}")
 
 
 def _translate_by_route(args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from gateway.cli.parsers import Commands, add_command
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
+from gateway.terminal import print_line
 from gateway.translate.names import OnTooLong, Translator
 
 
@@ -73,12 +74,13 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             print(json.dumps(_as_json(result)))
         elif result.rule:
-            print(f"{args.names}:{result.line}: {result.reason} (rule {result.rule})")
+            print_line(f"{args.names}:{result.line}: {result.reason} (rule {result.rule})")
         elif args.all or result.shortened:
-            print(f"{args.names}:{result.line}: {result.target}: {result.source} -> {result.name}")
+            fits = f"{result.target}: {result.source} -> {result.name}"
+            print_line(f"{args.names}:{result.line}: {fits}")
     for translator in translators:
-        print(
-            _summary(translator.target.name, counts), file=sys.stderr if args.json else sys.stdout
+        print_line(
+            _summary(translator.target.name, counts), sys.stderr if args.json else sys.stdout
         )
     return int(any(rule for _, rule in counts))
 

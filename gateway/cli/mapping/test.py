@@ -10,6 +10,7 @@ from gateway.check.mapping_tests import MappingTestResult, run_tests
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
+from gateway.terminal import print_line
 
 NO_TESTS = 2
 
@@ -29,15 +30,17 @@ def add_parsers(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the failed tests; exit status 0 when all pass, 1 when one fails, 2 without tests."""
-    results = run_tests(load(args.config))
+    configuration = load(args.config)
+    results = run_tests(configuration)
     if not results:
-        print(f"{args.config}: has no tests; add a section `tests:`")
+        print_line(f"{args.config}: has no tests; add a section `tests:`")
         return NO_TESTS
     failed = [result for result in results if not result.passed]
     for result in failed:
-        print("\n".join(_lines(result)))
+        for line in _lines(result):
+            print_line(configuration.references.hide(line))
     passed = len(results) - len(failed)
-    print(f"{passed} tests passed" + (f", {len(failed)} failed" if failed else ""))
+    print_line(f"{passed} tests passed" + (f", {len(failed)} failed" if failed else ""))
     return int(bool(failed))
 
 

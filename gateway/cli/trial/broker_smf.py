@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gateway.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 from gateway.cli.parsers import Commands, add_command
+from gateway.errors import GatewayError, first_line
 
 
 def add_parser(systems: Commands) -> None:
@@ -24,11 +25,11 @@ def add_parser(systems: Commands) -> None:
     )
     smf.add_argument("--vpn", action="append", metavar="NAME", help="message VPN (default)")
     smf.add_argument(
-        "--user",
-        action="append",
-        type=_user,
-        metavar="NAME:PASSWORD",
-        help="accepted user; without this option every client is accepted",
+        "--logins",
+        type=Path,
+        metavar="FILE",
+        help="file of accepted users, a line NAME:PASSWORD for each; without this option every"
+        " client is accepted",
     )
     smf.add_argument(
         "--queue",
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the listening address, and serve until SIGTERM or SIGINT."""
     options = BrokerOptions(
         vpns=tuple(args.vpn or ("default",)),
-        users=dict(args.user) if args.user else None,
+        users=None if args.logins is None else _read_users(args.logins),
         queues=tuple(args.queue),
         reject_unmatched=args.reject_unmatched,
     )
@@ -76,11 +77,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _user(text: str) -> tuple[str, str]:
-    name, colon, password = text.partition(":")
-    if not colon or not name:
-        raise argparse.ArgumentTypeError(f"{name!r} has no password; write NAME:PASSWORD")
-    return name, password
+def _read_users(path: Path) -> dict[str, str]:
+    """Return the passwords by user; they are in a file, since every process may read arguments.
+
+    Raises:
+        GatewayError: the file cannot be read, or a line has no name or no password.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise GatewayError(f"{path}: cannot read the users: {first_line(error)}") from error
+    users = [line.partition(":") for line in lines if line]
+    for number, (name, colon, _) in enumerate(users, start=1):
+        if not colon or not name:
+            raise GatewayError(f"{path}: user {number} has no password; write NAME:PASSWORD")
+    return {name: password for name, _, password in users}
 
 
 def _queue(text: str) -> QueueOptions:

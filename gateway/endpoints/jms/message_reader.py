@@ -15,6 +15,8 @@ from gateway.endpoints.jms.addresses import TEMPORARY_TOPIC, TOPIC, import_mark,
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.endpoints.jms.value_codec import SURROGATES, ValueReader
 from gateway.errors import WireError
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import text_size
 from gateway.model.message import (
     GATEWAY_ID,
     NO_PROPERTIES,
@@ -30,7 +32,7 @@ RECORD = Struct(">BBBBqqiiii")
 MICROSECONDS_PER_MS = 1_000  # JMS counts milliseconds
 DEFAULT_PRIORITY = 4  # JMS 2.0, 3.4.10
 EXPIRY_TOLERANCE = 10_000_000  # microseconds between the gateway's expiry and the server's
-MAX_REMEMBERED_ADDRESSES = 16_384
+MAX_REMEMBERED_SIZE = 8 << 20  # bytes of addresses
 STREAM_KEY: Final = "stream"
 
 _BODY_FORMS: Final = {
@@ -72,7 +74,9 @@ class BatchReader:
         self._default = default
         self._keep_temporary = keep_temporary
         self._broker = broker
-        self._addresses: dict[tuple[int, int, bytes], str | None] = {}
+        self._addresses: LimitedCache[tuple[int, int, bytes], str] = LimitedCache(
+            MAX_REMEMBERED_SIZE
+        )
 
     def read(self, data: bytes) -> DrainedBatch:
         """Return the messages of one drain."""
@@ -136,10 +140,8 @@ class BatchReader:
         name = raw.decode("utf-8", SURROGATES)
         if not self._filter.accepts(consumer, kind, name):
             return None
-        if len(self._addresses) >= MAX_REMEMBERED_ADDRESSES:
-            self._addresses.clear()
         address = join_address(kind, name, self._default)
-        self._addresses[key] = address
+        self._addresses.add(key, address, len(raw) + text_size(address))
         return address
 
     def _read_extra(self, headers: Headers, form: int, more: bytes, batch: DrainedBatch) -> Headers:

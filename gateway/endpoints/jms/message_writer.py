@@ -37,6 +37,8 @@ from gateway.endpoints.jms.value_codec import (
     write_value,
 )
 from gateway.endpoints.settings.jms import JmsSettings
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import headers_size, text_size
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Payload, Value
 
 PERSISTENT, NON_PERSISTENT, RELIABLE = 2, 1, 22  # RELIABLE is a constant of Tibjms
@@ -46,7 +48,7 @@ Extra: TypeAlias = tuple[bytes, frozenset[str]]  # packed, and marks of topics n
 _NO_EXTRA: Extra = (b"", frozenset())
 _EMPTY_FORMS: Final = {"none": NONE, "null": NULL_TEXT}
 MAX_TYPE_BYTES = 32_000  # as of a name
-MAX_REMEMBERED_ADDRESSES, MAX_REMEMBERED_HEADERS = 16_384, 1_024
+MAX_REMEMBERED_SIZE = 8 << 20  # bytes of addresses, and of headers
 
 
 class MessageWriter:
@@ -58,8 +60,9 @@ class MessageWriter:
     def __init__(self, settings: JmsSettings, default: int) -> None:
         self._settings = settings
         self._default = default
-        self._addresses: dict[str, tuple[int, bytes]] = {}
-        self._extras: dict[int, tuple[Headers, Extra]] = {}  # by id() of the kept headers
+        self._addresses: LimitedCache[str, tuple[int, bytes]] = LimitedCache(MAX_REMEMBERED_SIZE)
+        # by id() of the kept headers
+        self._extras: LimitedCache[int, tuple[Headers, Extra]] = LimitedCache(MAX_REMEMBERED_SIZE)
         self._weaker_mode = RELIABLE if settings.delivery == "reliable" else NON_PERSISTENT
         self._best_mode = PERSISTENT if settings.delivery == "persistent" else self._weaker_mode
         self._ems_properties: list[tuple[str, Value]] = [
@@ -102,9 +105,8 @@ class MessageWriter:
         kind, name = split_address(address, self._default)
         if error := self._find_error(kind, name):
             raise UnsendableError(*error)
-        if len(self._addresses) >= MAX_REMEMBERED_ADDRESSES:
-            self._addresses.clear()
-        found = self._addresses[address] = (kind, write_text(name))
+        found = (kind, write_text(name))
+        self._addresses.add(address, found, text_size(address) + len(found[1]))
         return found
 
     def _find_error(self, kind: int, name: str) -> tuple[str, str] | None:
@@ -141,9 +143,7 @@ class MessageWriter:
             return found[1]
         imported = (mark for mark in headers.origin if mark.startswith(IMPORT_MARK))
         extra = (self._write_extra(headers), frozenset(imported))
-        if len(self._extras) >= MAX_REMEMBERED_HEADERS:
-            self._extras.clear()
-        self._extras[id(headers)] = (headers, extra)
+        self._extras.add(id(headers), (headers, extra), headers_size(headers) + len(extra[0]))
         return extra
 
     def _write_extra(self, headers: Headers) -> bytes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import Final
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Final, TypeVar
 from unicodedata import category
 
 from gateway.model.message import GATEWAY_ID
@@ -35,9 +36,23 @@ _ESCAPE = re.compile(r"_x([0-9a-f]{0,6})_")
 _IDENTIFIER_START = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Pc", "Sc"})  # Java's rule
 _IDENTIFIER_PART = _IDENTIFIER_START | {"Nd", "Mn", "Mc"}
 _BMP_END = 0x10000
+MAX_CACHED_LENGTH = 256  # characters of a name whose translation is cached
+
+_Made = TypeVar("_Made", bound=str | None)
 
 
-@lru_cache(maxsize=8_192)
+def _cached(translate: Callable[[str], _Made]) -> Callable[[str], _Made]:
+    """Cache the translations of short names; a sender chooses how long its names are."""
+    cached = lru_cache(maxsize=8_192)(translate)
+
+    @wraps(translate)
+    def call(name: str) -> _Made:
+        return cached(name) if len(name) <= MAX_CACHED_LENGTH else translate(name)
+
+    return call
+
+
+@_cached
 def encode_property_name(name: str) -> str | None:
     """Return the name of a property in JMS, or None for a property that is not forwarded.
 
@@ -59,7 +74,7 @@ def encode_property_name(name: str) -> str | None:
     return "".join(parts) or "_x_"
 
 
-@lru_cache(maxsize=8_192)
+@_cached
 def decode_property_name(name: str) -> str:
     """Return the gateway's name of a JMS property; a name that no gateway wrote is unchanged."""
     if "_x" not in name:

@@ -16,8 +16,9 @@ from time import monotonic
 from typing import Protocol
 
 from gateway.endpoints.base import Batch, Settle, Subscription
+from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.jms import jvm
-from gateway.endpoints.jms.addresses import DESTINATION_KINDS
+from gateway.endpoints.jms.addresses import DESTINATION_KINDS, QUEUE
 from gateway.endpoints.jms.connection import (
     ACK_EACH,
     JmsConnection,
@@ -26,13 +27,13 @@ from gateway.endpoints.jms.connection import (
     open_library,
 )
 from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
-from gateway.endpoints.jms.java_errors import describe, gateway_error
+from gateway.endpoints.jms.java_errors import describe, gateway_error, is_permanent
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.jms import JmsSettings
-from gateway.errors import NotConnectedError
+from gateway.errors import NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
 
@@ -139,6 +140,8 @@ class JmsSource:
         self._settings = settings
         default_kind = DESTINATION_KINDS[settings.destination]
         self._consumers: tuple[ConsumerSpec, ...] = read_subscriptions(settings, subscriptions)
+        kept = all(each.kind == QUEUE or each.durable for each in self._consumers)
+        self.continuity = Continuity(Retention.KEPT if kept else Retention.NOTHING)
         self._client_id = settings.client_id
         if self._client_id and instance:
             self._client_id += f"-{instance}"
@@ -171,7 +174,10 @@ class JmsSource:
             session = self._library.run(partial(self._subscribe, connection))
         except JavaError as error:
             connection.close(self._settings.close_timeout)
-            raise gateway_error(self._settings.name, error) from error
+            failure = gateway_error(self._settings.name, error)
+            if is_permanent(error):
+                raise SubscriptionRefusedError(str(failure)) from error
+            raise failure from error
         except BaseException:
             connection.close(self._settings.close_timeout)
             raise

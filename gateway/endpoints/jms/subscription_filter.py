@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.endpoints.jms.addresses import ADVISORY_PREFIX, QUEUE
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import text_size
 
 ONE_ELEMENT, MORE_ELEMENTS = "*", ">"
-MAX_REMEMBERED_NAMES = 16_384
+MAX_REMEMBERED_SIZE = 4 << 20  # bytes of decisions
 
 
 def selects(pattern: str, name: str) -> bool:
@@ -43,16 +45,17 @@ class SubscriptionFilter:
     def __init__(self, subscriptions: Sequence[tuple[int, str]], *, ems_names: bool = True) -> None:
         self._subscriptions = subscriptions
         self._ems_names = ems_names
-        self._decisions: dict[tuple[int, int, str], bool] = {}
+        self._decisions: LimitedCache[tuple[int, int, str], bool] = LimitedCache(
+            MAX_REMEMBERED_SIZE
+        )
 
     def accepts(self, consumer: int, kind: int, name: str) -> bool:
         """Return whether this consumer, and none before it, subscribed to `name`."""
         key = (consumer, kind, name)
         decision = self._decisions.get(key)
         if decision is None:
-            if len(self._decisions) >= MAX_REMEMBERED_NAMES:
-                self._decisions.clear()
-            decision = self._decisions[key] = self._decide(consumer, kind, name)
+            decision = self._decide(consumer, kind, name)
+            self._decisions.add(key, decision, text_size(name))
         return decision
 
     def _decide(self, consumer: int, kind: int, name: str) -> bool:

@@ -26,7 +26,13 @@ from gateway.endpoints.mqtt.read_rate import GATHER_PAUSE, ReadRate
 from gateway.endpoints.mqtt.session import MqttSession, RequestedSubscription
 from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect, port_of
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
+from gateway.errors import (
+    ClosedByBrokerError,
+    EndpointError,
+    GatewayError,
+    NotConnectedError,
+    WireError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -139,6 +145,11 @@ class MqttConnection:
     @property
     def failure(self) -> GatewayError | None:
         return self._failure
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last bytes of the broker."""
+        return monotonic() - self._last_read
 
     def lead(self, timeout: float) -> bool:
         """Lead as `Leadership.lead` does, in a thread that waits for messages."""
@@ -292,7 +303,7 @@ class MqttConnection:
             return 0, 0
         if not data:
             text = f"the broker closed the connection of client {self._client_id!r}"
-            self._fail(NotConnectedError(f"{self._label}: {text}"))
+            self._fail(ClosedByBrokerError(f"{self._label}: {text}"))
             return 0, 0
         self._last_read = monotonic()
         self._ping_sent = 0.0

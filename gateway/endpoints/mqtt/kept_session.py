@@ -6,9 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gateway.endpoints.mqtt.topic_filters import inner_filter, selects
+from gateway.model.limited_cache import ENTRY_OVERHEAD
+from gateway.model.memory_size import text_size
 from gateway.model.message import Message
 
-MAX_RETAINED = 32_768  # remembered retained messages; any further one can be received twice
+# bytes of the topics of remembered retained messages; a further message can be received twice
+MAX_RETAINED_SIZE = 16 << 20
 
 
 @dataclass(slots=True, eq=False)
@@ -17,14 +20,16 @@ class KeptSession:
 
     `filters` may be subscribed at the broker. `unreleased` has the packet ids of QoS 2 whose PUBREC
     is sent and whose PUBREL has not arrived. `retained` has a hash of the payload of each retained
-    message, by topic.
+    message, by topic. `has_qos_0` is true once a message of QoS 0 arrived: a broker keeps none.
     Mutable: owned by the one open source of the session.
     """
 
     filters: set[str] = field(default_factory=set)
     unreleased: set[int] = field(default_factory=set)
     retained: dict[str, int] = field(default_factory=dict)
+    retained_size: int = 0  # bytes
     new_filters: Sequence[str] = ()  # subscribed with this connection for the first time
+    has_qos_0: bool = False
 
     def subscribe(self, filters: Iterable[str], *, present: bool) -> None:
         """Note a new connection, which subscribes to `filters`; `present` is from the CONNACK."""
@@ -32,6 +37,7 @@ class KeptSession:
             self.filters.clear()
             self.unreleased.clear()
             self.retained.clear()
+            self.retained_size = 0
         self.new_filters = [inner_filter(each) for each in filters if each not in self.filters]
         self.filters.update(filters)
 
@@ -49,15 +55,19 @@ class KeptSession:
             selects(each, topic) for each in self.new_filters
         ):
             return True
-        if topic in self.retained or len(self.retained) < MAX_RETAINED:
-            self.retained[topic] = content
+        if topic not in self.retained:
+            size = ENTRY_OVERHEAD + text_size(topic)
+            if self.retained_size + size > MAX_RETAINED_SIZE:
+                return False
+            self.retained_size += size
+        self.retained[topic] = content
         return False
 
     def forget_retained(self, messages: Iterable[Message]) -> None:
         """Forget the retained ones among `messages`, so that they can be received again."""
         for message in messages:
-            if message.headers.retained:
-                self.retained.pop(message.address, None)
+            if message.headers.retained and self.retained.pop(message.address, None) is not None:
+                self.retained_size -= ENTRY_OVERHEAD + text_size(message.address)
 
 
 _sessions: dict[tuple[str, str], KeptSession] = {}

@@ -5,7 +5,7 @@ MQTT 3.1.1, 3.2.2.3 and MQTT 5.0, 2.4.
 
 from __future__ import annotations
 
-from gateway.errors import EndpointError, GatewayError, NotConnectedError
+from gateway.errors import EndpointError, GatewayError, NotConnectedError, TakenOverError
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
 
 BAD_LOGIN = "bad user name or password; check the credentials"
@@ -32,7 +32,7 @@ CONNACK_5 = {
     0x9D: (True, "it has moved; ask for its new address"),
 }
 TAKEN_OVER = 0x8E
-PERMANENT_DISCONNECTS = frozenset({0x87, 0x8A, TAKEN_OVER, 0x9D})
+PERMANENT_DISCONNECTS = frozenset({0x87, 0x8A, 0x9D})
 # Reason of a PUBACK or PUBREC -> rule and text of the rejection. MQTT 5.0, 3.4.2.1 and 3.5.2.1, do
 # not list 0x95, 0x9A and 0x9B, but brokers send them; they are about one message.
 REJECTIONS = {
@@ -97,7 +97,7 @@ def disconnect_error(label: str, client_id: str, reason: str, code: int) -> Gate
     """Return the error of a DISCONNECT from the broker (5.0)."""
     text = f"{label}: the broker ended the session of client {client_id!r}: {reason}"
     if code == TAKEN_OVER:
-        text += "; give each client an id of its own (`client_id`)"
+        return TakenOverError(f"{text}; give each client an id of its own (`client_id`)")
     return EndpointError(text) if code in PERMANENT_DISCONNECTS else NotConnectedError(text)
 
 

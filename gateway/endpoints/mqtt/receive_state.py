@@ -58,6 +58,8 @@ class ReceiveState:
         if packets.has_special:
             messages, acks = self._drop_unwanted(messages, acks)
         if messages:
+            if not self._kept.has_qos_0 and 0 in acks:
+                self._kept.has_qos_0 = True
             self._acks.extend(acks)
             self.queue.put(messages)
         if packets.responses:

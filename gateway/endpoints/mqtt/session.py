@@ -42,6 +42,7 @@ from gateway.errors import (
     EndpointError,
     GatewayError,
     NotConnectedError,
+    SubscriptionRefusedError,
     TranslationError,
     WireError,
 )
@@ -194,7 +195,8 @@ class MqttSession:
             return None
         if self._refused:
             shown = ", ".join(self._refused)
-            return EndpointError(f"{self._label}: the broker refuses the subscription to {shown}")
+            text = f"{self._label}: the broker refuses the subscription to {shown}"
+            return SubscriptionRefusedError(text)
         if self.granted < self._settings.qos:
             qos = self._settings.qos
             self.warnings.append(f"the broker grants QoS {self.granted}, {qos} was requested")

@@ -6,7 +6,9 @@ import logging
 from collections.abc import Sequence
 from time import monotonic
 
+from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import kept_session
 from gateway.endpoints.mqtt.receive_state import ReceiveState
@@ -36,6 +38,8 @@ class MqttSource:
         self._client_id = client_id
         self._kept = kept_session(settings.broker_key, client_id)
         self._state: ReceiveState | None = None
+        keeps = settings.session_expiry > 0 and settings.qos > 0
+        self._continuity = Continuity(Retention.KEPT if keeps else Retention.NOTHING)
 
     def open(self) -> None:
         if self._state is not None and self._is_up(self._state):
@@ -47,6 +51,7 @@ class MqttSource:
         state.connection = MqttConnection(settings, self._client_id, clean=clean, owner=state)
         state.connection.open(self._wanted, self._unwanted)
         self._state = state
+        self._continuity.retention = self._retention(state.connection)
 
     def receive(self, timeout: float) -> Batch | None:
         state = self._state
@@ -62,6 +67,16 @@ class MqttSource:
         return batch
 
     @property
+    def continuity(self) -> Continuity:
+        """The state for the runtime; a ping a few times a minute is a sign of the broker."""
+        state = self._state
+        if state is not None and state.connection is not None:
+            self._continuity.heard = now() - int(state.connection.silence * 1_000_000)
+        if self._kept.has_qos_0:
+            self._continuity.retention = Retention.NOTHING
+        return self._continuity
+
+    @property
     def held(self) -> int:
         """Bytes of received messages that are not settled."""
         return self._state.queue.held if self._state is not None else 0
@@ -75,6 +90,17 @@ class MqttSource:
     @staticmethod
     def _is_up(state: ReceiveState) -> bool:
         return state.connection is not None and state.connection.failure is None
+
+    def _retention(self, connection: MqttConnection) -> Retention:
+        """Return what the broker did with the messages before this connection.
+
+        A broker need not keep messages of QoS 0 (MQTT 5.0, 4.1).
+        """
+        settings, session = self._settings, connection.session
+        at_most_once = self._kept.has_qos_0 or not min(settings.qos, session.granted)
+        if at_most_once or not settings.session_expiry:
+            return Retention.NOTHING
+        return Retention.KEPT if session.present else Retention.NEW
 
     def _wanted(self, session_present: bool) -> Sequence[RequestedSubscription]:
         """Return the subscriptions: all of them, as a kept session may lack some."""

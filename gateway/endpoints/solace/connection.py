@@ -72,6 +72,7 @@ class SolaceConnection:
         self._folder: str | None = None
         self._ended = False
         self.interrupted = False
+        self.on_restored: Callable[[], None] = lambda: None  # called by a thread of the library
         self.service: Any = None
         try:
             self._connect(settings, role)
@@ -185,6 +186,7 @@ class _ReconnectionListener(ReconnectionListener):  # type: ignore[misc]  # the 
     def on_reconnected(self, service_event: Any) -> None:  # noqa: ANN401
         del service_event
         self._connection.interrupted = False
+        self._connection.on_restored()
 
 
 def _authentication(settings: SolaceSettings) -> Any:  # noqa: ANN401  # the driver's strategy

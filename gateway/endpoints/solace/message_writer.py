@@ -30,10 +30,12 @@ from gateway.endpoints.solace.native_library import (
     message_pointer,
 )
 from gateway.errors import TranslationError
+from gateway.model.memory_size import headers_size
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
 
 _MAX_PREPARED: Final = 256
 _MAX_REMEMBERED_HEADERS: Final = 16_384
+_MAX_KEPT_HEADERS: Final = 1_024  # bytes of headers whose prepared message is kept
 _MAX_KEPT_PAYLOAD: Final = 65_536  # bytes that a prepared message may keep
 
 NO_EXTRA: Final[Mapping[str, str]] = MappingProxyType({})
@@ -134,6 +136,8 @@ class SolaceMessageWriter:
         known = self._pointers.get(cache_key)
         if known is not None and known[0] is headers:
             return known[1]
+        if headers_size(headers) > _MAX_KEPT_HEADERS:
+            return self._build_single_use(_placeholder(is_text), headers, key)
         pointer = message_pointer(self._prepared_for(headers, key, is_text=is_text))
         if len(self._pointers) >= _MAX_REMEMBERED_HEADERS:
             self._pointers.clear()

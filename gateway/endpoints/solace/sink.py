@@ -17,10 +17,12 @@ from gateway.endpoints.solace.publisher_session import PublisherSession
 from gateway.endpoints.solace.receipts import SentBatch
 from gateway.endpoints.solace.topic_rules import refuse_topic
 from gateway.errors import EndpointError, NotConnectedError, TranslationError
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import text_size
 from gateway.model.message import DeliveryMode, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
 
-_MAX_REMEMBERED_TOPICS: Final = 65_536
+_MAX_REMEMBERED_SIZE: Final = 32 << 20  # bytes of topics
 
 
 class SolaceSink:
@@ -33,9 +35,10 @@ class SolaceSink:
         self._settings = settings
         self._guaranteed = settings.guaranteed
         self._native = NativeLibrary()
-        self._topics: dict[
-            str, NativeDestination | Settlement
-        ] = {}  # a settlement: the refusal of the topic
+        # a settlement: the refusal of the topic
+        self._topics: LimitedCache[str, NativeDestination | Settlement] = LimitedCache(
+            _MAX_REMEMBERED_SIZE
+        )
         self._send_lock = Lock()
         self._session: PublisherSession | None = None
 
@@ -104,9 +107,8 @@ class SolaceSink:
             return rejected("library", str(error))
 
     def _read_topic(self, address: str) -> NativeDestination | Settlement:
-        if len(self._topics) >= _MAX_REMEMBERED_TOPICS:
-            self._topics.clear()
-        topic = self._topics[address] = refuse_topic(address) or native_topic(address)
+        topic = refuse_topic(address) or native_topic(address)
+        self._topics.add(address, topic, 2 * text_size(address))
         return topic
 
     def _too_large(self, message: Message) -> Settlement:

@@ -25,6 +25,7 @@ from solace.messaging.utils.life_cycle_control import TerminationNotificationLis
 
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.redelivery_queue import MAX_BATCH, Taken, mark_redelivered
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.arrivals import Arrival, ArrivalQueue, arrival_queue
@@ -34,7 +35,7 @@ from gateway.endpoints.solace.message_reader import SolaceMessageReader, decodin
 from gateway.endpoints.solace.native_library import NativeLibrary, SettlementOutcome
 from gateway.endpoints.solace.received_objects import install
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
-from gateway.errors import EndpointError, NotConnectedError
+from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.wire.smf.received_message import has_discard_flag
 
@@ -69,6 +70,7 @@ class SolaceSource:
             if rule:
                 raise EndpointError(f"{settings.name}: subscription {pattern[:300]!r}: {reason}")
         self._queue = _queue_name(settings, instance) if settings.guaranteed else ""
+        self.continuity = Continuity(Retention.KEPT if self._queue else Retention.NOTHING)
         self._native = NativeLibrary()
         install()
         self._reader = SolaceMessageReader()
@@ -87,6 +89,7 @@ class SolaceSource:
         self.close()
         queue = arrival_queue(self._settings.receive_window_bytes)
         connection = SolaceConnection(self._settings, "source", queue.fail)
+        connection.on_restored = self._report_interruption
         self._connection, self._arrivals = connection, queue
         try:
             self._start(connection, queue)
@@ -142,7 +145,15 @@ class SolaceSource:
                 _TerminationListener(connection, self._settings.name)
             )
         except (PubSubPlusClientError, ValueError) as error:
-            raise connect_error(self._settings, error) from error
+            failure = connect_error(self._settings, error)
+            if failure.retryable:
+                raise failure from error
+            raise SubscriptionRefusedError(str(failure)) from error
+
+    def _report_interruption(self) -> None:
+        """Report the direct messages that were sent while the library connected again."""
+        if not self._queue:
+            self.continuity.report_loss("the library had to restore the connection")
 
     def _make_guaranteed(self, connection: SolaceConnection) -> Any:  # noqa: ANN401  # the driver's receiver
         settings = self._settings
@@ -180,7 +191,9 @@ class SolaceSource:
             self.lost += 1
             where = "here; raise direct_buffer" if dropped else "by the broker"
             log.warning("%s: direct messages were dropped %s", self._settings.name, where)
-        queue.put_when_room([Arrival(frame, 0, now())])
+            self.continuity.report_loss(f"direct messages were dropped {where}")
+        at = self.continuity.heard = now()
+        queue.put_when_room([Arrival(frame, 0, at)])
 
     def _settle(
         self,

@@ -37,7 +37,7 @@ class Yami4Connection:
         size = max_message + _MAX_HEADER
         limits = FrameLimits(payload=size, message=size, held=2 * size)
         self._decoder = FrameDecoder(limits, skip_large=True)
-        self._skipped = 0
+        self._skipped = self._taken = 0  # messages too large; those that the source knows of
         self._lock = Lock()  # TLS must not read and write at the same time
 
     def read(self, timeout: float) -> list[Packet] | None:
@@ -76,6 +76,11 @@ class Yami4Connection:
                 if not size and not self._wait_until_writable(timeout):
                     break
         return sent
+
+    def take_skipped(self) -> int:
+        """Return how many messages were too large and lost since the last call."""
+        taken, self._taken = self._skipped - self._taken, self._skipped
+        return taken
 
     @property
     def fileno(self) -> int:

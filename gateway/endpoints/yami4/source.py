@@ -12,12 +12,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gateway.clock import now as wall_clock
 from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.redelivery_queue import MAX_BATCH, message_queue
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.bodies import BodyReader, find_address_fault
 from gateway.endpoints.yami4.connection import Yami4Connection, connect
-from gateway.errors import EndpointError, NotConnectedError, quoted
+from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError, quoted
 from gateway.model.message import Message, Properties
 from gateway.wire.yami4.frames import Packet, encode_message
 from gateway.wire.yami4.messages import (
@@ -52,6 +54,7 @@ class Yami4Source:
         if not subscriptions or find_address_fault(patterns):
             raise EndpointError(f"{settings.name}: no list of patterns: {quoted(patterns)}")
         self._settings = settings
+        self.continuity = Continuity(Retention.NOTHING)  # the broker stores no messages
         self._patterns = patterns.encode()
         self._bodies = BodyReader()
         self._queue = message_queue(settings.receive_window_bytes)
@@ -104,6 +107,10 @@ class Yami4Source:
         try:
             packets = connection.read(until - now)
             if packets is not None:
+                if skipped := connection.take_skipped():
+                    reason = "messages longer than `max_message` were dropped here"
+                    self.continuity.report_loss(reason, skipped)
+                self.continuity.heard = wall_clock()
                 self._decode(packets)
             else:
                 self._check_broker(connection)
@@ -128,7 +135,7 @@ class Yami4Source:
             answer = self._await(connection, self._request_subscription(connection), deadline)
             if answer.kind is MessageKind.EXCEPTION:
                 reason = answer.reason.decode("utf-8", "replace")
-                kind = NotConnectedError if reason == _TABLE_FULL else EndpointError
+                kind = NotConnectedError if reason == _TABLE_FULL else SubscriptionRefusedError
                 raise kind(f"{self._settings.name}: subscription refused: {reason}")
             if not self._settings.probe:
                 return
@@ -166,6 +173,7 @@ class Yami4Source:
             self._heartbeat_due = now + self._settings.heartbeat
             if self._settings.probe and not self._probe_seen:
                 log.warning("%s: lost an update; subscribing again", self._settings.name)
+                self.continuity.report_loss("the broker dropped an update of the gateway itself")
                 self._request_subscription(connection)
             self._answers.clear()
         elif now < self._heartbeat_due:

@@ -1,77 +1,48 @@
 """Detection of deliveries out of order: DataFrame transforms.
 
 A delivery is out of order when it was recorded before that of a message with a smaller id and the
-same gateway, route, target and source name. The deliveries with these in common are a *stream*.
+same gateway, route, target and source name. The deliveries with these in common are a *stream*. A
+busy stream is divided into blocks of ids, so that many tasks check it; each block starts with the
+latest delivery of the blocks before it.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from gateway.archive.schema import Leg
-from gateway.reconcile.classify.transforms import COPY_KEYS
+_BLOCK_BITS: Final = 16  # of the counter of an id within its block
+_BLOCK: Final = ("stream", "run", "block")
 
 
-def stream() -> Column:
-    """Return the hash that identifies the stream of a row."""
-    target = F.coalesce("target", F.lit(""))
-    return F.xxhash64("gateway", "route", target, F.coalesce("source_name", "name"))
+def mark_out_of_order(classes: DataFrame, is_own: Column) -> tuple[DataFrame, Column]:
+    """Return `classes` in blocks, and whether a copy was delivered before an earlier one.
 
-
-def is_out_of_order() -> Column:
-    """Return whether a copy was first delivered before an earlier copy of its stream."""
-    before = Window.partitionBy("stream").orderBy("id").rowsBetween(Window.unboundedPreceding, -1)
-    return F.coalesce(F.max("first_time").over(before) > F.col("first_time"), F.lit(False))
-
-
-def out_of_order(copies: DataFrame) -> DataFrame:
-    """Return the copies that were delivered out of order."""
-    delivered = copies.where(F.col("first_time").isNotNull())
-    flagged = delivered.select(*COPY_KEYS, "received_time", is_out_of_order().alias("disordered"))
-    return flagged.where("disordered").drop("disordered")
-
-
-def crossing_streams(pairs: DataFrame) -> DataFrame:
-    """Return streams with blocks that overlap, and the files of these blocks.
-
-    `pairs` has a row for each name and block, with the file of the block. Two blocks are in order
-    when one ends, by id and by time, before the other begins.
+    Copies that are not `is_own`, of other dates, count when their receipt is known.
     """
-    blocks = (
-        pairs.where(F.col("leg") == Leg.DELIVERED.value)
-        .withColumn("stream", stream())
-        .groupBy("stream", "file", "block")
-        .agg(
-            F.min("first_id").alias("first_id"),
-            F.max("last_id").alias("last_id"),
-            F.min("first_time").alias("first_time"),
-            F.max("last_time").alias("last_time"),
-        )
-        .localCheckpoint()
+    blocks = classes.withColumn("block", F.shiftright("counter", _BLOCK_BITS))
+    first_time = F.when(is_own | F.col("was_received"), F.col("first_time"))
+    timed = blocks.withColumn("first_time", first_time)
+    carried = _latest_before(timed)
+    joined = timed.join(carried, on=list(_BLOCK), how="left")
+    before = Window.partitionBy(*_BLOCK).orderBy("counter").rowsBetween(
+        Window.unboundedPreceding, -1
+    )  # fmt: skip
+    latest = F.greatest(F.max("first_time").over(before), F.col("carried"))
+    return joined, F.coalesce(latest > F.col("first_time"), F.lit(False))
+
+
+def _latest_before(blocks: DataFrame) -> DataFrame:
+    """Return the latest delivery before each block that begins before it."""
+    bounds = (
+        blocks.where(F.col("first_time").isNotNull())
+        .groupBy(*_BLOCK)
+        .agg(F.max("first_time").alias("latest"), F.min("first_time").alias("earliest"))
     )
-    streams = _mark_overlap_before(blocks).where("crosses").select("stream").distinct()
-    candidates = blocks.join(streams, on="stream", how="left_semi")
-    marked = _mark_overlap_after(_mark_overlap_before(candidates))
-    return marked.where("crosses").select("stream", "file")
-
-
-def _mark_overlap_before(blocks: DataFrame) -> DataFrame:
-    """Add `crosses`: whether the block begins before the end of an earlier one."""
-    order = Window.partitionBy("stream").orderBy("first_id", "file", "block")
-    earlier = order.rowsBetween(Window.unboundedPreceding, -1)
-    crosses = (F.max("last_id").over(earlier) >= F.col("first_id")) | (
-        F.max("last_time").over(earlier) > F.col("first_time")
-    )
-    return blocks.withColumn("crosses", F.coalesce(crosses, F.lit(False)))
-
-
-def _mark_overlap_after(blocks: DataFrame) -> DataFrame:
-    """Set `crosses` also where the block ends after the beginning of a later one."""
-    order = Window.partitionBy("stream").orderBy("first_id", "file", "block")
-    later = order.rowsBetween(1, Window.unboundedFollowing)
-    crosses = (F.min("first_id").over(later) <= F.col("last_id")) | (
-        F.min("first_time").over(later) < F.col("last_time")
-    )
-    both = F.col("crosses") | F.coalesce(crosses, F.lit(False))
-    return blocks.withColumn("crosses", both)
+    before = Window.partitionBy("stream").orderBy("run", "block").rowsBetween(
+        Window.unboundedPreceding, -1
+    )  # fmt: skip
+    carried = bounds.withColumn("carried", F.max("latest").over(before))
+    return carried.where(F.col("carried") > F.col("earliest")).select(*_BLOCK, "carried")

@@ -1,145 +1,95 @@
-"""Writes the result tables of a reconciliation, and fills the report with their rows."""
+"""The folder of the results of a date: its tables, its summary and its report.
+
+They are written to a hidden folder, which replaces the earlier results at the end: a failed run
+leaves those whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from gateway.reconcile.classify import tables, transforms
-from gateway.reconcile.classify.evidence import Evidence, classify_copies, detailed_exceptions
-from gateway.reconcile.input.reading import read
-from gateway.reconcile.progress import ShowStep
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.storage import open_storage
+from gateway.reconcile.classify import tables
+from gateway.reconcile.classify.tables import EXCEPTIONS
 from gateway.reconcile.report.charts import HOURS
-from gateway.reconcile.report.text import Report, Row
-from gateway.reconcile.report.wording import worst_first
+from gateway.reconcile.report.html import page
+from gateway.reconcile.report.text import REPORT_PAGE, Report, Row, to_json
 
-_MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
-_MAX_NAMES: Final = 100
+SUMMARY: Final = "summary.json"
+_EXCEPTIONS: Final = "exceptions"
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions:
-    """The folder of the tables, and limits.
+class ResultFolder:
+    """The results of one date, in `folder` of `location`, which is absolute for executors."""
 
-    Units: seconds.
-    """
-
+    location: ArchiveLocation
     folder: Path
-    late: int
-    in_flight: int  # 0 when no journal is open
-    samples: int  # of each class
+
+    @property
+    def new(self) -> Path:
+        """The hidden folder in which the results are written."""
+        return self.folder.with_name(f".new-{self.folder.name}")
+
+    def clear(self) -> None:
+        """Remove the results of an interrupted run."""
+        open_storage(self.location).remove(self.new)
+
+    def write(self, name: str, table: pa.Table) -> None:
+        open_storage(self.location).write(self.new / name / "part-00000.parquet", table)
+
+    def write_exceptions(self, partition: int, rows: Iterable[pa.RecordBatch]) -> None:
+        """Write the exceptions of one partition; a repeated task replaces its file."""
+        batches = [batch for batch in rows if batch.num_rows]
+        if batches:
+            table = pa.Table.from_batches(batches).cast(EXCEPTIONS)
+            path = self.new / _EXCEPTIONS / f"part-{partition:05}.parquet"
+            open_storage(self.location).write(path, table)
+
+    def exceptions(self) -> Iterator[pa.Table]:
+        """Yield the written exceptions file by file; an empty table when there are none."""
+        storage = open_storage(self.location)
+        yield EXCEPTIONS.empty_table()
+        for path, _ in storage.files(self.new / _EXCEPTIONS):
+            with storage.open(path) as file:
+                yield pq.read_table(file).cast(EXCEPTIONS)
+
+    def publish(self, report: Report) -> None:
+        """Write the summary and its page, and replace the earlier results."""
+        storage = open_storage(self.location)
+        summary = to_json(report)
+        storage.put(self.new / SUMMARY, summary.encode())
+        storage.put(self.new / REPORT_PAGE, page(json.loads(summary)).encode())
+        storage.replace(self.folder, self.new)
+
+    def read_summary(self) -> Row | None:
+        """Return the summary of the earlier results; None without a readable one."""
+        content = open_storage(self.location).read(self.folder / SUMMARY)
+        try:
+            found = json.loads(content) if content is not None else None
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
 
 
-def write_tables(  # noqa: PLR0913, PLR0917  # the parts of one reconciliation
-    spark: SparkSession,
-    options: TableOptions,
-    last: Mapping[str, int],
-    evidence: Evidence,
-    report: Report,
-    show_step: ShowStep,
-) -> Report:
-    """Write all tables, replacing earlier ones; return the report with their rows.
-
-    `last` is the time of each gateway's last row in microseconds.
-    """
-    show_step("counting")
-    open_since = _open_since(spark, last, options.in_flight)
-    classes = classify_copies(evidence, open_since, options.late).persist()
-    tallies, latencies = tables.tallied(classes), tables.latencies(classes)
-    if evidence.tallies is not None:
-        tallies = tallies.unionByName(evidence.tallies)
-    if evidence.latencies is not None:
-        latencies = latencies.unionByName(evidence.latencies)
-    minutes = options.folder / "minutes"
-    _write(tallies, minutes)
-    counts = read(spark, [minutes], tallies.schema)
-    totals, routes = _routes(tables.per_route(counts), options.folder / "routes", report)
-    gateways = stored(tables.per_gateway(counts), options.folder / "gateways", "gateway")
-    by_hour = tables.per_hour(counts, latencies)
-    hours = _hours_of_worst(by_hour, options.folder / "hours", routes)
-    show_step("looking up the exceptions")
-    exceptions = options.folder / "exceptions"
-    details = detailed_exceptions(evidence, classes)
-    _write(details, exceptions)
-    listed = read(spark, [exceptions], details.schema)
-    letters = options.folder / "dead_letters"
-    return replace(
-        report,
-        totals=totals,
-        routes=routes,
-        gateways=gateways,
-        hours=hours,
-        whole_day=_rows(tables.whole_day(counts, latencies)),
-        dead_letters=stored(tables.dead_letters(listed), letters, "route", "target", "rule"),
-        names=stored(
-            tables.worst_names(listed, _MAX_NAMES), options.folder / "names", "-copies", "name"
-        ),
-        samples=_rows(tables.sample(listed, options.samples)),
-        proof=_proof(evidence),
-    )
+def first_rows(table: pa.Table) -> list[Row]:
+    """Return the rows that the report lists."""
+    return list(table.slice(0, tables.MAX_ROWS).to_pylist())
 
 
-def _open_since(spark: SparkSession, last: Mapping[str, int], seconds: int) -> DataFrame:
-    """Return, for each gateway with an open journal, since when a copy may be in flight."""
-    times = [(gateway, datetime.fromtimestamp(at / 1_000_000, UTC)) for gateway, at in last.items()]
-    frame = spark.createDataFrame(times if seconds else [], "gateway string, last timestamp")
-    return transforms.in_flight_since(frame, seconds)
-
-
-def _proof(evidence: Evidence) -> Row:
-    """Return how much the digests prove: all minutes, proven minutes, and proven copies."""
-    if evidence.minutes is None or evidence.tallies is None:
-        return {}
-    today = evidence.minutes.where("today")
-    (proven,) = evidence.tallies.agg(
-        F.count("*").alias("minutes"), F.coalesce(F.sum("received"), F.lit(0)).alias("copies")
-    ).collect()
-    return {"minutes": today.count(), "proven": proven["minutes"], "copies": proven["copies"]}
-
-
-def _routes(frame: DataFrame, folder: Path, report: Report) -> tuple[Row, list[Row]]:
-    """Write the table; return the sums of all its rows, and its worst rows."""
-    _write(frame, folder)
-    found = pq.read_table(folder, partitioning=None)
-    totals = {name: pc.sum(found[name]).as_py() or 0 for name in transforms.TALLIES}
-    return totals, worst_first(found.to_pylist(), strict=report.strict)[:_MAX_ROWS]
-
-
-def stored(frame: DataFrame, folder: Path, *order: str) -> list[Row]:
-    """Write the table; return its first rows in `order`, where `-` means descending."""
-    _write(frame, folder)
-    keys = [
-        (name.removeprefix("-"), "descending" if name.startswith("-") else "ascending")
-        for name in order
-    ]
-    found = pq.read_table(folder, partitioning=None)
-    return list(found.sort_by(keys).slice(0, _MAX_ROWS).to_pylist())
-
-
-def _hours_of_worst(frame: DataFrame, folder: Path, routes: Sequence[Row]) -> list[Row]:
-    """Write the table; return all hours of the first of `routes`, up to the limit of rows."""
-    _write(frame, folder)
-    targets = {(row["route"], row["target"]) for row in routes[: _MAX_ROWS // HOURS]}
-    found = pq.read_table(folder, partitioning=None)
-    wanted = pa.array([route for route, _ in targets], found["route"].type)
+def hours_of_worst(hours: pa.Table, routes: Sequence[Row]) -> list[Row]:
+    """Return all hours of the first of `routes`, up to the limit of rows."""
+    targets = {(row["route"], row["target"]) for row in routes[: tables.MAX_ROWS // HOURS]}
+    wanted = pa.array([route for route, _ in targets], pa.string())
     order = [(name, "ascending") for name in ("route", "target", "hour")]
-    candidates = found.filter(pc.is_in(found["route"], wanted)).sort_by(order)
+    candidates = hours.filter(pc.is_in(hours["route"], wanted)).sort_by(order)
     return [row for row in candidates.to_pylist() if (row["route"], row["target"]) in targets]
-
-
-def _write(frame: DataFrame, folder: Path) -> None:
-    frame.write.mode("overwrite").parquet(str(folder.resolve()))
-
-
-def _rows(frame: DataFrame) -> list[Row]:
-    """Return the first rows through Arrow: its times are UTC, those of `collect` are local."""
-    return list(frame.limit(_MAX_ROWS).toArrow().to_pylist())

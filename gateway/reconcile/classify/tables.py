@@ -1,214 +1,244 @@
-"""The result tables of a reconciliation: DataFrame transforms.
+"""The result tables of a reconciliation, made in the driver from counts by target and minute.
 
-`classes` are classified copies. `tallies` are counts by target and minute, of joined rows or from
-digests; all other counts are sums of them.
+`minutes` has the counts of each target and minute; all other counts are sums of them. The counts
+of joined copies come from Spark, those of proven copies from their id sets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gateway.archive.schema import Leg
-from gateway.archive.segments.latency import BUCKETS
+from gateway.archive.intervals import Numbers
+from gateway.archive.segments.latency import BUCKETS, nonzero_counts
 from gateway.reconcile.classes import CopyClass
-from gateway.reconcile.classify.transforms import (
-    COPY_KEYS,
-    TALLIES,
-    TARGET_KEYS,
-    is_receipt,
-    minute,
+from gateway.reconcile.classify.transforms import TARGET_KEYS
+
+TALLIES: Final = ("received", *(each.value for each in CopyClass), "marked", "redelivered")
+EXCEPTION_CLASSES: Final = tuple(
+    each.value for each in CopyClass if each is not CopyClass.DELIVERED
+)
+MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
+MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
+PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "slowest": 1.0}
+_BAD: Final = (
+    CopyClass.MISSING, CopyClass.LOST, CopyClass.ALTERED, CopyClass.DUPLICATED,
+    CopyClass.DISORDERED, CopyClass.UNEXPECTED, CopyClass.RECOVERED, CopyClass.LATE,
+    CopyClass.REFUSED, CopyClass.DEAD,
+)  # fmt: skip
+_DEAD: Final = (CopyClass.REFUSED.value, CopyClass.DEAD.value)
+_TIME: Final = pa.timestamp("us", tz="UTC")
+MINUTES: Final = pa.schema(
+    [
+        *[(name, pa.string()) for name in TARGET_KEYS],
+        ("minute", _TIME),
+        *[(name, pa.int64()) for name in TALLIES],
+    ]
+)
+LATENCIES: Final = pa.schema(
+    [("hour", _TIME), ("route", pa.string()), ("target", pa.string()), ("bucket", pa.int64()),
+     ("copies", pa.int64())]
+)  # fmt: skip
+EXCEPTIONS: Final = pa.schema(
+    [
+        *[(name, pa.string()) for name in ("class", *TARGET_KEYS, "id")],
+        ("received_time", _TIME),
+        ("end_time", _TIME),
+        *[(name, pa.int64()) for name in ("latency", "deliveries", "sightings")],
+        ("marked", pa.bool_()),
+        ("name", pa.string()),
+        ("size", pa.int64()),
+        *[(name, pa.string()) for name in ("sent_name", "rule", "reason")],
+    ]
 )
 
-PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "slowest": 1.0}
-_EXCEPTION_CLASSES: Final = (
-    CopyClass.MISSING, CopyClass.LOST, CopyClass.ALTERED, CopyClass.DUPLICATED,
-    CopyClass.DISORDERED, CopyClass.UNEXPECTED, CopyClass.LATE, CopyClass.REFUSED, CopyClass.DEAD,
-)  # fmt: skip
 
-
-def tallied(classes: DataFrame) -> DataFrame:
-    """Count the copies of each class by target and minute."""
-    name = F.col("class")
-    return classes.groupBy(*TARGET_KEYS, minute(F.col("received_time")).alias("minute")).agg(
-        F.count_if("was_received").alias("received"),
-        *[F.count_if(name == each.value).alias(each.value) for each in CopyClass],
-        F.count_if((name == CopyClass.DUPLICATED.value) & F.col("marked")).alias("marked"),
-        F.count_if("redelivered").alias("redelivered"),
-    )
-
-
-def proven_tallies(minutes: DataFrame) -> DataFrame:
-    """Count the delivered copies of proven minutes; dead letters are counted from their rows."""
-    known = {
-        "received": F.col("delivered_count"),
-        CopyClass.DELIVERED.value: F.col("delivered_count"),
-        "redelivered": F.col("redelivered"),
-    }
-    counts = [known.get(name, F.lit(0)).cast("long").alias(name) for name in TALLIES]
-    return minutes.select(*TARGET_KEYS, "minute", *counts)
-
-
-def per_route(tallies: DataFrame) -> DataFrame:
-    return _summed(tallies, "route", "target")
-
-
-def per_gateway(tallies: DataFrame) -> DataFrame:
-    return _summed(tallies, "gateway")
-
-
-def per_hour(tallies: DataFrame, latencies: DataFrame) -> DataFrame:
-    """Return counts, messages per second and latency percentiles by hour, route and target."""
-    return _by_hour(tallies, latencies, "hour", "route", "target")
-
-
-def whole_day(tallies: DataFrame, latencies: DataFrame) -> DataFrame:
-    """Return counts, messages per second and latency percentiles of all routes by hour."""
-    return _by_hour(tallies, latencies, "hour")
-
-
-def _by_hour(tallies: DataFrame, latencies: DataFrame, *keys: str) -> DataFrame:
-    hour = F.date_trunc("hour", "minute").alias("hour")
-    counts = tallies.select("*", hour)
-    return (
-        _summed(counts, *keys)
-        .withColumn("rate", F.col("received") / 3600)
-        .join(percentiles(latencies, *keys), on=list(keys), how="left")
-        .orderBy(*keys)
-    )
-
-
-def _summed(tallies: DataFrame, *keys: str) -> DataFrame:
-    sums = [F.sum(F.col(f"`{name}`")).alias(name) for name in TALLIES]
-    return tallies.groupBy(*keys).agg(*sums).orderBy(*keys)
+def counted(classes: DataFrame) -> DataFrame:
+    """Count copies by target, minute of receipt, class, flags and latency bucket."""
+    latency = F.when(F.col("was_received"), F.col("latency"))
+    return classes.groupBy(
+        *TARGET_KEYS,
+        F.date_trunc("minute", "received_time").alias("minute"),
+        "class",
+        "was_received",
+        F.col("marked") & (F.col("class") == CopyClass.DUPLICATED.value),
+        "redelivered",
+        bucket(latency).alias("bucket"),
+    ).agg(F.count("*").alias("copies")).toDF(
+        *MINUTE_KEYS, "class", "was_received", "marked", "redelivered", "bucket", "copies"
+    )  # fmt: skip
 
 
 def bucket(latency: Column) -> Column:
     """Return the latency bucket of microseconds, as in `gateway.archive.segments.latency`."""
     bits = F.length(F.bin(latency)) - 1
-    half = F.expr("shiftright(latency, greatest(length(bin(latency)) - 2, 0)) & 1")
+    shift = F.greatest(F.length(F.bin(latency)) - 2, F.lit(0))
+    half = F.call_function("shiftright", latency, shift).bitwiseAND(F.lit(1))
     wide = F.least(2 * bits + half, F.lit(BUCKETS - 1))
-    return F.when(latency < 2, latency).otherwise(wide)  # noqa: PLR2004  # 0 and 1 have buckets of their own
+    return F.when(latency < 2, latency).otherwise(wide).cast("long")  # noqa: PLR2004  # 0 and 1 have buckets of their own
 
 
-def upper_bound(number: Column) -> Column:
-    """Return the longest latency of a bucket, in microseconds."""
-    octave = F.pow(F.lit(2.0), F.floor(number / 2))
-    wide = octave * F.when(number % 2 == 1, 2.0).otherwise(1.5) - 1
-    return F.when(number < 2, number).otherwise(wide).cast("long")  # noqa: PLR2004  # see `bucket`
+def minutes_of(counts: pa.Table) -> pa.Table:
+    """Return MINUTES of the counts of joined copies."""
+    copies = counts["copies"]
+    columns = {
+        "received": pc.if_else(counts["was_received"], copies, 0),
+        **{
+            each.value: pc.if_else(pc.equal(counts["class"], each.value), copies, 0)
+            for each in CopyClass
+        },
+        "marked": pc.if_else(counts["marked"], copies, 0),
+        "redelivered": pc.if_else(counts["redelivered"], copies, 0),
+    }
+    keys = {name: counts[name] for name in MINUTE_KEYS}
+    return summed(pa.table({**keys, **columns}), *MINUTE_KEYS).cast(MINUTES)
 
 
-def latencies(classes: DataFrame) -> DataFrame:
-    """Count the delivered copies by hour, route, target and latency bucket."""
-    hour = F.date_trunc("hour", "received_time").alias("hour")
-    number = bucket(F.col("latency")).cast("long").alias("bucket")
-    found = classes.where(F.col("was_received") & F.col("latency").isNotNull())
-    return found.groupBy(hour, "route", "target", number).agg(F.count("*").alias("copies"))
+def count_exceptions(minutes: pa.Table) -> int:
+    """Return the number of copies with another class than delivered."""
+    return sum(pc.sum(minutes[name]).as_py() or 0 for name in EXCEPTION_CLASSES)
 
 
-def proven_latencies(digests: DataFrame, minutes: DataFrame) -> DataFrame:
-    """Return the latency counts of proven minutes from their digests."""
-    hour = F.date_trunc("hour", "minute").alias("hour")
-    keys = [*TARGET_KEYS, "minute"]
-    own = digests.where(F.col("leg") == Leg.DELIVERED.value).join(
-        minutes.select(*keys), on=keys, how="left_semi"
+def proven_minutes(proven: pa.Table) -> pa.Table:
+    """Return MINUTES of the proven copies."""
+    columns = {name: proven[name] for name in (*MINUTE_KEYS, "received", "redelivered")}
+    columns[CopyClass.DELIVERED.value] = proven["received"]
+    zeros = pa.array(np.zeros(proven.num_rows, np.int64))
+    return pa.table([columns.get(name, zeros) for name in MINUTES.names], schema=MINUTES)
+
+
+def joined_minutes(parts: Sequence[pa.Table]) -> pa.Table:
+    """Return the sums of tables of MINUTES, sorted by their keys."""
+    return summed(pa.concat_tables(parts), *MINUTE_KEYS).cast(MINUTES)
+
+
+def summed(minutes: pa.Table, *keys: str) -> pa.Table:
+    """Sum the counts by `keys`, sorted by them."""
+    sums = minutes.group_by(list(keys)).aggregate([(name, "sum") for name in TALLIES])
+    sums = sums.select([*keys, *(f"{name}_sum" for name in TALLIES)])
+    sums = sums.rename_columns([*keys, *TALLIES])
+    return sums.sort_by([(name, "ascending") for name in keys])
+
+
+def latencies_of(counts: pa.Table) -> pa.Table:
+    """Return LATENCIES of the counts of joined copies."""
+    timed = counts.filter(pc.is_valid(counts["bucket"]))
+    columns = [_hour(timed["minute"]), *(timed[name] for name in LATENCIES.names[1:])]
+    return pa.table(columns, schema=LATENCIES)
+
+
+def proven_latencies(proven: pa.Table) -> pa.Table:
+    """Return LATENCIES of the proven copies."""
+    rows, buckets, copies = nonzero_counts(proven["latency"])
+    own = proven.select(["minute", "route", "target"]).take(pa.array(rows))
+    columns = [_hour(own["minute"]), own["route"], own["target"], buckets, copies]
+    return pa.table(columns, schema=LATENCIES)
+
+
+def per_hour(minutes: pa.Table, latencies: pa.Table, *keys: str) -> pa.Table:
+    """Return counts, messages per second and latency percentiles by hour and `keys`."""
+    by = ["hour", *keys]
+    counts = summed(minutes.append_column("hour", _hour(minutes["minute"])), *by)
+    counts = counts.append_column("rate", pc.divide(pc.cast(counts["received"], "double"), 3600))
+    return counts.join(percentiles(latencies, *by), by).sort_by(
+        [(name, "ascending") for name in by]
     )
-    each = own.select(hour, "route", "target", F.posexplode("latency").alias("bucket", "copies"))
-    wide = F.col("bucket").cast("long").alias("bucket")
-    summed = each.groupBy("hour", "route", "target", wide).agg(F.sum("copies").alias("copies"))
-    return summed.where(F.col("copies") > 0)
 
 
-def percentiles(found: DataFrame, *keys: str) -> DataFrame:
+def percentiles(latencies: pa.Table, *keys: str) -> pa.Table:
     """Return latency percentiles by `keys`, in microseconds, to a half octave.
 
     The column `timed` is the number of copies with a known latency.
     """
-    group = Window.partitionBy(*keys)
-    up_to = group.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    merged = found.groupBy(*keys, "bucket").agg(F.sum("copies").alias("copies"))
-    cumulated = merged.withColumn("up_to", F.sum("copies").over(up_to)).withColumn(
-        "all", F.sum("copies").over(group)
-    )
-    bound = upper_bound(F.col("bucket"))
-    bounds = [
-        F.min(F.when(F.col("up_to") >= F.col("all") * share, bound)).alias(name)
-        for name, share in PERCENTILES.items()
-    ]
-    return cumulated.groupBy(*keys).agg(F.max("all").alias("timed"), *bounds)
+    merged = latencies.group_by([*keys, "bucket"]).aggregate([("copies", "sum")])
+    merged = merged.sort_by([(name, "ascending") for name in (*keys, "bucket")])
+    groups = merged.group_by(list(keys), use_threads=False).aggregate([("copies_sum", "sum")])
+    sizes = merged.group_by(list(keys), use_threads=False).aggregate([("bucket", "count")])
+    ends = np.cumsum(sizes["bucket_count"].to_numpy())
+    timed = groups["copies_sum_sum"].to_numpy()
+    cumulated = np.cumsum(merged["copies_sum"].to_numpy())
+    before = np.cumsum(timed) - timed
+    bounds = upper_bounds(merged["bucket"].to_numpy())
+    columns = {name: groups[name] for name in keys}
+    columns["timed"] = groups["copies_sum_sum"]
+    for name, share in PERCENTILES.items():
+        at = np.searchsorted(cumulated, before + np.ceil(timed * share))
+        columns[name] = pa.array(bounds[np.minimum(at, ends - 1)] if len(ends) else [], pa.int64())
+    return pa.table(columns)
 
 
-def with_details(found: DataFrame, rows: DataFrame) -> DataFrame:
-    """Add the details of exceptions: names, size, rule and reason.
-
-    `rows` contain the rows of the exceptions, one for each target.
-    """
-    received, dead = is_receipt(), F.col("leg") == Leg.DEAD.value
-    rule = F.coalesce("rule", F.lit("")).alias("rule")
-    details = (
-        rows.join(found.select(*COPY_KEYS), on=list(COPY_KEYS), how="left_semi")
-        .groupBy(*COPY_KEYS)
-        .agg(
-            F.coalesce(
-                F.min(F.when(received, F.col("name"))), F.min("source_name"), F.min("name")
-            ).alias("name"),
-            F.max("size").alias("size"),
-            F.max(F.when(F.col("leg") == Leg.DELIVERED.value, F.col("name"))).alias("sent_name"),
-            F.max(F.when(dead, F.struct(rule, "reason"))).alias("dead"),
-        )
-    )  # fmt: skip
-    return found.join(details, on=list(COPY_KEYS), how="left").select(
-        "class",
-        "gateway",
-        "route",
-        "target",
-        F.lower(F.hex("id")).alias("id"),
-        "received_time",
-        "end_time",
-        "latency",
-        "deliveries",
-        "sightings",
-        "marked",
-        "name",
-        "size",
-        "sent_name",
-        "dead.*",
-    )
+def upper_bounds(buckets: Numbers) -> Numbers:
+    """Return the longest latency of each bucket, in microseconds."""
+    octave = np.left_shift(1, buckets // 2)
+    wide: Numbers = np.where(buckets % 2 == 1, 2 * octave, octave + octave // 2) - 1
+    return np.where(buckets < 2, buckets, wide)  # noqa: PLR2004  # 0 and 1 have buckets of their own
 
 
-def dead_letters(found: DataFrame) -> DataFrame:
+def dead_letters(parts: Iterable[pa.Table]) -> pa.Table:
     """Count dead-lettered exceptions by rule, with one example of each."""
-    dead = found.where(F.col("class").isin(CopyClass.REFUSED.value, CopyClass.DEAD.value))
-    example = F.struct("id", "name", "reason")
-    return (
-        dead.groupBy("class", "route", "target", F.coalesce("rule", F.lit("")).alias("rule"))
-        .agg(F.count("*").alias("copies"), F.min(example).alias("example"))
-        .select("class", "route", "target", "rule", "copies", "example.*")
-        .orderBy("route", "target", "rule")
+    keys = ["class", "route", "target", "rule"]
+    order = [(name, "ascending") for name in (*keys, "id")]
+    groups = []
+    for part in parts:
+        dead = part.filter(pc.is_in(part["class"], pa.array(_DEAD))).sort_by(order)
+        groups.append(_first_of(dead.append_column("copies", _ones(dead)), keys))
+    return _first_of(pa.concat_tables(groups).sort_by(order), keys)
+
+
+def _first_of(sorted_rows: pa.Table, keys: list[str]) -> pa.Table:
+    columns = ["id", "name", "reason"]
+    found = sorted_rows.group_by(keys, use_threads=False).aggregate(
+        [("copies", "sum"), *((name, "first") for name in columns)]
     )
+    found = found.select([*keys, "copies_sum", *(f"{name}_first" for name in columns)])
+    return found.rename_columns([*keys, "copies", *columns])
 
 
-def worst_names(found: DataFrame, limit: int) -> DataFrame:
+def worst_names(parts: Iterable[pa.Table], limit: int) -> pa.Table:
     """Return the source names with the most exceptions, with counts by class."""
-    name = F.col("class")
-    bad = found.where(
-        name.isin(*[each.value for each in _EXCEPTION_CLASSES]) & F.col("name").isNotNull()
+    keys = ["route", "name"]
+    classes = [each.value for each in _BAD]
+    names = ["copies", *classes]
+    groups = []
+    for part in parts:
+        bad = part.filter(
+            pc.and_(pc.is_in(part["class"], pa.array(classes)), pc.is_valid(part["name"]))
+        )
+        counts = {each: pc.equal(bad["class"], each).cast("int64") for each in classes}
+        groups.append(pa.table({**{k: bad[k] for k in keys}, "copies": _ones(bad), **counts}))
+    found = pa.concat_tables(groups).group_by(keys).aggregate([(name, "sum") for name in names])
+    found = found.select([*keys, *(f"{name}_sum" for name in names)]).rename_columns(
+        [*keys, *names]
     )
-    counts = [F.count_if(name == each.value).alias(each.value) for each in _EXCEPTION_CLASSES]
-    return (
-        bad.groupBy("route", "name")
-        .agg(F.count("*").alias("copies"), *counts)
-        .orderBy(F.desc("copies"), "route", "name")
-        .limit(limit)
-    )
+    order = [("copies", "descending"), ("route", "ascending"), ("name", "ascending")]
+    return found.sort_by(order).slice(0, limit)
 
 
-def sample(found: DataFrame, of_each: int) -> DataFrame:
+def samples(parts: Iterable[pa.Table], of_each: int) -> pa.Table:
     """Return the first `of_each` exceptions of every class, by time of receipt."""
-    order = Window.partitionBy("class").orderBy("received_time", "gateway", "id", "target")
-    ranked = found.withColumn("rank", F.row_number().over(order))
-    return (
-        ranked.where(F.col("rank") <= of_each).drop("rank").orderBy("class", "received_time", "id")
-    )
+    order = [(name, "ascending") for name in ("class", "received_time", "gateway", "id", "target")]
+    found = EXCEPTIONS.empty_table()
+    for part in parts:
+        rows = pa.concat_tables([found, part])
+        found = pa.concat_tables(_heads(rows.sort_by(order), of_each))
+    return found.sort_by([(name, "ascending") for name in ("class", "received_time", "id")])
+
+
+def _heads(sorted_rows: pa.Table, of_each: int) -> Iterator[pa.Table]:
+    yield sorted_rows.slice(0, 0)
+    for name in pc.unique(sorted_rows["class"]):
+        yield sorted_rows.filter(pc.equal(sorted_rows["class"], name)).slice(0, of_each)
+
+
+def _ones(rows: pa.Table) -> pa.Array:
+    return pa.array(np.ones(rows.num_rows, np.int64))
+
+
+def _hour(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.floor_temporal(times, unit="hour")

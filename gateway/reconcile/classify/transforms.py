@@ -1,25 +1,24 @@
-"""DataFrame transforms from archive rows to the class of every copy.
+"""DataFrame transforms from rows to the class of every copy.
 
 A message must have one outcome, delivered or dead, for each target in its received row. The unit
-of counting is therefore one message for one target: a *copy*, identified by gateway, route, id and
-target. It belongs to the date of its receipt.
+of counting is therefore one message for one target: a *copy*, identified by gateway, route, target
+and id. It belongs to the date of its receipt. `rows` have the columns of `JOIN_ROWS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gateway.archive.schema import Leg, RowOutcome
+from gateway.archive.schema import Leg
 from gateway.reconcile.classes import FAILURES, CopyClass, class_column, is_marked_duplicate
 
-COPY_KEYS: Final = ("gateway", "route", "id", "target")
+ID: Final = ("run", "counter")
+COPY_KEYS: Final = ("counter", "run", "gateway", "route", "target")  # a unique one sorts fastest
 TARGET_KEYS: Final = ("gateway", "route", "target")
-TALLIES: Final = ("received", *(each.value for each in CopyClass), "marked", "redelivered")
 
 
 def midnight(day: date) -> datetime:
@@ -32,113 +31,96 @@ def on_date(moment: Column, day: date) -> Column:
     return (moment >= F.lit(start)) & (moment < F.lit(start + timedelta(days=1)))
 
 
-def in_window(rows: DataFrame, day: date, hours: int) -> DataFrame:
-    """Keep the rows recorded on the date, or at most `hours` before or after it."""
-    start, margin = midnight(day), timedelta(hours=hours)
-    at = F.col("time")
-    end = start + timedelta(days=1) + margin
-    return rows.where((at >= F.lit(start - margin)) & (at < F.lit(end)))
-
-
-def explode_targets(rows: DataFrame) -> DataFrame:
-    """Repeat each row for every target it names; a row without a target gets the empty one.
-
-    Adds `receipt_time`: the receipt of the message, or the time of the row when an older gateway
-    did not record it.
-    """
-    target = F.col("target")
-    named = F.when(target != "", F.array(target)).when(F.size("targets") > 0, F.col("targets"))
-    targets = F.coalesce(named, F.array(F.lit("")))
-    receipt_time = F.coalesce("received", "time")
-    return rows.withColumn("target", F.explode(targets)).withColumn("receipt_time", receipt_time)
-
-
-def minute(moment: Column) -> Column:
-    return F.date_trunc("minute", moment)
-
-
 def is_receipt() -> Column:
     """Return whether a row is a receipt; the dead letter of an unrouted message is its receipt."""
     unrouted = (F.col("leg") == Leg.DEAD.value) & (F.col("route") == "")
     return (F.col("leg") == Leg.RECEIVED.value) | unrouted
 
 
-def copies(found: DataFrame, keys: Sequence[str] = COPY_KEYS) -> DataFrame:
-    """Aggregate rows to one row for each copy, in numbers of fixed width to save memory.
+def copies(rows: DataFrame) -> DataFrame:
+    """Aggregate rows to one row for each copy.
 
-    Rows with `proven` are dead letters whose receipt is already proven and counted by a digest. A
-    spooled copy was received: after a crash the spooled row may be its only one.
+    All aggregates are numbers of fixed width: Spark sorts the rows to aggregate texts. A spooled
+    copy was received: after a crash the spooled row may be its only one.
     """
-    leg, at = F.col("leg"), F.col("time")
-    proven = F.col("proven") if "proven" in found.columns else F.lit(False)
-    received = is_receipt() | proven
+    leg, at, replayed = F.col("leg"), F.col("time"), F.col("replayed")
+    received = is_receipt() | (leg == Leg.SPOOLED.value)
     delivered, dead = leg == Leg.DELIVERED.value, leg == Leg.DEAD.value
-    ended, seen = delivered | dead, leg == Leg.OBSERVED.value
-    spooled = leg == Leg.SPOOLED.value
-    digest = F.when(F.col("hash").isNotNull(), F.xxhash64("hash"))
-    sent = F.when(delivered & (F.col("outcome") == RowOutcome.ACCEPTED.value), digest)
+    own, seen = delivered & ~replayed, leg == Leg.OBSERVED.value
     first_attempt = F.coalesce("attempt", F.lit(1)) <= 1
     refused = ~F.coalesce("rule", F.lit("")).isin(*FAILURES)
-    source_name = F.coalesce("source_name", "name")
-    return found.groupBy(*keys).agg(
-        F.coalesce(F.max(received | spooled), F.lit(False)).alias("was_received"),
+    hashed = {
+        "received": received, "sent": delivered & ~F.col("converted"), "arrived": delivered,
+        "seen": seen,
+    }  # fmt: skip
+    return rows.groupBy(*COPY_KEYS).agg(
+        F.coalesce(F.max(received), F.lit(False)).alias("was_received"),
         F.coalesce(F.min(F.when(received, F.col("receipt_time"))), F.min("receipt_time")).alias(
             "received_time"
         ),
-        F.min(F.when(delivered, at)).alias("first_time"),
-        F.max(F.when(ended, at)).alias("end_time"),
-        F.max(F.when(is_receipt() & ~proven, F.col("redelivered"))).alias("redelivered"),
-        F.min(F.when(received, digest)).alias("received_hash"),
-        F.min(sent).alias("least_sent"),
-        F.max(sent).alias("most_sent"),
-        F.min(F.when(delivered, digest)).alias("least_arrived"),
-        F.max(F.when(delivered, digest)).alias("most_arrived"),
-        F.min(F.when(seen, digest)).alias("least_seen"),
-        F.max(F.when(seen, digest)).alias("most_seen"),
-        F.count_if(delivered).alias("deliveries"),
-        F.count_if(delivered & first_attempt).alias("first_attempts"),
+        F.min(F.when(own, at)).alias("first_time"),
+        F.max(F.when(delivered | dead, at)).alias("end_time"),
+        F.coalesce(F.max(is_receipt() & F.col("redelivered")), F.lit(False)).alias("redelivered"),
+        F.max("recent").alias("recent"),
+        F.coalesce(F.min(F.when(delivered, F.col("tapped"))), F.lit(False)).alias("tapped"),
+        F.count_if((received | delivered | seen) & F.col("hash_high").isNull()).alias("hashless"),
+        F.count_if(own).alias("deliveries"),
+        F.count_if(delivered & replayed).alias("replays"),
+        F.count_if(own & first_attempt).alias("first_attempts"),
         F.count_if(dead).alias("dead_letters"),
         F.count_if(dead & refused).alias("refusals"),
         F.count_if(seen).alias("sightings"),
-        F.count_if(spooled).alias("spooled"),
+        F.count_if(leg == Leg.SPOOLED.value).alias("spooled"),
         F.max(F.when(delivered, F.col("mode"))).alias("mode"),
-        F.max(F.when(delivered, F.xxhash64(*TARGET_KEYS, source_name))).alias("stream"),
+        F.max(F.when(own, stream())).alias("stream"),
+        *[column for name, which in hashed.items() for column in _hash_range(name, which)],
     )
 
 
-def in_flight_since(last: DataFrame, seconds: int) -> DataFrame:
-    """Return by gateway the time from which a copy without an outcome counts as in flight.
+def stream() -> Column:
+    """Return the hash of the stream of a delivery: gateway, route, target and source name."""
+    return F.xxhash64(*TARGET_KEYS, F.coalesce("source_name", "name"))
 
-    It is `seconds` before `last`, the time of the gateway's last row.
+
+def _hash_range(name: str, which: Column) -> list[Column]:
+    """Return least and most of the hashes of some rows; equal when all hashes are."""
+    return [
+        function(F.when(which, F.col(f"hash_{word}"))).alias(f"{bound}_{name}_{word}")
+        for bound, function in (("least", F.min), ("most", F.max))
+        for word in ("high", "low")
+    ]
+
+
+def details(rows: DataFrame) -> DataFrame:
+    """Return the details of the copies in `rows`: names, size, rule and reason."""
+    leg = F.col("leg")
+    received = is_receipt() | (leg == Leg.SPOOLED.value)
+    delivered, dead = leg == Leg.DELIVERED.value, leg == Leg.DEAD.value
+    rule = F.coalesce("rule", F.lit("")).alias("rule")
+    own_name = F.min(F.when(received, F.col("name")))
+    return rows.groupBy(*COPY_KEYS).agg(
+        F.coalesce(own_name, F.min("source_name"), F.min("name")).alias("name"),
+        F.max("size").alias("size"),
+        F.max(F.when(delivered, F.col("name"))).alias("sent_name"),
+        F.max(F.when(dead, F.struct(rule, "reason"))).alias("dead"),
+    )
+
+
+def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
+    """Add class, mark and latency to each copy, without the order among copies.
+
+    Units: microseconds.
     """
-    since = F.col("last") - F.make_interval(secs=F.lit(seconds))
-    return last.select("gateway", since.alias("open_since"))
-
-
-def classified(found: DataFrame, open_since: DataFrame, taps: DataFrame, late: int) -> DataFrame:
-    """Add the class to each copy, without the order among copies, which `mark_disordered` adds.
-
-    `open_since` has a time for each gateway; `taps` has the first observed minute for each target;
-    `late` is in seconds.
-    """
-    received_time = F.col("received_time")
-    elapsed = F.unix_micros("first_time") - F.unix_micros(received_time)
+    elapsed = F.unix_micros("first_time") - F.unix_micros("received_time")
     latency = F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0)))  # a clock may be set back
-    recent = F.coalesce(received_time > F.col("open_since"), F.lit(False))
-    tapped = F.coalesce(F.col("first_time") >= F.col("tap_since"), F.lit(False))
-    joined = (
-        found.join(F.broadcast(open_since), on="gateway", how="left")
-        .join(F.broadcast(taps), on=list(TARGET_KEYS), how="left")
-        .withColumn("tapped", tapped)
-        .withColumn("latency", latency)
-    )
-    return joined.select(
+    return found.withColumn("latency", latency).select(
         *COPY_KEYS,
-        class_column(recent, late * 1_000_000).alias("class"),
+        class_column(late, spooled_since).alias("class"),
         is_marked_duplicate().alias("marked"),
-        F.coalesce("redelivered", F.lit(False)).alias("redelivered"),
+        "redelivered",
+        "recent",
         "was_received",
-        "deliveries",
+        (F.col("deliveries") + F.col("replays")).alias("deliveries"),
         "sightings",
         "received_time",
         "first_time",
@@ -155,17 +137,37 @@ def mark_disordered(classes: DataFrame, disordered: Column) -> DataFrame:
     return classes.withColumn("class", name)
 
 
-def drop_foreign_sightings(classes: DataFrame, delivered: DataFrame) -> DataFrame:
-    """Drop unexpected copies that were only observed and that another gateway delivered.
-
-    `delivered` has the route, target and id of every delivered copy.
-    """
+def drop_foreign_sightings(classes: DataFrame) -> DataFrame:
+    """Drop unexpected copies that were only observed and that another gateway delivered."""
     unexpected = (F.col("class") == CopyClass.UNEXPECTED.value) & (F.col("sightings") > 0)
     only_seen = unexpected & F.col("end_time").isNull()
-    seen = classes.where(only_seen).join(delivered, on=["route", "target", "id"], how="left_anti")
+    keys = ["route", "target", *ID]
+    delivered = classes.where("deliveries > 0").select(*keys)
+    seen = classes.where(only_seen).join(delivered, on=keys, how="left_anti")
     return classes.where(~only_seen).unionByName(seen)
 
 
 def exceptions(classes: DataFrame) -> DataFrame:
     """Return every copy with another class than delivered."""
     return classes.where(F.col("class") != CopyClass.DELIVERED.value)
+
+
+def with_details(found: DataFrame, detailed: DataFrame) -> DataFrame:
+    """Return exceptions with their details, and their id in hexadecimal."""
+    words = [F.lpad(F.hex(name), 16, "0") for name in ID]
+    return found.join(detailed, on=list(COPY_KEYS), how="left").select(
+        "class",
+        *TARGET_KEYS,
+        F.lower(F.concat(*words)).alias("id"),
+        "received_time",
+        "end_time",
+        "latency",
+        "deliveries",
+        "sightings",
+        "marked",
+        "name",
+        "size",
+        "sent_name",
+        "dead.rule",
+        "dead.reason",
+    )

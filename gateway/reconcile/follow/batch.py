@@ -1,8 +1,8 @@
 """One micro-batch: the dates to reconcile again, the watermark, and the commit.
 
 The rules for order, taps and late outcomes need more than the rows of one batch. A date with new
-files is therefore reconciled as a whole, by its digests first, until the watermark has passed it:
-then it is sealed.
+files is therefore reconciled as a whole, by its id sets, until the watermark has passed it: then it
+is sealed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
+from gateway.archive.findings import Finding, warning
 from gateway.archive.layout import days, parse_day
-from gateway.reconcile.findings import Finding, warning
+from gateway.archive.storage import LocalStorage, Storage
+from gateway.errors import ArchiveError
 from gateway.reconcile.follow.day import DayReconciler, FollowOptions
 from gateway.reconcile.follow.state import (
+    SEALING_HOURS,
     FollowState,
     advanced,
     first_date,
@@ -26,7 +29,8 @@ from gateway.reconcile.follow.state import (
     sealed_until,
     write_state,
 )
-from gateway.reconcile.input.inputs import find_inputs
+from gateway.reconcile.input.inputs import list_inputs
+from gateway.reconcile.input.row_reader import SegmentFile, row_groups
 from gateway.reconcile.progress import ShowStep
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -61,17 +65,17 @@ def reconcile_batch(  # noqa: PLR0913, PLR0917  # the parameters of one batch
     state = before or FollowState(number - 1, first_date(known, now.date()))
     show_step(f"batch {number}: checking {len(landed)} new files")
     opened = [day for day in known if day >= state.open_from]
-    inputs = {day: find_inputs(options.root, day, options.margin) for day in opened}
-    last = dict(state.last)
-    for each in inputs.values():
-        last = advanced(last, each.last, int(now.timestamp() * 1_000_000))
-    open_from = sealed_until(last, state.open_from, options.margin)
+    storage = LocalStorage(options.root.resolve())
+    inputs = {day: list_inputs(storage, day) for day in opened}
+    micros = int(now.timestamp() * 1_000_000)
+    last = advanced(state.last, last_rows(storage, landed), micros)
+    open_from = sealed_until(last, state.open_from)
     reconciler = DayReconciler(
-        spark, options, number, show_step, print_line, last, list(state.damaged)
+        spark, options, number, show_step, print_line, last, micros, list(state.damaged)
     )
     results = {each.day: each for each in state.days}
     changed = {day for day in opened if day < open_from or day not in results}
-    for day in sorted(changed | (touched(landed, options.margin) & {*opened})):
+    for day in sorted(changed | (touched(landed) & {*opened})):
         results[day] = reconciler.reconcile(day, inputs[day], sealed=day < open_from)
     late = list(_too_late(landed, state.open_from)) if before else []
     known_findings = {finding for each in state.days for finding in each.findings}
@@ -94,7 +98,7 @@ def reconcile_batch(  # noqa: PLR0913, PLR0917  # the parameters of one batch
     return state
 
 
-def touched(landed: Iterable[Path], margin: int) -> set[date]:
+def touched(landed: Iterable[Path]) -> set[date]:
     """Return the dates whose verdict new files may change: their own, and neighbours in reach."""
     found: set[date] = set()
     for path in landed:
@@ -102,11 +106,29 @@ def touched(landed: Iterable[Path], margin: int) -> set[date]:
         if day is None or not hour.isdecimal():
             continue
         found.add(day)
-        if int(hour) < margin:
+        if int(hour) < SEALING_HOURS:
             found.add(day - _DAY)
-        if int(hour) >= _HOURS - margin:
+        if int(hour) >= _HOURS - SEALING_HOURS:
             found.add(day + _DAY)
     return found
+
+
+def last_rows(storage: Storage, landed: Iterable[Path]) -> dict[str, int]:
+    """Return the time of the newest row of each gateway in new files, in microseconds.
+
+    A damaged file has none; the batch that reads it reports it.
+    """
+    last: dict[str, int] = {}
+    for path in landed:
+        try:
+            tables = list(row_groups(storage, SegmentFile(path), ("gateway", "time")))
+        except ArchiveError:
+            continue
+        for rows in tables:
+            found = rows.group_by("gateway").aggregate([("time", "max")])
+            for gateway, time in zip(found["gateway"], found["time_max"], strict=True):
+                last[gateway.as_py()] = max(time.value or 0, last.get(gateway.as_py(), 0))
+    return last
 
 
 def _too_late(landed: Iterable[Path], open_from: date) -> Iterator[Finding]:

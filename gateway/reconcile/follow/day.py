@@ -8,34 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
+from shutil import rmtree
 from typing import Final
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
+from gateway.archive.findings import Finding
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
 from gateway.reconcile.classify import tables
-from gateway.reconcile.classify.evidence import (
-    Scope,
-    classify_copies,
-    detailed_exceptions,
-    from_digests,
-)
-from gateway.reconcile.findings import Finding, Weight
+from gateway.reconcile.classify.evidence import Scope, joined, survey
 from gateway.reconcile.follow import tables as follow_tables
 from gateway.reconcile.follow.state import FollowedDay
-from gateway.reconcile.input.inputs import Inputs, find_inputs
+from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.report.text import Row
-from gateway.reconcile.session import spark_error_line
+from gateway.reconcile.root_cause import root_cause
 
+_SECOND: Final = 1_000_000  # microseconds
+_DAY: Final = 86_400 * _SECOND
 _MAX_LINES: Final = 20  # printed for a batch
-_EXPECTED_RULES: Final = ("open-journal", "missing-digest")  # while the archive is being written
-_DAMAGED: Final = "unreadable-file"
 _MAX_BATCH_FOLDERS: Final = 60  # of the minutes of a date; then one batch replaces them all
 _UNPRINTED_CLASSES: Final = ("in flight",)  # written to the table only
 
@@ -48,7 +46,7 @@ class FollowOptions:
     output: Path
     master: str = "local[*]"
     late: int = 300
-    margin: int = 6  # hours after a date in which its rows may still arrive
+    spooled_days: int = 7  # age of a spooled copy without an outcome, after which it is missing
     strict: bool = False
     every: float = 15.0  # seconds between two batches
     once: bool = False  # stop after the existing files
@@ -67,6 +65,7 @@ class DayReconciler:
     show_step: ShowStep
     print_line: ShowStep  # for new exceptions
     last: Mapping[str, int]  # gateway -> its newest row, microseconds
+    now: int  # microseconds
     damaged: list[Finding]
     outdated: list[Path] = field(default_factory=list)  # folders to remove after the commit
 
@@ -79,87 +78,86 @@ class DayReconciler:
             ReconcileError: Spark failed, and no file is the cause.
         """
         self.show_step(f"batch {self.number}: reconciling {day}")
-        usable = self._without_damaged(inputs)
+        usable, found = self._without_damaged(inputs)
         if not usable.day:
-            return FollowedDay(day, findings=_reportable(usable.findings), answered=False)
+            return FollowedDay(day, findings=found, answered=False)
         try:
             routes = self._reconcile(day, usable, sealed=sealed)
-        except (PySparkException, Py4JError, FileNotFoundError) as fault:
-            readable = find_inputs(self.options.root, day, self.options.margin, every_page=True)
-            if _paths(readable) == _paths(usable):
-                reason = spark_error_line(fault)
+        except (PySparkException, Py4JError) as fault:
+            storage = LocalStorage(self.options.root.resolve())
+            present, damaged = unreadable_segments(storage, usable)
+            if not damaged and len(present.all) == len(usable.all):
+                reason = root_cause(fault)
                 raise ReconcileError(f"spark: the batch failed: {reason}") from fault
-            known = {*inputs.findings, *self.damaged}
-            found = [each for each in readable.findings if each.rule == _DAMAGED]
-            self.damaged += [each for each in found if each not in known]
-            return self.reconcile(day, readable, sealed=sealed)
+            self.damaged += damaged
+            return self.reconcile(day, present, sealed=sealed)
         finally:
             self.spark.catalog.clearCache()
-        return FollowedDay(day, routes, _reportable(usable.findings))
+        return FollowedDay(day, routes, found)
 
-    def _without_damaged(self, inputs: Inputs) -> Inputs:
-        """Leave out the files with a damaged page, and add a finding for each."""
-        root = self.options.root
-        known = {root / each.place: each for each in self.damaged}
-        found = [known[each.path] for each in inputs.all if each.path in known]
-        day, before, after = (
-            [each for each in group if each.path not in known]
-            for group in (inputs.day, inputs.before, inputs.after)
+    def _without_damaged(self, inputs: Inputs) -> tuple[Inputs, list[Finding]]:
+        """Leave out the damaged files; return the others, and the findings."""
+        known = {each.place: each for each in self.damaged}
+        found = [known[str(each.path)] for each in inputs.all if str(each.path) in known]
+        day, around = (
+            [each for each in group if str(each.path) not in known]
+            for group in (inputs.day, inputs.around)
         )
-        return replace(
-            inputs, day=day, before=before, after=after, findings=[*inputs.findings, *found]
-        )
+        return replace(inputs, day=day, around=around), found
 
     def _reconcile(self, day: date, inputs: Inputs, *, sealed: bool) -> Sequence[Row]:
         """Append the changed rows of the date; return its counts by route."""
-        spark, options = self.spark, self.options
-        evidence = from_digests(spark, Scope(day, options.margin, options.late), inputs)
-        since = follow_tables.open_since(spark, {} if sealed else self._watermark())
-        classes = classify_copies(evidence, since, options.late)
-        classes = follow_tables.before_watermark(classes, since).persist()
-        self._append_exceptions(day, detailed_exceptions(evidence, classes).localCheckpoint())
-        counts = tables.tallied(classes)
-        if evidence.tallies is not None:
-            counts = counts.unionByName(evidence.tallies)
-        return self._append_minutes(day, counts)
+        options = self.options
+        since = self.now - options.spooled_days * _DAY
+        watermark = {} if sealed else self._watermark()
+        location = ArchiveLocation(options.root.resolve())
+        scope = Scope(location, day, options.late, since, watermark)
+        found = survey(self.spark, scope, inputs)
+        copies = joined(self.spark, scope, inputs, found)
+        minutes, exceptions = tables.MINUTES.empty_table(), tables.EXCEPTIONS.empty_table()
+        if copies is not None:
+            passed = replace(copies, classes=copies.classes.where("not recent"))
+            minutes = tables.minutes_of(tables.counted(passed.classes).toArrow())
+            if number := tables.count_exceptions(minutes):
+                exceptions = passed.exceptions(number).toArrow().cast(tables.EXCEPTIONS)
+        minutes = tables.joined_minutes([minutes, tables.proven_minutes(found.proven)])
+        self._append_exceptions(day, exceptions)
+        self._append_minutes(day, minutes)
+        return list(tables.summed(minutes, "route", "target").to_pylist())
 
-    def _watermark(self) -> dict[str, datetime]:
-        """Return by gateway the time of receipt up to which an absent outcome is missing."""
-        late = timedelta(seconds=self.options.late)
-        newest = {name: datetime.fromtimestamp(at / 1e6, UTC) for name, at in self.last.items()}
-        return {name: at - late for name, at in newest.items()}
+    def _watermark(self) -> dict[str, int]:
+        """Return by gateway the time of receipt from which an outcome may still be absent."""
+        return {name: at - self.options.late * _SECOND + 1 for name, at in self.last.items()}
 
-    def _append_exceptions(self, day: date, now: DataFrame) -> None:
+    def _append_exceptions(self, day: date, now: pa.Table) -> None:
         folder = self.options.output / "exceptions" / f"date={day}"
-        before = follow_tables.exceptions_before(self.spark, folder, self.number, now)
-        changed = follow_tables.changed_exceptions(now, before).localCheckpoint()
+        before = follow_tables.exceptions_before(folder, self.number)
+        changed = follow_tables.changed_exceptions(now, before)
         self._append(changed, folder)
         self._print(follow_tables.grouped(changed))
 
-    def _append_minutes(self, day: date, now: DataFrame) -> Sequence[Row]:
+    def _append_minutes(self, day: date, now: pa.Table) -> None:
         folder = self.options.output / "minutes" / f"date={day}"
-        summed = follow_tables.summed(now).persist()
-        before = follow_tables.minutes_before(self.spark, folder, self.number, summed)
-        older = [each for each in folder.glob("batch=*") if each.name != f"batch={self.number}"]
+        older = [part for number, part in follow_tables.batches(folder) if number != self.number]
         if len(older) < _MAX_BATCH_FOLDERS:
-            self._append(follow_tables.changed_minutes(summed, before).localCheckpoint(), folder)
+            before = follow_tables.minutes_before(folder, self.number)
+            self._append(follow_tables.changed_minutes(now, before), folder)
         else:
-            self._append(summed, folder)
+            self._append(now, folder)
             self.outdated += older
-        return list(tables.per_route(summed).toArrow().to_pylist())
 
-    def _append(self, changed: DataFrame, folder: Path) -> None:
+    def _append(self, changed: pa.Table, folder: Path) -> None:
         """Write the rows of this batch, replacing those of an interrupted attempt."""
         path = folder / f"batch={self.number}"
-        if path.exists() or not changed.isEmpty():
-            changed.write.mode("overwrite").parquet(str(path.resolve()))
+        rmtree(path, ignore_errors=True)
+        if changed.num_rows:
+            LocalStorage(path).write(Path("part-00000.parquet"), changed)
 
-    def _print(self, groups: DataFrame) -> None:
-        printed = groups.where(~F.col("class").isin(*_UNPRINTED_CLASSES))
-        found = printed.limit(_MAX_LINES + 1).toArrow().to_pylist()
-        for row in found[:_MAX_LINES]:
+    def _print(self, groups: Sequence[Row]) -> None:
+        printed = [row for row in groups if row["class"] not in _UNPRINTED_CLASSES]
+        for row in printed[:_MAX_LINES]:
             self.print_line(_line(row))
-        if len(found) > _MAX_LINES:
+        if len(printed) > _MAX_LINES:
             self.print_line(f"... and more; {self.options.output / 'exceptions'} has all")
 
 
@@ -167,16 +165,3 @@ def _line(row: Row) -> str:
     since = row["since"]
     at = f"{since:%Y-%m-%d %H:%M}" if isinstance(since, datetime) else "?"
     return f"{at} {row['route'] or '-'} -> {row['target'] or '-'}: {row['copies']} {row['class']}"
-
-
-def _paths(inputs: Inputs) -> set[Path]:
-    return {each.path for each in inputs.all}
-
-
-def _reportable(findings: Sequence[Finding]) -> list[Finding]:
-    """Leave out warnings that are normal while the archive is being written."""
-    return [
-        each
-        for each in findings
-        if each.weight is Weight.ERROR or not each.rule.startswith(_EXPECTED_RULES)
-    ]

@@ -22,6 +22,7 @@ from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.archive_lock import exclusive
 from gateway.reconcile.follow.batch import Clock, reconcile_batch
 from gateway.reconcile.follow.day import FollowOptions
+from gateway.reconcile.follow.patterns import literal_path
 from gateway.reconcile.follow.state import (
     STATE,
     SUMMARY,
@@ -30,16 +31,17 @@ from gateway.reconcile.follow.state import (
     read_state,
     summary,
 )
-from gateway.reconcile.input.spark_paths import literal_path
 from gateway.reconcile.progress import ShowStep
-from gateway.reconcile.report.text import CLEAN, NO_ANSWER, Report
-from gateway.reconcile.session import spark_error_line, spark_session
+from gateway.reconcile.report.text import BREACH, CLEAN, GAPS, NO_ANSWER, Report
+from gateway.reconcile.root_cause import root_cause
+from gateway.reconcile.session import spark_session
 
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
 _STOP_POLL_INTERVAL: Final = 1  # seconds
 _WITHOUT_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false"}  # faster for few rows
 _MAX_DAYS: Final = 7  # of a run in the summary
 _CHECKPOINT: Final = "checkpoint"
+_GRAVITY: Final = (CLEAN, GAPS, BREACH, NO_ANSWER)  # exit statuses, the worst last
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ class Follower:
         """Return the worst exit status of the dates that were open in this run."""
         answers = [each.status for each in self.reports() if each.answered]
         known = answers if self.worst is None else [*answers, self.worst]
-        return max(known, default=NO_ANSWER)
+        return max(known, key=_GRAVITY.index, default=NO_ANSWER)
 
     def summary(self) -> str:
         return summary(self.options.root, self.state, self.reports(), self.status())
@@ -112,7 +114,7 @@ class Follower:
         for day in sorted(self.days)[:-_MAX_DAYS]:
             report = self.days.pop(day).report(self.options.root, strict=self.options.strict)
             if report.answered:
-                self.worst = max(self.worst or CLEAN, report.status)
+                self.worst = max(self.worst or CLEAN, report.status, key=_GRAVITY.index)
 
 
 def follow(follower: Follower, stopping: Event) -> None:
@@ -134,7 +136,7 @@ def follow(follower: Follower, stopping: Event) -> None:
             except (PySparkException, Py4JError) as fault:
                 if follower.fault is not None:
                     raise follower.fault from fault
-                reason = spark_error_line(fault)
+                reason = root_cause(fault)
                 raise ReconcileError(f"spark: the query failed: {reason}") from fault
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.archive.durable import replace_text
+from gateway.archive.findings import Finding, Weight
 from gateway.errors import ReconcileError
-from gateway.reconcile.findings import Finding, Weight
 from gateway.reconcile.report.text import COLUMNS, Report, Row
 
 STATE: Final = "state.json"
 SUMMARY: Final = "summary.json"
+SEALING_HOURS: Final = 6  # after a date, in which its rows may still arrive
 _DAY: Final = timedelta(days=1)
 
 
@@ -62,12 +63,12 @@ def advanced(last: Mapping[str, int], found: Mapping[str, int], now: int) -> dic
     }  # fmt: skip
 
 
-def sealed_until(last: Mapping[str, int], open_from: date, margin: int) -> date:
-    """Return the first open date: the newest row is at least `margin` hours after earlier dates."""
+def sealed_until(last: Mapping[str, int], open_from: date) -> date:
+    """Return the first open date: the newest row is `SEALING_HOURS` after earlier dates."""
     if not last:
         return open_from
     newest = datetime.fromtimestamp(max(last.values()) / 1_000_000, UTC)
-    return max(open_from, (newest - timedelta(hours=margin)).date())
+    return max(open_from, (newest - timedelta(hours=SEALING_HOURS)).date())
 
 
 def first_date(days: Sequence[date], today: date) -> date:

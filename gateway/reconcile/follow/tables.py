@@ -1,4 +1,4 @@
-"""The rows that a micro-batch appends to the tables of a date: DataFrame transforms.
+"""The rows that a micro-batch appends to the tables of a date: functions of Arrow tables.
 
 Both tables have a folder for each batch. The newest row of a copy, and of a target's minute, is
 the valid one; unchanged rows are not repeated.
@@ -6,83 +6,85 @@ the valid one; unchanged rows are not repeated.
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from gateway.reconcile.classify.transforms import COPY_KEYS, TALLIES, TARGET_KEYS
-from gateway.reconcile.input.reading import read
+from gateway.reconcile.classify.tables import EXCEPTIONS, MINUTE_KEYS, MINUTES, TALLIES
+from gateway.reconcile.report.text import Row
+
+Key: TypeAlias = tuple[Any, ...]
 
 WITHDRAWN: Final = "withdrawn"  # in place of a class: the copy is no exception any more
-_MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
+_COPY_KEYS: Final = ("gateway", "route", "target", "id")
 _COMPARED: Final = ("class", "marked")  # a change in these columns is a new row
 
 
-def open_since(spark: SparkSession, watermark: dict[str, datetime]) -> DataFrame:
-    """Return, for each gateway, the time from which a copy may be in flight."""
-    return spark.createDataFrame(list(watermark.items()), "gateway string, open_since timestamp")
+def exceptions_before(folder: Path, batch: int) -> dict[Key, Row]:
+    """Return the exceptions of a date after the batches before `batch`, by copy."""
+    newest = _newest(folder, batch, EXCEPTIONS, _COPY_KEYS)
+    return {key: row for key, row in newest.items() if row["class"] != WITHDRAWN}
 
 
-def before_watermark(classes: DataFrame, since: DataFrame) -> DataFrame:
-    """Keep the copies that the watermark of their gateway has passed."""
-    joined = classes.join(F.broadcast(since), on="gateway", how="left")
-    in_flight = F.coalesce(F.col("received_time") > F.col("open_since"), F.lit(False))
-    return joined.where(~in_flight).drop("open_since")
+def minutes_before(folder: Path, batch: int) -> dict[Key, Row]:
+    """Return the counts of a date after the batches before `batch`, by target and minute."""
+    return _newest(folder, batch, MINUTES, MINUTE_KEYS)
 
 
-def exceptions_before(spark: SparkSession, folder: Path, batch: int, like: DataFrame) -> DataFrame:
-    """Return the exceptions of a date after the batches before `batch`."""
-    newest = _newest(_appended(spark, folder, batch, like), COPY_KEYS)
-    return newest.where(F.col("class") != WITHDRAWN)
-
-
-def minutes_before(spark: SparkSession, folder: Path, batch: int, like: DataFrame) -> DataFrame:
-    """Return the counts of a date by target and minute after the batches before `batch`."""
-    return _newest(_appended(spark, folder, batch, like), _MINUTE_KEYS)
-
-
-def changed_exceptions(now: DataFrame, before: DataFrame) -> DataFrame:
+def changed_exceptions(now: pa.Table, before: Mapping[Key, Row]) -> pa.Table:
     """Return the exceptions that are new or have another class, and the withdrawn ones."""
-    withdrawn = before.join(now.select(*COPY_KEYS), on=list(COPY_KEYS), how="left_anti")
-    merged = now.unionByName(withdrawn.withColumn("class", F.lit(WITHDRAWN)))
-    return merged.join(
-        before.select(*COPY_KEYS, *_COMPARED), on=[*COPY_KEYS, *_COMPARED], how="left_anti"
-    )
+    rows = _by_key(now, _COPY_KEYS)
+    changed = [row for key, row in rows.items() if _differs(row, before.get(key), _COMPARED)]
+    gone = [{**row, "class": WITHDRAWN} for key, row in before.items() if key not in rows]
+    return pa.Table.from_pylist([*changed, *gone], schema=EXCEPTIONS)
 
 
-def summed(tallies: DataFrame) -> DataFrame:
-    """Sum up to one row for each target and minute: rows and digests may share a minute."""
-    sums = [F.sum(F.col(f"`{name}`")).alias(name) for name in TALLIES]
-    return tallies.groupBy(*_MINUTE_KEYS).agg(*sums)
-
-
-def changed_minutes(now: DataFrame, before: DataFrame) -> DataFrame:
+def changed_minutes(now: pa.Table, before: Mapping[Key, Row]) -> pa.Table:
     """Return the minutes with new or changed counts; zeros for a minute without copies now."""
-    zeros = [F.lit(0).cast("long").alias(name) for name in TALLIES]
-    counted = summed(now.unionByName(before.select(*_MINUTE_KEYS, *zeros)))
-    return counted.join(before, on=[*_MINUTE_KEYS, *TALLIES], how="left_anti")
+    rows = _by_key(now, MINUTE_KEYS)
+    changed = [row for key, row in rows.items() if _differs(row, before.get(key), TALLIES)]
+    zeros = dict.fromkeys(TALLIES, 0)
+    gone = [
+        {**row, **zeros}
+        for key, row in before.items()
+        if key not in rows and any(row[name] for name in TALLIES)
+    ]
+    return pa.Table.from_pylist([*changed, *gone], schema=MINUTES)
 
 
-def grouped(changed: DataFrame) -> DataFrame:
+def grouped(changed: pa.Table) -> list[Row]:
     """Count the changed exceptions by route, target and class, with the first minute of receipt."""
-    first = F.date_trunc("minute", F.min("received_time")).alias("since")
-    found = changed.groupBy("route", "target", "class").agg(first, F.count("*").alias("copies"))
-    return found.orderBy("since", "route", "target", "class")
+    keys = ["route", "target", "class"]
+    found = changed.group_by(keys).aggregate([("received_time", "min"), ([], "count_all")])
+    since = pc.floor_temporal(found["received_time_min"], unit="minute")
+    named = pa.table(
+        {"since": since, **{name: found[name] for name in keys}, "copies": found["count_all"]}
+    )
+    return list(named.sort_by([(n, "ascending") for n in ("since", *keys)]).to_pylist())
 
 
-def _appended(spark: SparkSession, folder: Path, batch: int, like: DataFrame) -> DataFrame:
-    """Return the rows of the batches before `batch`; a later one was not committed."""
-    schema = T.StructType([*like.schema, T.StructField("batch", T.LongType())])
-    if not any(folder.glob("batch=*")):
-        return spark.createDataFrame([], schema)
-    return read(spark, [folder], schema).where(F.col("batch") < batch)
+def _newest(folder: Path, batch: int, schema: pa.Schema, keys: Sequence[str]) -> dict[Key, Row]:
+    """Return the newest row of each key; later batches were not committed."""
+    newest: dict[Key, Row] = {}
+    for number, part in sorted(batches(folder)):
+        if number < batch:
+            newest |= _by_key(pq.read_table(part, partitioning=None, schema=schema), keys)
+    return newest
 
 
-def _newest(rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    latest = Window.partitionBy(*keys).orderBy(F.desc("batch"))
-    ranked = rows.withColumn("rank", F.row_number().over(latest))
-    return ranked.where("rank = 1").drop("rank", "batch")
+def batches(folder: Path) -> Iterator[tuple[int, Path]]:
+    """Yield number and folder of each batch of a table."""
+    for part in folder.glob("batch=*"):
+        yield int(part.name.removeprefix("batch=")), part
+
+
+def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[Key, Row]:
+    return {tuple(row[name] for name in keys): row for row in rows.to_pylist()}
+
+
+def _differs(row: Row, before: Row | None, names: Sequence[str]) -> bool:
+    return before is None or any(row[name] != before[name] for name in names)

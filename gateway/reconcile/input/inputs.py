@@ -1,164 +1,218 @@
-"""The files from which a date is reconciled, each checked before Spark reads it.
-
-A file that cannot be read is left out and reported as a finding.
-"""
+"""The files from which a date is reconciled, verified by their seals before Spark reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from gateway.archive.layout import damaged_journals, day_folder, gateway_start, journals
-from gateway.errors import ReconcileError
-from gateway.reconcile.findings import Finding, error, warning
-from gateway.reconcile.input.duplicate_gateways import find_duplicate_gateways
-from gateway.reconcile.input.files import (
-    DAY_TABLES,
-    Manifest,
-    current_segments,
-    day_tables,
-    orphaned_digests,
-    read_manifest,
-    unlisted_tables,
-)
-from gateway.reconcile.input.footers import Segment, check_file
+from gateway.archive.compaction.current import current_files
+from gateway.archive.findings import Finding, Weight, error
+from gateway.archive.gaps import GapRule, SourceGap
+from gateway.archive.layout import pairs_path, parse_day, sets_path
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.seals.verify import Verified, verify_day
+from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.storage import Storage, open_storage
+from gateway.errors import ArchiveError
+from gateway.reconcile.input.row_reader import SegmentFile, row_groups
 
-_WORKERS: Final = 8  # threads that read footers
+_HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set back, a tap late
 _HOURS: Final = 24
+_FIRST_HOUR: Final = _HOURS - _HOURS_BEFORE
 _DAY: Final = timedelta(days=1)
-_NOT_CONVERTED: Final = (
-    "is not converted yet; wait for its gateway, or run python -m gateway.archive.segments ARCHIVE"
-)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment of the archive; all paths are relative to it.
+
+    Without `sets`, or without `pairs`, they are absent or not as they were sealed. `proven` when
+    the segment is as it was sealed.
+    Units: bytes.
+    """
+
+    path: Path
+    size: int
+    rows: int = 0
+    sets: Path | None = None
+    pairs: Path | None = None
+    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The readable files of the date, and of the hours before and after it."""
+    """The segments with rows of a date, by the date of their recording.
 
-    day: list[Segment]
-    before: list[Segment]
-    after: list[Segment]
-    findings: list[Finding]
-    open_journals: bool = False
-    last: Mapping[str, int] = field(default_factory=dict)  # gateway -> its last row, microseconds
+    Those of `day` are verified. `around` are those of the last hours before it, and of all days
+    after it: a spooled or replayed message may be delivered on any later day.
+    """
+
+    day: Sequence[Segment]
+    around: Sequence[Segment] = ()
+    findings: Sequence[Finding] = ()
+    opened: Mapping[str, int] = field(default_factory=dict)  # gateway -> of its open journal, in us
+    not_running: Sequence[SourceGap] = ()  # times in which a gateway did not run
+    seals: int = 0
 
     @property
     def all(self) -> list[Segment]:
-        return [*self.before, *self.day, *self.after]
+        return [*self.day, *self.around]
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Bytes of all segments."""
         return sum(each.size for each in self.all)
 
+    @property
+    def rows(self) -> int:
+        """Rows of the date."""
+        return sum(each.rows for each in self.day)
 
-def find_inputs(root: Path, day: date, margin: int, *, every_page: bool = False) -> Inputs:
-    """Find and check the files of `day` and of `margin` hours before and after it.
 
-    `every_page` reads the files completely; otherwise the footers are checked.
+def find_inputs(location: ArchiveLocation, day: date, key: bytes | None = None) -> Inputs:
+    """Verify the segments of `day` by their seals, and list those around it.
+
+    A segment that is not as it was sealed is left out, unless the date has no seals at all.
+
+    Raises:
+        ArchiveError: the URL of the archive is malformed.
+        OSError: the archive cannot be read.
     """
-    hours = min(margin, _HOURS)
-    findings: list[Finding] = []
-    manifest = _manifest(root, day, findings)
-    groups = [current_segments(root, day, manifest) + day_tables(root, day, manifest)]
-    for neighbour, part in (
-        (day - _DAY if day > date.min else None, range(_HOURS - hours, _HOURS)),
-        (day + _DAY if day < date.max else None, range(hours)),
-    ):
-        groups.append(_margin(root, neighbour, part, findings) if neighbour and hours else [])
-    check = partial(check_file, root, every_page=every_page)
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        checked = [list(pool.map(check, paths)) for paths in groups]
-    findings += [finding for group in checked for each in group for finding in each.findings]
-    on_day, before, after = (
-        [each.segment for each in group if each.segment is not None] for group in checked
+    storage = open_storage(location)
+    verified = verify_day(storage, day, key, journals=_journals(location))
+    return Inputs(
+        _segments(verified),
+        _around(storage, day),
+        verified.findings,
+        {each.gateway: each.opened for each in reversed(verified.journals) if each.live},
+        [
+            SourceGap(
+                each.gateway, "", "", "", GapRule.NOT_RUNNING.value, "", each.begin, each.end, None
+            )
+            for each in verified.pauses
+        ],
+        verified.seals,
     )
-    findings += _unexpected_files(root, day, manifest)
-    findings += _missing_hours(root, day, manifest, groups[0])
-    findings += find_duplicate_gateways(root, day, [*before, *on_day, *after], manifest)
-    findings += _damaged_journals(root, day)
-    open_journals = _open_journals(root, day)
-    last = _last_rows([*on_day, *after])
-    findings += open_journals
-    return Inputs(on_day, before, after, findings, bool(open_journals), last)
 
 
-def _manifest(root: Path, day: date, findings: list[Finding]) -> Manifest:
-    """Read the manifest; when it cannot be read, every day table counts."""
-    try:
-        return read_manifest(root, day)
-    except ReconcileError as fault:
-        folder = day_folder(root, day)
-        findings.append(error("damaged-manifest", str(folder.relative_to(root)), str(fault)))
-        tables = (folder / DAY_TABLES).glob("*.parquet")
-        return Manifest({f"{DAY_TABLES}/{path.name}": 0 for path in tables})
+def verify_around(
+    location: ArchiveLocation, inputs: Inputs, near: Collection[Path], key: bytes | None
+) -> Inputs:
+    """Verify the segments around the date on the days of those in `near`.
+
+    `near` have rows of messages that were received on the date. A segment that is not as it was
+    sealed is left out; its messages may be missing, so the finding is a warning here.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    storage = open_storage(location)
+    days = {day for path in near if (day := parse_day(path.parts[-3])) is not None}
+    around = [each for each in inputs.around if parse_day(each.path.parts[-3]) not in days]
+    findings = list(inputs.findings)
+    for day in sorted(days):
+        verified = verify_day(storage, day, key, journals=_journals(location))
+        around += _segments(verified)
+        left_out = {str(each.path) for each in verified.segments if not each.sealed}
+        findings += [
+            replace(each, weight=Weight.WARNING)
+            for each in verified.findings
+            if each.place in left_out
+        ]
+    return replace(inputs, around=around, findings=findings)
 
 
-def _margin(root: Path, day: date, hours: range, findings: list[Finding]) -> list[Path]:
-    """Return the segments of these hours and the day tables of a neighbouring day."""
-    manifest = _manifest(root, day, findings)
-    return current_segments(root, day, manifest, hours) + day_tables(root, day, manifest)
+def list_inputs(storage: Storage, day: date) -> Inputs:
+    """List the segments of `day` and around it without verifying them."""
+    found = _listed(storage, day)
+    return Inputs([replace(each, proven=True) for each in found], _around(storage, day))
 
 
-def _last_rows(segments: Sequence[Segment]) -> dict[str, int]:
-    last: dict[str, int] = {}
-    for each in segments:
-        if each.gateway is not None and each.last is not None:
-            last[each.gateway] = max(each.last, last.get(each.gateway, 0))
-    return last
+def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[Inputs, list[Finding]]:
+    """Read all segments; return those that are present, and a finding for each damaged one."""
+    findings: list[Finding] = []
+    kept: dict[Path, Segment] = {}
+    for each in inputs.all:
+        try:
+            for _ in row_groups(storage, SegmentFile(each.path), SCHEMA.names):
+                pass
+        except ArchiveError as fault:
+            if isinstance(fault.__cause__, FileNotFoundError):
+                continue  # removed since it was listed
+            text = str(fault).removeprefix(f"{each.path}: ")
+            findings.append(error("unreadable-file", str(each.path), text))
+        kept[each.path] = each
+    day, around = (
+        [each for each in group if each.path in kept] for group in (inputs.day, inputs.around)
+    )
+    return replace(inputs, day=day, around=around), findings
 
 
-def _missing_hours(
-    root: Path, day: date, manifest: Manifest, paths: Sequence[Path]
-) -> list[Finding]:
-    folders = [path.parent.name for path in paths if path.parent.name != DAY_TABLES]
-    folders += [name.partition("/")[0] for name in manifest.replaced]
-    hours = sorted({int(folder.removeprefix("hour=")) for folder in folders})
-    gaps = [hour for hour in range(hours[0], hours[-1]) if hour not in hours] if hours else []
-    if not gaps:
-        return []
-    folder = str(day_folder(root, day).relative_to(root))
-    listed = ", ".join(f"{hour:02}" for hour in gaps)
-    return [warning("missing-hour", folder, f"no segment in hour {listed}: idle, or lost")]
-
-
-def _unexpected_files(root: Path, day: date, manifest: Manifest) -> list[Finding]:
-    """Report files and folders whose rows would not be read, and digests without a segment."""
-    known = {*(f"hour={hour:02}" for hour in range(_HOURS)), DAY_TABLES}
+def _segments(verified: Verified) -> list[Segment]:
+    """Return the segments that are as they were sealed; all, when the date has no seals at all."""
     found = [
-        error("foreign-file", str(path.relative_to(root)), "is not in the folder of an hour")
-        for path in sorted(day_folder(root, day).glob("*"))
-        if path.name not in known and not path.name.startswith((".", "_"))
+        Segment(each.path, each.size, each.rows, each.sets, each.pairs, each.sealed)
+        for each in verified.segments
     ]
-    for path in unlisted_tables(root, day, manifest):
-        text = "an interrupted compaction left it; the next one removes it"
-        found.append(warning("unfinished-compaction", str(path.relative_to(root)), text))
-    for path in orphaned_digests(root, day, manifest):
-        text = "its segment was removed, and so were its rows"
-        found.append(error("lost-segment", str(path.relative_to(root)), text))
-    return found
+    has_seals = all(each.rule != "no-seals" for each in verified.findings)
+    return [each for each in found if each.proven] if has_seals else found
 
 
-def _open_journals(root: Path, day: date) -> list[Finding]:
+def _around(storage: Storage, day: date) -> list[Segment]:
+    known = sorted(filter(None, (parse_day(name) for name in storage.names(Path()))))
+    before = _listed(storage, day - _DAY) if day > date.min else []
+    after = [segment for each in known if each > day for segment in _listed(storage, each)]
+    return [*(each for each in before if _hour(each.path) >= _FIRST_HOUR), *after]
+
+
+def _listed(storage: Storage, day: date) -> list[Segment]:
     return [
-        warning("open-journal", str(path.relative_to(root)), _NOT_CONVERTED)
-        for path in _started_by(journals(root), day)
+        Segment(at, size, 0, sets_path(Path(), path), pairs_path(Path(), path))
+        for path, at, size in current_files(storage, day)
     ]
 
 
-def _damaged_journals(root: Path, day: date) -> list[Finding]:
-    return [
-        error("damaged-journal", str(path.relative_to(root)), "parts of it could not be read")
-        for path in _started_by(damaged_journals(root), day)
-    ]
+def _journals(location: ArchiveLocation) -> Path | None:
+    """Return the folder of the journals, where it is in reach."""
+    return location.local if location.local.is_dir() else None
 
 
-def _started_by(found: Sequence[Path], day: date) -> Iterator[Path]:
-    """Yield the journals whose gateway started before the end of `day`."""
-    end = datetime.combine(day, time.max, UTC).timestamp()
-    return (path for path in found if gateway_start(path) <= end * 1_000_000)
+def _hour(path: Path) -> int:
+    """Return the hour of a segment; the last one for a table of a whole day."""
+    name = path.parent.name
+    return int(name.removeprefix("hour=")) if name.startswith("hour=") else _HOURS - 1
+
+
+def microseconds(day: date, hours: int = 0) -> int:
+    """Return the time `hours` after the beginning of `day`, in microseconds."""
+    start = datetime.combine(day, time(), UTC)
+    return int(start.timestamp()) * 1_000_000 + hours * 3_600_000_000
+
+
+def day_range(day: date) -> tuple[int, int]:
+    """Return the beginning of `day` and that of the next one, in microseconds."""
+    return microseconds(day), microseconds(day, _HOURS)
+
+
+def hours_around(day: date) -> tuple[int, int]:
+    """Return the range of times, in microseconds, in which a tap sees the messages of `day`."""
+    return microseconds(day, -_HOURS_BEFORE), microseconds(day, _HOURS + _HOURS_BEFORE)
+
+
+def batches(items: Sequence[T], sizes: Sequence[int], number: int) -> Iterator[list[T]]:
+    """Divide `items` into at most `number` lists of about the same size."""
+    limit = max(sum(sizes) / max(number, 1), 1)
+    batch: list[T] = []
+    size = 0
+    for item, own in zip(items, sizes, strict=True):
+        batch.append(item)
+        size += own
+        if size >= limit:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

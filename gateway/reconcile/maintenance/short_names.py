@@ -12,7 +12,6 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from gateway.archive.schema import Leg
 from gateway.dialects.registry import DIALECTS
 from gateway.reconcile.maintenance.short_names_decode import DECODED, decode
 from gateway.reconcile.schema import DICTIONARY_ROWS
@@ -27,23 +26,20 @@ _ENTRY_COLUMNS: Final = DICTIONARY_ROWS.names
 def sent_names(deliveries: DataFrame) -> DataFrame:
     """Return the shortened names in `deliveries`, by target, gateway and source name.
 
-    `deliveries` have the columns of name pairs, or are rows of the archive with a `count` of 1.
-    The times of the result are in microseconds.
+    `deliveries` have the columns of `short_names_files.SENT`, with times in microseconds.
     """
     lists = [name for name, dialect in DIALECTS.items() if dialect.tag_lists]
     own = F.array("name")
     tags = F.when(F.col("system").isin(lists), F.split("name", ",")).otherwise(own)
     return (
-        deliveries.where(
-            (F.col("leg") == Leg.DELIVERED.value) & F.col("name").rlike(DIGEST.pattern)
-        )
+        deliveries.where(F.col("rule") == "")
         .withColumn("name", F.explode(tags))
         .withColumn("digest", _digest())
         .where(F.col("digest") != "")
         .groupBy(*_SENT_KEYS, F.coalesce("source_name", F.lit("")).alias("source_name"), "gateway")
         .agg(
-            F.min(F.unix_micros("first_time")).alias("first"),
-            F.max(F.unix_micros("last_time")).alias("last"),
+            F.min("first").alias("first"),
+            F.max("last").alias("last"),
             F.sum("count").alias("count"),
         )
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from gateway.reconcile.report.advice import FindingAdvice, advice_for
 from gateway.reconcile.report.figures import Day, percentiles
 from gateway.reconcile.report.formatting import amount, duration
 from gateway.reconcile.report.summary import Row, Summary, count, number, word
@@ -18,7 +19,7 @@ MAX_GATEWAYS: Final = 10  # named at the top
 MAX_SAMPLES: Final = 25  # of each class
 _HOURLY: Final = (
     "received", "delivered", "delivered late", "refused", "dead-lettered", "out of order",
-    "altered", "duplicated", "lost in target", "missing",
+    "altered", "duplicated", "lost in target", "recovered", "missing",
 )  # fmt: skip
 
 
@@ -48,9 +49,26 @@ def sample_tables(summary: Summary) -> list[SampleTable]:
     ]
 
 
-def errors_first(summary: Summary) -> list[Row]:
-    """Return the findings about files, errors before warnings."""
-    return sorted(summary.findings, key=lambda row: word(row, "weight") != "error")[:MAX_ROWS]
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """The findings of one rule and weight, with the meaning of the rule and the advice."""
+
+    weight: str
+    rule: str
+    advice: FindingAdvice
+    total: int
+    rows: Sequence[Row]
+
+
+def finding_groups(summary: Summary) -> list[FindingGroup]:
+    """Return the findings about files by rule, errors before warnings."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in summary.findings:
+        groups[word(row, "weight"), word(row, "rule")].append(row)
+    return [
+        FindingGroup(weight, rule, advice_for(rule), len(rows), rows[:MAX_ROWS])
+        for (weight, rule), rows in sorted(groups.items(), key=lambda group: group[0][0] != "error")
+    ]
 
 
 def frequent_dead_letters(summary: Summary) -> list[Row]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from gateway.reconcile.report.charts import HOURS, Chart, ChartFrame, Series, Values, bars, lines
@@ -16,6 +17,9 @@ from gateway.reconcile.report.summary import Row, Rows, count, number, word
 
 Day: TypeAlias = Mapping[int, Row]  # hour, 0 to 23, -> its counts
 PERCENTILE_STYLES: Final = ("calm thin", "calm dashed", "calm thick")
+_LOSS_STYLES: Final = MappingProxyType(
+    {"missing": "bad", "lost in target": "bad pale", "recovered": "good"}
+)
 _TIMED: Final = (
     "delivered", "delivered late", "duplicated", "altered", "out of order", "lost in target",
 )  # fmt: skip  # classes whose deliveries have a latency
@@ -59,7 +63,7 @@ def figures(day: Day, scope: str, frame: ChartFrame) -> list[Figure]:
     return [
         _rate(day, scope, frame),
         _latency(day, scope, frame),
-        _counts(day, scope, frame, "loss", {"missing": "bad", "lost in target": "bad pale"}),
+        _counts(day, scope, frame, "loss", _LOSS_STYLES),
         _counts(day, scope, frame, "duplicates", {"unmarked": "bad", "marked": "warn"}),
     ]
 
@@ -86,7 +90,7 @@ def _latency_caption(day: Day, series: Sequence[Series]) -> str:
     timed = sum(count(row, "timed") for row in day.values())
     delivered = sum(count(row, name) for row in day.values() for name in _TIMED)
     if not series:
-        return "not in the digests; --full measures it" if delivered else "nothing delivered"
+        return "not measured" if delivered else "nothing delivered"
     highest = [(each.label, max(value or 0 for value in each.values)) for each in series]
     caption = ", ".join(f"{label} ≤ {duration(value)}" for label, value in highest)
     if timed >= delivered:

@@ -21,13 +21,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from gateway.errors import GatewayError, ReconcileError
-from gateway.reconcile.report import details, routes, verdict
+from gateway.reconcile.report import actions, details, lanes, routes, verdict
 from gateway.reconcile.report.charts import HOURS, LARGE
 from gateway.reconcile.report.figures import day_of, figures
-from gateway.reconcile.report.formatting import amount, attribute, duration, marked
+from gateway.reconcile.report.formatting import amount, counted_as, duration
+from gateway.reconcile.report.gaps import clock, outages, rule_of
+from gateway.reconcile.report.markup import attribute, marked
 from gateway.reconcile.report.summary import Summary, count, number, parse_summary, word
 from gateway.reconcile.report.text import REPORT_PAGE
-from gateway.reconcile.report.wording import CLASSES, EXCEPTIONS, exceptions_in, severity_of
+from gateway.reconcile.report.wording import CLASSES, exceptions_in, severity_of, shown_classes
 
 _PACKAGE: Final = "gateway.reconcile.report"
 
@@ -67,14 +69,17 @@ def page(content: object) -> str:
         gateways=[word(row, "gateway") for row in summary.gateways],
         reasons=list(verdict.reasons(summary)),
         key_figures=list(verdict.key_figures(summary)),
-        actions=list(verdict.actions(summary)),
+        actions=list(actions.actions(summary)),
         day_figures=figures(day, "all routes", LARGE),
         hour_table=details.hour_table(day),
         listed_routes=routes.listed_routes(summary),
+        tap_reasons=routes.tap_reasons(summary),
         charted_routes=routes.charted_routes(summary),
         sample_tables=details.sample_tables(summary),
         dead_letters=details.frequent_dead_letters(summary),
-        findings=details.errors_first(summary),
+        finding_groups=details.finding_groups(summary),
+        gap_lanes=lanes.lanes(summary),
+        outages=outages(summary.gaps),
         step_durations=details.step_durations(summary),
     )  # fmt: skip
 
@@ -83,6 +88,7 @@ def _titles(summary: Summary) -> Iterator[str]:
     """Yield the titles of the sections that have content."""
     content = {
         "The day": summary.whole_day,
+        "Source gaps": summary.gaps,
         "Routes": summary.routes,
         "Routes by hour": summary.routes and summary.hours,
         "Worst names": summary.names,
@@ -111,18 +117,22 @@ def environment() -> Environment:
     made.filters |= {
         "amount": amount,
         "attribute": attribute,
+        "clock": clock,
         "duration": duration,
         "marked": marked,
         "time_of_day": details.time_of_day,
     }
     made.globals |= {
         "CLASSES": CLASSES,
-        "EXCEPTIONS": EXCEPTIONS,
+        "DAY_SECONDS": lanes.DAY_SECONDS,
         "HOURS": HOURS,
         "MAX_GATEWAYS": details.MAX_GATEWAYS,
         "MAX_ROWS": details.MAX_ROWS,
         "count": count,
+        "counted_as": counted_as,
         "exceptions_in": exceptions_in,
+        "shown_classes": shown_classes,
+        "gap_rule": rule_of,
         "number": number,
         "severity_of": severity_of,
         "word": word,

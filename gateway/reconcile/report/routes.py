@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -30,6 +30,12 @@ class RouteCharts:
 def listed_routes(summary: Summary) -> list[Row]:
     """Return the rows of the table of routes, the worst first."""
     return worst_first(summary.routes, strict=summary.strict)[:MAX_ROUTES]
+
+
+def tap_reasons(summary: Summary) -> list[tuple[str, int]]:
+    """Return why targets need a tap to prove payloads unaltered, with the number of routes."""
+    reasons = Counter(word(row, "taps_needed") for row in summary.routes)
+    return [(reason, number) for reason, number in reasons.most_common() if reason]
 
 
 def charted_routes(summary: Summary) -> list[RouteCharts]:

@@ -1,4 +1,7 @@
-"""The content of `summary.json`, parsed and checked: the input of the HTML report."""
+"""The content of `summary.json`, parsed and checked: the input of the HTML report.
+
+`gaps` and `carried` may be absent: summaries of older versions do not have them.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ class Summary:
     status: int
     mode: str
     strict: bool
+    accept_gaps: bool
     totals: Row
     proof: Row
     seconds: Row
@@ -37,6 +41,8 @@ class Summary:
     renamed: Rows
     samples: Rows
     findings: Rows
+    gaps: Rows
+    carried: Rows
 
 
 def parse_summary(content: object) -> Summary:
@@ -54,6 +60,7 @@ def parse_summary(content: object) -> Summary:
         status=count(content, "status"),
         mode=_text(content, "mode"),
         strict=content.get("strict") is True,
+        accept_gaps=content.get("accept_gaps") is True,
         totals=_row(content, "totals"),
         proof=_row(content, "proof"),
         seconds=_row(content, "seconds"),
@@ -64,6 +71,7 @@ def parse_summary(content: object) -> Summary:
                 "samples", "findings",
             )
         },
+        **{name: _rows({name: content.get(name, [])}, name) for name in ("gaps", "carried")},
     )  # fmt: skip
 
 

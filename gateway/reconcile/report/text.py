@@ -1,4 +1,4 @@
-"""The result of reconciling one date: a value, its JSON, and its text on the terminal."""
+"""The result of reconciling one date: a value with its verdict, and its JSON."""
 
 from __future__ import annotations
 
@@ -8,30 +8,24 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Final, TypeAlias
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from gateway.reconcile.findings import Finding, Weight
+from gateway.archive.findings import Finding, Weight
+from gateway.reconcile.report.formatting import counted_as
+from gateway.reconcile.report.gaps import source_gaps
 
 REPORT_PAGE: Final = "report.html"  # beside summary.json
 CLEAN: Final = 0
 BREACH: Final = 1
 NO_ANSWER: Final = 2
+GAPS: Final = 3  # clean for what was received, and a source may have missed messages
 
 # Counts of a route on the terminal, and of the totals; the gravest comes last.
 COLUMNS: Final = (
     "received", "delivered", "delivered late", "refused", "dead-lettered", "in flight",
-    "unexpected", "out of order", "altered", "duplicated", "lost in target", "missing",
+    "unexpected", "out of order", "altered", "duplicated", "lost in target", "recovered",
+    "missing",
 )  # fmt: skip
-_FATAL: Final = ("altered", "missing", "lost in target", "out of order")
-_STRICT: Final = ("delivered late", "unexpected")  # violations with --strict only
-_RARE: Final = (  # columns that are shown unless all their counts are 0
-    "delivered late", "dead-lettered", "in flight", "unexpected", "out of order", "lost in target",
-)  # fmt: skip
-_ACCOUNTED: Final = ("refused", "dead-lettered", "in flight")  # classes without sample lines
-_MAX_FINDINGS: Final = 10  # of one rule on the terminal; JSON has all
+FATAL: Final = ("altered", "missing", "lost in target", "out of order", "unexpected")
+_STRICT: Final = ("delivered late",)  # violations with --strict only
 
 Row: TypeAlias = Mapping[str, object]
 
@@ -43,7 +37,9 @@ class Report:
     archive: str
     day: str
     findings: Sequence[Finding] = ()
-    routes: Sequence[Row] = ()  # at most 10,000, the worst first; the table has all
+    # At most 10,000, the worst first; the table has all. Beside the counts, a route may have
+    # `taps_needed`: why `altered` needs a tap there, or "", and `payloads_archived`: a boolean.
+    routes: Sequence[Row] = ()
     dead_letters: Sequence[Row] = ()
     samples: Sequence[Row] = ()
     gateways: Sequence[Row] = ()
@@ -51,45 +47,77 @@ class Report:
     whole_day: Sequence[Row] = ()  # by hour, for all routes
     names: Sequence[Row] = ()
     renamed: Sequence[Row] = ()
+    # One row per route and gap: route, endpoint, gateway, rule, begin, end, reason, lost (None
+    # when unknown), and `kept` when the broker kept the session, so that the gap is not counted.
+    gaps: Sequence[Row] = ()
+    # Earlier dates that this run reconciled again: date, before and after (copies in flight),
+    # status_before, status and verdict.
+    carried: Sequence[Row] = ()
     totals: Row | None = None  # of all routes; None when `routes` has all
-    proof: Row = field(default_factory=dict)  # minutes, minutes proven by digest, and their copies
-    mode: str = "digest-first"
+    # Copies proven by sets (`copies`) and compared one by one (`compared`), the number of set
+    # files (`sets`) and of seals (`seals`), and whether a key signed the seals (`keyed`).
+    proof: Row = field(default_factory=dict)
+    mode: str = "sets"  # or "full"
     strict: bool = False
+    accept_gaps: bool = False
     answered: bool = True  # the archive has data of this date
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds of each step
 
     def total(self, column: str) -> int:
         """Return the total of `column` over all routes."""
         if self.totals is not None:
-            return _count(self.totals, column)
-        return sum(_count(route, column) for route in self.routes)
+            return count_of(self.totals, column)
+        return sum(count_of(route, column) for route in self.routes)
+
+    @property
+    def source_gaps(self) -> int:
+        """The gaps in which a source may have missed messages."""
+        return source_gaps(self.gaps)
 
     @property
     def status(self) -> int:
-        """The exit status: 0 clean, 1 a guarantee was violated, 2 no answer."""
+        """The exit status: CLEAN, BREACH, NO_ANSWER or GAPS."""
         if not self.answered:
             return NO_ANSWER
-        return BREACH if self.breaches() else CLEAN
+        if self.breaches():
+            return BREACH
+        return GAPS if self.source_gaps and not self.accept_gaps else CLEAN
+
+    @property
+    def exit_status(self) -> int:
+        """The status, or BREACH when a date that was reconciled again turned out not clean."""
+        worse = any(map(became_breach, self.carried))
+        return BREACH if worse and self.status != NO_ANSWER else self.status
 
     def breaches(self) -> list[str]:
         """Return why the date is not clean; an empty list when it is."""
-        named = (*_FATAL, *_STRICT) if self.strict else _FATAL
+        named = (*FATAL, *_STRICT) if self.strict else FATAL
         counted = {name: self.total(name) for name in named}
         allowed = 0 if self.strict else self.total("marked")
         counted["duplicated"] = self.total("duplicated") - allowed
         reasons = [f"{count} {name}" for name, count in counted.items() if count]
         errors = sum(finding.weight is Weight.ERROR for finding in self.findings)
-        return [*reasons, f"{errors} errors in the archive"] if errors else reasons
+        return [*reasons, f"{counted_as(errors, 'error')} in the archive"] if errors else reasons
 
     @property
     def verdict(self) -> str:
         if not self.answered:
             return "no answer"
-        return f"not clean: {', '.join(self.breaches())}" if self.breaches() else "clean"
+        if reasons := self.breaches():
+            return f"not clean: {', '.join(reasons)}"
+        if gaps := self.source_gaps:
+            return f"clean for what was received, {counted_as(gaps, 'source gap')}"
+        return "clean"
 
 
-def _count(row: Row, column: str) -> int:
-    count = row[column]
+def became_breach(carried: Row) -> bool:
+    """Return whether a date is not clean now that it was reconciled again, and was not before."""
+    return carried.get("status") == BREACH and carried.get("status_before") != BREACH
+
+
+def count_of(row: Row, column: str) -> int:
+    """Return the count in a column; 0 when it is missing."""
+    count = row.get(column)
     return count if isinstance(count, int) else 0
 
 
@@ -102,8 +130,13 @@ def to_json(report: Report) -> str:
         "status": report.status,
         "mode": report.mode,
         "strict": report.strict,
+        "accept_gaps": report.accept_gaps,
         "proof": report.proof,
         "totals": {name: report.total(name) for name in (*COLUMNS, "marked", "redelivered")},
+        "recovered": report.total("recovered"),
+        "source_gaps": report.source_gaps,
+        "gaps": report.gaps,
+        "carried": report.carried,
         "routes": report.routes,
         "gateways": report.gateways,
         "hours": report.hours,
@@ -128,74 +161,3 @@ def to_json(report: Report) -> str:
 
 def _text(value: object) -> str:
     return value.isoformat() if isinstance(value, date | datetime) else str(value)
-
-
-def print_report(report: Report, console: Console) -> None:
-    """Print the routes, the dead letters, the findings, and the totals as plain lines."""
-    if report.routes:
-        console.print(_route_table(report))
-    if report.dead_letters:
-        console.print(_dead_letter_table(report))
-    for line in _finding_lines(report.findings):
-        console.print(Text(line), soft_wrap=True)
-    for row in report.samples:
-        if row["class"] not in _ACCOUNTED:
-            console.print(Text(_sample_line(row)), soft_wrap=True)
-    console.print(Text(f"verdict: {report.verdict}"), soft_wrap=True)
-    if report.answered:
-        for name in COLUMNS:
-            console.print(Text(f"{name} {report.total(name)}"))
-
-
-def _route_table(report: Report) -> Table:
-    names = [name for name in COLUMNS if name not in _RARE or report.total(name)]
-    table = Table(
-        title=f"{report.day}: deliveries by route and target",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-    table.add_column("route", overflow="fold", min_width=6)
-    table.add_column("target", overflow="fold", min_width=6)
-    for name in names:
-        table.add_column("dead" if name == "dead-lettered" else name, justify="right", no_wrap=True)
-    for route in report.routes:
-        numbers = [_number(name, _count(route, name)) for name in names]
-        table.add_row(Text(str(route["route"]) or "-"), Text(str(route["target"]) or "-"), *numbers)
-    return table
-
-
-def _number(name: str, count: int) -> Text:
-    bad = name in (*_FATAL, "duplicated", "unexpected") and count
-    return Text(f"{count:,}", style="bold red" if bad else "")
-
-
-def _dead_letter_table(report: Report) -> Table:
-    table = Table(title="dead letters", title_justify="left", box=SIMPLE_HEAD)
-    for name in ("route", "target", "rule", "copies", "reason"):
-        table.add_column(name, justify="right" if name == "copies" else "left", overflow="fold")
-    for row in report.dead_letters:
-        table.add_row(
-            *[
-                Text(str(row[name] or "-"))
-                for name in ("route", "target", "rule", "copies", "reason")
-            ]
-        )
-    return table
-
-
-def _finding_lines(findings: Sequence[Finding]) -> list[str]:
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_rule.setdefault(finding.rule, []).append(finding)
-    lines: list[str] = []
-    for rule, found in by_rule.items():
-        lines += map(str, found[:_MAX_FINDINGS])
-        if len(found) > _MAX_FINDINGS:
-            lines.append(f"... and {len(found) - _MAX_FINDINGS} more [{rule}]; --json has all")
-    return lines
-
-
-def _sample_line(row: Row) -> str:
-    return f"{row['class']}: {row['id']} {row['route']} -> {row['target']} {row['name']!r}"

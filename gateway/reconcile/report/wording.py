@@ -27,7 +27,7 @@ class ClassDescription:
     severity: Severity
     meaning: str  # completes "the deliveries ..."
     advice: str
-    replayable: bool = False  # `gateway replay` repairs it
+    replayable: bool = False  # `gateway replay` repairs it; the copies become recovered
 
 
 # The gravest first; the table on the terminal has the same names.
@@ -36,7 +36,7 @@ CLASSES: Final[Mapping[str, ClassDescription]] = MappingProxyType(
         "missing": ClassDescription(
             Severity.BREACH,
             "were received, and the archive has no outcome for them",
-            "Search the gateway's log around the time of receipt. Then send them again.",
+            "Send them again, and reconcile this date again: they become recovered.",
             replayable=True,
         ),
         "lost in target": ClassDescription(
@@ -49,6 +49,11 @@ CLASSES: Final[Mapping[str, ClassDescription]] = MappingProxyType(
             Severity.BREACH,
             "arrived with a payload that differs from the one received",
             "Compare one with its original. Find what changes payloads before you send them again.",
+        ),
+        "unexpected": ClassDescription(
+            Severity.BREACH,
+            "appeared at a target without a received message",
+            "Look for a second publisher on the target, and for files missing from the archive.",
         ),
         "duplicated": ClassDescription(
             Severity.BREACH,
@@ -65,15 +70,10 @@ CLASSES: Final[Mapping[str, ClassDescription]] = MappingProxyType(
             "arrived later than the route's limit",
             "Find the hours in which the latency rises, and check the target in these hours.",
         ),
-        "unexpected": ClassDescription(
-            Severity.STRICT,
-            "appeared at a target without a received message",
-            "Look for a second publisher on the target, and for files missing from the archive.",
-        ),
         "dead-lettered": ClassDescription(
             Severity.ACCOUNTED,
             "could not be delivered and are dead letters with a reason",
-            "When the cause is removed, run gateway dead-letters replay.",
+            "When the cause is removed, send them again; they become recovered.",
         ),
         "refused": ClassDescription(
             Severity.ACCOUNTED,
@@ -82,13 +82,19 @@ CLASSES: Final[Mapping[str, ClassDescription]] = MappingProxyType(
         ),
         "in flight": ClassDescription(
             Severity.ACCOUNTED,
-            "were not settled yet when the archive was read",
-            "Reconcile this date again when the gateway has written its journal.",
+            "were not settled yet when the archive was read: spooled, or in an open journal",
+            "Nothing now: the next run of gateway reconcile counts this date again.",
+        ),
+        "recovered": ClassDescription(
+            Severity.ACCOUNTED,
+            "were missing or dead letters, and arrived when gateway replay sent them again",
+            "",
         ),
         "delivered": ClassDescription(Severity.NONE, "arrived once, unchanged and in time", ""),
     }
 )
 EXCEPTIONS: Final = tuple(name for name in CLASSES if name != "delivered")
+_USUAL: Final = ("missing", "altered", "duplicated", "out of order")  # shown even when all are 0
 
 
 def severity_of(name: str, row: Row, *, strict: bool) -> Severity:
@@ -115,6 +121,12 @@ def all_violations(row: Row, *, strict: bool) -> int:
 def exceptions_in(rows: Rows) -> list[str]:
     """Return the exception classes with at least one delivery in `rows`, the gravest first."""
     return [name for name in EXCEPTIONS if any(count(row, name) for row in rows)]
+
+
+def shown_classes(rows: Rows) -> list[str]:
+    """Return the classes that a table shows: the usual ones, and those with a delivery."""
+    found = exceptions_in(rows)
+    return [name for name in EXCEPTIONS if name in found or name in _USUAL]
 
 
 def worst_first(rows: Iterable[Row], *, strict: bool) -> list[Row]:

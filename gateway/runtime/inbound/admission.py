@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from xxhash import xxh3_128_digest
+
 from gateway.endpoints.base import Batch
 from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.route import Route
@@ -163,11 +165,16 @@ class Admission:
             identity = identity_of(
                 headers if source_id is None else replace(headers, source_id=source_id)
             )
+        if not identity and not echo_window:
+            return None
+        name, payload = message.address, message.payload
+        digest = (  # the usual payload without a call of ours
+            xxh3_128_digest(payload) if isinstance(payload, bytes) else fingerprint(payload)[1]
+        )
         if identity:
-            earlier = self._duplicates.find_or_add((message.address, identity), completion)
+            earlier = self._duplicates.find_or_add((name, identity, digest), completion)
         if echo_window and earlier is None:
-            key = (message.address, fingerprint(message.payload)[1])
-            earlier = self._duplicates.find_or_add(key, completion, echo_window)
+            earlier = self._duplicates.find_or_add((name, "", digest), completion, echo_window)
         return earlier
 
 

@@ -1,20 +1,23 @@
 """Recognition of duplicates by the identity that their source gives them.
 
-The payload is compared only for an endpoint with `echo_window`: two messages with the same name
-and payload within that time count as the same message.
+A duplicate also has the name and the payload of the earlier message: publishers can write an
+identity, also one that another message will have, so an identity alone must not drop a message.
+For an endpoint with `echo_window`, name and payload alone are the identity for that time.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 
-MAX_IDENTITIES: Final = 50_000  # remembered for each source endpoint
-EVICTION_BATCH: Final = 1_000  # identities evicted together, when that many are too many
+MAX_SIZE: Final = 32 << 20  # bytes of the identities of a source endpoint
+EVICTED_SIZE: Final = MAX_SIZE // 50  # bytes of the identities that are evicted together
+_OVERHEAD: Final = 320  # bytes of an identity beside the characters of its texts
+
+Identity: TypeAlias = tuple[str, str, bytes]  # name, id of the message or "", payload hash
 
 
 class BatchCompletion:
@@ -82,24 +85,29 @@ class DuplicateFilter:
     """
 
     def __init__(self) -> None:
-        self._completions: dict[Hashable, BatchCompletion] = {}
+        self._completions: dict[Identity, BatchCompletion] = {}
+        self._size = 0  # bytes
 
-    def remember(self, identities: Iterable[Hashable]) -> None:
+    def remember(self, identities: Iterable[Identity]) -> None:
         """Add identities that an earlier run has delivered and recorded."""
         done = BatchCompletion()
         done.complete()
-        self._completions.update(dict.fromkeys(identities, done))
+        for identity in identities:
+            self.find_or_add(identity, done, 0.0)
 
     def find_or_add(
-        self, identity: Hashable, completion: BatchCompletion, seconds: float = float("inf")
+        self, identity: Identity, completion: BatchCompletion, seconds: float = float("inf")
     ) -> BatchCompletion | None:
         """The batch that had `identity` in the last `seconds`; if there is none, add this batch."""
         found = self._completions.get(identity)
-        if found is not None and completion.arrived - found.arrived <= seconds:
-            return found
-        self._completions.pop(identity, None)
+        if found is not None:
+            if completion.arrived - found.arrived <= seconds:
+                return found
+            del self._completions[identity]
+        else:
+            self._size += _OVERHEAD + 4 * (len(identity[0]) + len(identity[1]))  # as `_size`
         self._completions[identity] = completion
-        if len(self._completions) >= MAX_IDENTITIES + EVICTION_BATCH:
+        if self._size >= MAX_SIZE + EVICTED_SIZE:
             self._evict()
         return None
 
@@ -109,5 +117,16 @@ class DuplicateFilter:
         A search for the first entry of a dict skips every deleted one, so single evictions would
         be slow.
         """
-        for identity in list(islice(self._completions, EVICTION_BATCH)):
+        oldest: list[Identity] = []
+        for identity in self._completions:
+            if self._size <= MAX_SIZE:
+                break
+            self._size -= _size(identity)
+            oldest.append(identity)
+        for identity in oldest:
             del self._completions[identity]
+
+
+def _size(identity: Identity) -> int:
+    """Return about the bytes of a remembered identity; a character takes at most four."""
+    return _OVERHEAD + 4 * (len(identity[0]) + len(identity[1]))

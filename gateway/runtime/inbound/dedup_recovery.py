@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.journal.records import Cell, Damage, Rows, is_journal, read_records
-from gateway.archive.layout import journals
+from gateway.archive.layout import journals, writer_name
 from gateway.archive.schema import Leg
+from gateway.runtime.inbound.dedup import Identity
 from gateway.runtime.inbound.echo_cache import COPY_LIFETIME, EchoKey
 
 MAX_JOURNALS: Final = 2  # journals that are read: the one open at the crash and the one before
@@ -23,7 +24,7 @@ MAX_JOURNALS: Final = 2  # journals that are read: the one open at the crash and
 class RecoveredState:
     """Identities by source endpoint, and copies sent to echo brokers."""
 
-    identities: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    identities: dict[str, list[Identity]] = field(default_factory=dict)
     sent: list[tuple[EchoKey, tuple[str, ...]]] = field(default_factory=list)
 
 
@@ -34,7 +35,7 @@ def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredSt
     """
     state = RecoveredState()
     times: list[int] = []
-    for path in journals(root, gateway)[-MAX_JOURNALS:]:
+    for path in journals(root, writer_name(gateway))[-MAX_JOURNALS:]:
         try:
             data = path.read_bytes()
         except OSError:
@@ -59,9 +60,11 @@ def _batches(data: bytes) -> Iterator[Rows]:
 
 def _add_identities(rows: Rows, state: RecoveredState) -> None:
     identities = state.identities.setdefault(str(rows.common["endpoint"]), [])
-    pairs = zip(rows.columns["name"], rows.columns["origin_id"], strict=True)
+    wanted = map(rows.values, ("name", "origin_id", "hash"))
     identities.extend(
-        (str(name), str(identity)) for name, identity in pairs if identity is not None
+        (str(name), str(identity), _bytes(digest))
+        for name, identity, digest in zip(*wanted, strict=True)
+        if identity is not None
     )
 
 

@@ -16,7 +16,8 @@ from typing import Final, TypeAlias
 from gateway.model.message import Message
 from gateway.runtime.record.rows import fingerprint
 
-MAX_COPIES: Final = 100_000  # over all brokers
+MAX_SIZE: Final = 48 << 20  # bytes of the copies of all brokers
+_OVERHEAD: Final = 512  # bytes of a copy beside the characters of its texts
 COPY_LIFETIME: Final = 30.0  # seconds; a later echo is not expected
 
 EchoKey: TypeAlias = tuple[str, str, bytes]  # broker, name, payload hash
@@ -33,7 +34,7 @@ class EchoCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sent: OrderedDict[EchoKey, _Copies] = OrderedDict()
-        self._count = 0
+        self._size = 0  # bytes
 
     def note_sent(self, broker: str, messages: Iterable[Message]) -> None:
         """Remember copies about to be sent to `broker`, with the origin path in their headers."""
@@ -49,7 +50,7 @@ class EchoCache:
         with self._lock:
             for key, origin in copies:
                 self._add(key, shared.setdefault(origin, (until, origin)))
-            self._count += len(copies)
+                self._size += _size(key, origin)
             self._evict()
 
     def take_origin(self, broker: str, message: Message) -> tuple[str, ...]:
@@ -79,23 +80,24 @@ class EchoCache:
         copies = self._sent.get(key)
         if copies is None:
             return None
-        self._count -= 1
-        if isinstance(copies, deque):
-            copy = copies.popleft()
-            if copies:
-                return copy
-        else:
-            copy = copies
-        del self._sent[key]
+        copy = copies.popleft() if isinstance(copies, deque) else copies
+        self._size -= _size(key, copy[1])
+        if copies is copy or not copies:
+            del self._sent[key]
         return copy
 
     def _evict(self) -> None:
-        """Drop expired keys and the least recently used ones past MAX_COPIES."""
+        """Drop expired keys and the least recently used ones past MAX_SIZE."""
         now = monotonic()
         while self._sent:
             key, copies = next(iter(self._sent.items()))
-            last, count = (copies[-1], len(copies)) if isinstance(copies, deque) else (copies, 1)
-            if self._count <= MAX_COPIES and last[0] >= now:
+            each = copies if isinstance(copies, deque) else (copies,)
+            if self._size <= MAX_SIZE and each[-1][0] >= now:
                 return
-            self._count -= count
+            self._size -= sum(_size(key, origin) for _, origin in each)
             del self._sent[key]
+
+
+def _size(key: EchoKey, origin: tuple[str, ...]) -> int:
+    """Return about the bytes of a copy; a character takes at most four."""
+    return _OVERHEAD + 4 * (len(key[1]) + sum(map(len, origin)))

@@ -9,15 +9,18 @@ from typing import Final, TypeAlias
 from gateway.clock import now
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
-from gateway.model.message import NO_HEADERS, Headers
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import headers_size, text_size
+from gateway.model.message import HEADER_FIELDS, NO_HEADERS, Headers
 from gateway.routing.header_rules import NO_RULES
 from gateway.routing.router import Delivery
 from gateway.runtime.record.ledger import Counters
 
-MAX_CACHED: Final = 10_000  # results; a full cache is cleared
+MAX_CACHE_SIZE: Final = 16 << 20  # bytes of the results of a source; a full cache is cleared
+_OVERHEAD: Final = 800  # bytes of a result beside its texts and properties
 OPTIONAL_FIELDS: Final = tuple(
     name
-    for name in Headers.__dataclass_fields__
+    for name in HEADER_FIELDS
     if name not in {"mode", "redelivered", "source_id", "time", "origin"}
 )
 MappedHeaders: TypeAlias = tuple[Headers, tuple[str, ...]]  # and the fields that were lost
@@ -48,7 +51,7 @@ class HeaderMapper:
         self._gateway = gateway
         self._dialect = dialect
         self._counters = counters
-        self._cache: dict[tuple[int, int], CachedMapping] = {}
+        self._cache: LimitedCache[tuple[int, int], CachedMapping] = LimitedCache(MAX_CACHE_SIZE)
 
     def map_headers(self, headers: Headers, delivery: Delivery, carries: frozenset[str]) -> Headers:
         """Map headers for a target that carries the fields `carries`; count the lost fields.
@@ -70,9 +73,9 @@ class HeaderMapper:
         return mapped
 
     def _remember(self, mapping: CachedMapping) -> None:
-        if len(self._cache) >= MAX_CACHED:
-            self._cache.clear()
-        self._cache[id(mapping.source), id(mapping.delivery)] = mapping
+        source, delivery = mapping.source, mapping.delivery
+        size = 2 * headers_size(source) + 2 * text_size(delivery.address)
+        self._cache.add((id(source), id(delivery)), mapping, _OVERHEAD + size)
 
     def _map(self, source: Headers, delivery: Delivery, carries: frozenset[str]) -> MappedHeaders:
         rules = delivery.rules

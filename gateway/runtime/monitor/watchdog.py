@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Final
 
+from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
 from gateway.runtime.monitor.counters import ConnectionState
@@ -98,7 +99,7 @@ class Watchdog:
     def _offer(self, endpoint: str, message: Message) -> None:
         lane = self._lanes.get(endpoint)
         if lane is not None:
-            lane.offer(OutboundBatch([message], len(message.payload), _ignore, list))
+            lane.offer(OutboundBatch([message], messages_size([message]), _ignore, list))
 
     def _check_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Reconnect the source or the targets of a route whose heartbeats are missing.

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.routing.route import WhenFull
 from gateway.runtime.outbound.spool_codec import PendingRow
 
-MESSAGE_OVERHEAD: Final = 300  # bytes of memory for a message besides its payload
-
 Done: TypeAlias = Callable[[Sequence[Settlement], int], None]
-
-
-def memory_size(messages: Sequence[Message]) -> int:
-    """Bytes of memory that `messages` take, for the limits of a lane."""
-    return sum([len(message.payload) for message in messages]) + MESSAGE_OVERHEAD * len(messages)
 
 
 @dataclass(frozen=True, slots=True)

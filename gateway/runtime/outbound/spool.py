@@ -12,10 +12,11 @@ from typing import Final
 
 from gateway.clock import now
 from gateway.errors import SpoolError
+from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 from gateway.model.outcome import SPOOLED, Settlement, rejected
 from gateway.routing.route import WhenFull
-from gateway.runtime.outbound.backlog import OutboundBatch, QueuedBatch, memory_size
+from gateway.runtime.outbound.backlog import OutboundBatch, QueuedBatch
 from gateway.runtime.outbound.spool_codec import (
     PendingRow,
     pack_batch,
@@ -277,7 +278,7 @@ class Spool:
             with suppress(SpoolError):  # closed: they are sent again, with a higher attempt
                 self._database.put(changes, _nothing)
 
-        batch = OutboundBatch(messages, memory_size(messages), done, lambda: pending)
+        batch = OutboundBatch(messages, messages_size(messages), done, lambda: pending)
         # the attempt of an earlier run counts, if it may have sent the batch
         return QueuedBatch(batch, numbers[0], stored=True, attempts=int(tried))
 

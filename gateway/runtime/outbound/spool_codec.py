@@ -12,9 +12,8 @@ import msgpack
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.errors import SpoolError
-from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
+from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Message
 
-_FIELDS: Final = tuple(Headers.__dataclass_fields__)
 _BIG_INTEGER: Final = 1  # extension type of an integer past 64 bits: hex, once decimal digits
 
 
@@ -117,12 +116,12 @@ def _header_table(
 
 def _set_fields(headers: Headers) -> dict[str, object]:
     """The fields that differ from their default, by name, so that a later version can add some."""
-    values = ((name, getattr(headers, name)) for name in _FIELDS)
+    values = ((name, getattr(headers, name)) for name in HEADER_FIELDS)
     return {name: value for name, value in values if value != getattr(NO_HEADERS, name)}
 
 
 def _headers(fields: Mapping[str, object]) -> Headers:
-    known = {name: value for name, value in fields.items() if name in _FIELDS}
+    known = {name: value for name, value in fields.items() if name in HEADER_FIELDS}
     if "mode" in known:
         known["mode"] = DeliveryMode(int(str(known["mode"])))
     if "origin" in known:

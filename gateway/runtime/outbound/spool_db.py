@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from gateway.archive.durable import close_to_others, make_folders
 from gateway.errors import SpoolError
 from gateway.file_lock import FileLock, FileLockedError
 
@@ -58,7 +59,10 @@ def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
         )
     try:
         if create:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folders(folder.parent)
+            folder.mkdir(exist_ok=True, mode=0o700)
+            for each in {path, *folder.glob(f"{FILE_NAME}-*")}:  # the log of a killed gateway too
+                close_to_others(each)
         database = sqlite3.connect(path, timeout=10, check_same_thread=False, isolation_level=None)
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has effect before the first table
         database.execute("PRAGMA journal_mode = WAL")

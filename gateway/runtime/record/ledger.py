@@ -21,7 +21,7 @@ from gateway.routing.route import Route
 from gateway.runtime.monitor.counters import Refusal, RouteCounters
 from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters
 from gateway.runtime.outbound.spool_codec import PendingRow
-from gateway.runtime.record.rows import archived_content
+from gateway.runtime.record.rows import archived_content, fingerprints
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,10 @@ class Ledger:
         attempts: int,
         then: Callable[[], None],
     ) -> None:
-        """Record the final settlements of a spooled batch, then call `then`."""
+        """Record the final settlements of a spooled batch, then call `then`.
+
+        The rows have the hashes of the payloads that the spool returned.
+        """
         at = now()
         rows: list[Rows] = []
         letters: list[DeadLetter] = []
@@ -102,7 +105,8 @@ class Ledger:
             route = str(common["route"])
             attempt = attempts + int(str(common["attempt"]))  # with those before it was spooled
             if accepted:
-                rows.append(pending.completed(accepted, time=at, attempt=attempt))
+                facts: dict[str, Cell] = {"time": at, "attempt": attempt}
+                rows.append(_sent_rows(pending.completed(accepted, **facts), batch, accepted))
                 if route in self.counters:
                     latency = at - int(str(common.get("received") or at))
                     self.counters[route].count_delivered(len(accepted), latency / 1_000_000)
@@ -122,6 +126,24 @@ class Ledger:
             self.archive(rows, then)
         except ArchiveError as error:  # closed: the source or the spool keeps the batch
             log.warning("a batch stays unsettled: %s", error)
+
+
+def _sent_rows(rows: Rows, batch: SpooledBatch, positions: Sequence[int]) -> Rows:
+    """Delivered rows with the hashes of the payloads at `positions` as the spool returned them.
+
+    A converted payload that changed on disk is recorded as accepted: the reconciliation compares
+    the hashes of accepted rows, and reports this one as altered.
+    """
+    sizes, hashes = fingerprints([batch.messages[each].payload for each in positions])
+    columns: dict[str, Sequence[Cell]] = {**rows.columns, "size": sizes, "hash": hashes}
+    common = dict(rows.common)
+    pairs = zip(rows.values("hash"), hashes, strict=True)
+    changed = [stored not in (None, digest) for stored, digest in pairs]
+    if any(changed):
+        log.error("the spool altered %d payloads", sum(changed), extra={"route": common["route"]})
+        outcome, accepted = common.pop("outcome"), RowOutcome.ACCEPTED.value
+        columns["outcome"] = [accepted if each else outcome for each in changed]
+    return Rows(rows.count, common, columns)
 
 
 def _dead_row(row: Rows, settlement: Settlement, message: Message, route: Route | None) -> Rows:

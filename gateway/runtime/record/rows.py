@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Final, TypeVar
 
 import msgpack
@@ -23,6 +24,7 @@ REDACTED: Final = "[redacted]"
 NOT_TEXT: Final = "not_text"  # header: a JSON list of the headers whose values were not text
 
 _MAX_TIME: Final = 2**63  # microseconds
+_IMMUTABLE: Final = frozenset({bytes, str})
 
 Columns = dict[str, Sequence[Cell]]
 _T = TypeVar("_T")
@@ -36,11 +38,16 @@ def payload_bytes(payload: Payload) -> bytes:
         return payload.encode("utf-8", "surrogatepass")
     try:
         packed: bytes = msgpack.packb(
-            dict(payload), unicode_errors="surrogatepass", default=value_text
+            dict(payload), unicode_errors="surrogatepass", default=_packable
         )
     except (ValueError, RecursionError):  # nested too deep for msgpack
         return value_text(dict(payload)).encode("utf-8", "surrogatepass")
     return packed
+
+
+def _packable(value: object) -> object:
+    """A value without a type in msgpack as one that has one; the spool returns a map as a dict."""
+    return dict(value) if isinstance(value, Mapping) else value_text(value)
 
 
 def value_text(value: object) -> str:
@@ -75,16 +82,23 @@ class BatchOrigin:
 class BatchRecord:
     """Creates the rows of one batch.
 
+    A delivered row has the hash of the payload as it was sent. The hash of the receipt stands for
+    it only when both payloads are the same immutable object. Maps are mutable, so they are hashed
+    at receipt, before a sink can change them, and again when they are sent.
     Mutable: caches the columns that all rows share; a race only computes them twice.
     """
 
-    __slots__ = ("_messages", "_names", "_origin", "_shared_columns")
+    __slots__ = ("_immutable", "_messages", "_names", "_origin", "_payloads", "_shared_columns")
 
     def __init__(self, messages: Sequence[Message], origin: BatchOrigin) -> None:
         self._messages = messages
+        self._payloads = [message.payload for message in messages]
         self._names: Sequence[Cell] = [message.address for message in messages]
         self._origin = origin
         self._shared_columns: Columns | None = None
+        self._immutable = _IMMUTABLE.issuperset(map(type, self._payloads))
+        if not self._immutable:
+            self._shared()
 
     def received(self, positions: Sequence[int], matches: Sequence[RouteMatch]) -> Rows:
         """Received rows: one per message and route, with its expected targets.
@@ -114,7 +128,7 @@ class BatchRecord:
     ) -> Rows:
         """Delivered rows of the messages at `positions`, which were `sent` to one endpoint.
 
-        Either all payloads were converted or none. `positions` ascend.
+        Either all payloads are to be converted or none. `positions` ascend.
         """
         positions = self._as_range(positions)
         target = deliveries[0].target
@@ -127,8 +141,9 @@ class BatchRecord:
         columns = self._columns(positions)
         columns["name"] = [message.address for message in sent]
         columns["source_name"] = _at(positions, self._names)
-        if converted:
-            columns["size"], columns["hash"] = _fingerprints(sent)
+        payloads = [message.payload for message in sent]
+        if not self._immutable or not all(map(is_, payloads, _at(positions, self._payloads))):
+            columns["size"], columns["hash"] = fingerprints(payloads)
         routes = [each.route.name if each.route else "" for each in deliveries]
         return _rows(common, columns, route=routes, target=[each.label for each in deliveries])
 
@@ -179,7 +194,7 @@ class BatchRecord:
         """The columns of the whole batch that all legs share, computed once."""
         if self._shared_columns is None:
             messages, origin = self._messages, self._origin
-            sizes, hashes = _fingerprints(messages)
+            sizes, hashes = fingerprints(self._payloads)
             self._shared_columns = {
                 "id": _message_ids(origin.run, origin.first, len(messages)),
                 "size": sizes,
@@ -208,11 +223,10 @@ def _rows(common: dict[str, Cell], columns: Columns, **given: Sequence[Cell]) ->
     return Rows(count, common, columns)
 
 
-def _fingerprints(messages: Sequence[Message]) -> tuple[list[Cell], list[Cell]]:
+def fingerprints(payloads: Sequence[Payload]) -> tuple[list[Cell], list[Cell]]:
     """Sizes and hashes of the payloads, as `fingerprint` computes them."""
     data = [
-        payload if (payload := message.payload).__class__ is bytes else payload_bytes(payload)
-        for message in messages
+        payload if payload.__class__ is bytes else payload_bytes(payload) for payload in payloads
     ]
     return list(map(len, data)), list(map(xxh3_128_digest, data))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Rows
 from gateway.archive.journal.rolling import ArchiveOptions
@@ -39,24 +40,24 @@ class Disk:
         self.full = threading.Event()
         self.refused = threading.Event()
 
-    def open(self, path: Path) -> Journal:
-        return FullJournal(path, self)
+    def open(self, path: Path, head: Head, key: bytes | None) -> Journal:
+        return FullJournal(path, head, key, self)
 
 
 class FullJournal(Journal):
     """Writes half of the records, then fails with a full disk."""
 
-    def __init__(self, path: Path, disk: Disk) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, head: Head, key: bytes | None, disk: Disk) -> None:
+        super().__init__(path, head, key)
         self._disk = disk
 
-    def append(self, records: bytes, *, sync: bool) -> None:
+    def _write(self, records: bytes, *, sync: bool) -> None:
         if not self._disk.full.is_set():
-            super().append(records, sync=sync)
+            super()._write(records, sync=sync)
             return
-        size = self._valid_size
-        super().append(records[: len(records) // 2], sync=sync)
-        self._valid_size, self._has_torn_tail = size, True
+        os.ftruncate(self._file, self._valid_size)
+        os.write(self._file, records[: len(records) // 2])
+        self._has_torn_tail = True
         self._disk.refused.set()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -214,8 +215,8 @@ def test_a_caller_writes_rows_that_need_no_sync_itself(tmp_path: Path) -> None:
 def test_rows_that_a_caller_wrote_are_synced_later(tmp_path: Path) -> None:
     synced = threading.Event()
 
-    def opened(path: Path) -> Journal:
-        journal = SyncedJournal(path)
+    def opened(path: Path, head: Head, key: bytes | None) -> Journal:
+        journal = SyncedJournal(path, head, key)
         journal.synced = synced
         return journal
 

@@ -6,18 +6,21 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal, claim_journal, discard_journal
-from gateway.archive.journal.records import MAGIC, Rows, pack
+from gateway.archive.journal.records import Rows, pack
 from gateway.archive.layout import (
+    ACK,
     DAMAGED,
     DONE,
     HOUR,
     OPEN,
+    SEALS,
     damaged_journals,
-    digest_path,
     journal_path,
     pairs_path,
     segments,
+    sets_path,
 )
 from gateway.archive.lookup.reader import read_rows
 from gateway.archive.segments.convert import convert, main
@@ -28,12 +31,16 @@ from tests.archive.samples import DAY, NOON, START, delivered, identity, receive
 GATEWAY = {"gateway": "edge"}
 
 
+HEAD = Head("edge", "edge", START, 0, NOON, None, keyed=False)
+
+
 def journal(root: Path, *records: bytes) -> Path:
+    """A journal whose process was killed."""
     path = journal_path(root, "edge", START, 0)
     path.parent.mkdir(parents=True)
-    opened = Journal(path)
+    opened = Journal(path, HEAD)
     for record in records:
-        opened.append(record, sync=True)
+        opened.append(record, 1, sync=True)
     opened.close()
     return path
 
@@ -69,7 +76,9 @@ def test_rows_are_sorted_and_lie_in_the_hour_of_their_time(tmp_path: Path) -> No
     early, late = segments(tmp_path, DAY)
     assert (early.parent.name, late.parent.name) == ("hour=11", "hour=12")
     table = pq.read_table(late, partitioning=None)
-    assert table.schema == SCHEMA
+    assert table.schema.remove_metadata() == SCHEMA
+    assert table.schema.metadata[b"gateway.schema"] == b"2"
+    assert table.schema.metadata[b"gateway.journal"] == f"edge-{START}-000000".encode()
     legs = [(row["leg"], row["id"]) for row in table.to_pylist()]
     assert legs == sorted(legs)
 
@@ -79,7 +88,7 @@ def test_converting_again_after_a_crash_gives_the_same_files(tmp_path: Path) -> 
     content = path.read_bytes()
     convert(tmp_path, path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
-    assert len(before) == 3  # with its digest and its pairs
+    assert len(before) == 3  # with its sets and its pairs
 
     path.write_bytes(content)  # the crash came before the journal was removed
     convert(tmp_path, path)
@@ -87,17 +96,19 @@ def test_converting_again_after_a_crash_gives_the_same_files(tmp_path: Path) -> 
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
 
 
-@pytest.mark.parametrize("torn", ["segment", "pairs", "digest"])
+@pytest.mark.parametrize("torn", ["segment", "sets", "pairs"])
 def test_a_crash_between_the_files_of_a_segment_is_repaired(tmp_path: Path, torn: str) -> None:
     path = journal(tmp_path, record(received([1, 2]), delivered([1, 2])))
     content = path.read_bytes()
     convert(tmp_path, path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
     (segment,) = segments(tmp_path, DAY)
-    written = [segment, pairs_path(tmp_path, segment), digest_path(tmp_path, segment)]
+    written = [segment, sets_path(tmp_path, segment), pairs_path(tmp_path, segment)]
+    (seal,) = (tmp_path / SEALS).rglob("*.json")
+    seal.unlink()
 
     path.write_bytes(content)
-    for lost in written[["segment", "pairs", "digest"].index(torn) :]:
+    for lost in written[["segment", "sets", "pairs"].index(torn) :]:
         lost.unlink()
     convert(tmp_path, path)
 
@@ -106,7 +117,8 @@ def test_a_crash_between_the_files_of_a_segment_is_repaired(tmp_path: Path, torn
 
 
 def test_a_torn_tail_is_cut(tmp_path: Path) -> None:
-    path = journal(tmp_path, record(received([1])), record(received([2]))[:-3])
+    path = journal(tmp_path, record(received([1])))
+    path.write_bytes(path.read_bytes() + record(received([2]))[:-3])  # killed while it wrote
 
     conversion = convert(tmp_path, path)
 
@@ -127,23 +139,25 @@ def test_a_damage_in_the_middle_is_reported_and_the_rest_kept(
 
     assert main([str(tmp_path)]) == 0
 
-    assert f"damaged record skipped at offset {8 + len(first)}, {len(bad)} bytes" in (
-        capsys.readouterr().err
-    )
+    at = len(HEAD.pack()) + len(first)
+    assert f"damaged record skipped at offset {at}, {len(bad)} bytes" in (capsys.readouterr().err)
     assert ids(tmp_path) == [identity(1), identity(3)]
     assert damaged_journals(tmp_path) == [path.with_suffix(DAMAGED)]
 
 
-def test_a_journal_of_an_earlier_version_is_converted(tmp_path: Path) -> None:
-    path = journal(tmp_path, record(received([1])), record(received([2])))
-    path.write_bytes(b"GWJRNL\0\1" + path.read_bytes()[len(MAGIC) :])
+@pytest.mark.parametrize("magic", [b"GWJRNL\0\1", b"GWJRNL\0\2"])
+def test_a_journal_of_an_earlier_version_is_converted(tmp_path: Path, magic: bytes) -> None:
+    path = journal(tmp_path)
+    path.write_bytes(magic + record(received([1])) + record(received([2])))
+    path.with_suffix(ACK).unlink()
 
     convert(tmp_path, path)
 
+    assert not (tmp_path / SEALS).exists()
     assert ids(tmp_path) == [identity(1), identity(2)]
 
 
-@pytest.mark.parametrize("content", [b"PAR1 something else", b"GWJRNL\0\3 of a later version"])
+@pytest.mark.parametrize("content", [b"PAR1 something else", b"GWJRNL\0\4 of a later version"])
 def test_a_file_that_is_no_journal_is_set_aside(tmp_path: Path, content: bytes) -> None:
     path = journal_path(tmp_path, "edge", START, 0)
     path.parent.mkdir(parents=True)
@@ -158,18 +172,19 @@ def test_a_file_that_is_no_journal_is_set_aside(tmp_path: Path, content: bytes) 
 @pytest.mark.parametrize("size", [0, 5, 8])
 def test_a_journal_without_a_record_leaves_nothing(tmp_path: Path, size: int) -> None:
     path = journal(tmp_path)
-    path.write_bytes(path.read_bytes()[:size])
+    path.write_bytes(path.read_bytes()[:size])  # a crash before the first record was complete
 
     convert(tmp_path, path)
 
-    assert not path.exists()
+    assert list(path.parent.iterdir()) == []
+    assert not (tmp_path / SEALS).exists()
     assert segments(tmp_path, DAY) == []
 
 
 def test_a_journal_in_use_is_left_alone(tmp_path: Path) -> None:
     path = journal_path(tmp_path, "edge", START, 0)
     path.parent.mkdir(parents=True)
-    opened = Journal(path)
+    opened = Journal(path, HEAD)
 
     assert convert(tmp_path, path) is None
     opened.close()
@@ -202,7 +217,7 @@ def test_a_leftover_converted_journal_is_removed_and_not_converted_again(tmp_pat
     assert main([str(tmp_path)]) == 0
 
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
-    assert list(path.parent.iterdir()) == []
+    assert [path.name for path in path.parent.iterdir()] == ["edge.chain"]
 
 
 def test_a_converted_journal_is_removed_in_steps(
@@ -257,6 +272,6 @@ def test_a_new_journal_that_a_converter_took_is_not_written(
     monkeypatch.setattr(fcntl, "flock", take)
 
     with pytest.raises(BlockingIOError, match="a converter has the new journal"):
-        Journal(path)
+        Journal(path, HEAD)
 
     assert not path.exists()

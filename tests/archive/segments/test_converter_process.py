@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive.journal.file import claim_journal
 from gateway.archive.layout import journal_folder, journal_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments import convert
@@ -61,3 +62,32 @@ def test_the_converter_applies_its_nice_value(
     assert convert.main([str(tmp_path), "--nice", "19"]) == 0
 
     assert applied == [19]
+
+
+class Counted(Converter):
+    """Ends the work of another converter before its own third start."""
+
+    other: int
+    starts = 0
+
+    def _start(self) -> None:
+        self.starts += 1
+        if self.starts == 3:
+            os.close(self.other)
+        super()._start()
+
+
+def test_a_journal_that_another_converter_has_is_awaited(tmp_path: Path) -> None:
+    path = journal_path(tmp_path, "edge", 1, 0)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    other = claim_journal(path)
+    assert other is not None
+    converter = Counted(ArchiveLocation(tmp_path))
+    converter.other = other
+    converter.add([path])
+
+    assert converter.finish(PATIENCE) == []
+
+    assert converter.starts == 3
+    assert not path.exists()

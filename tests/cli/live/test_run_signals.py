@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.runtime.one_route import ONE_ROUTE
 from tests.waiting import PATIENCE
 
@@ -23,6 +25,60 @@ def start_with_hangup(self):
 Gateway.start = start_with_hangup
 sys.exit(main(sys.argv[1:]))
 """
+
+
+HANGUPS = """\
+import logging, os, signal, sys
+from pathlib import Path
+from gateway.cli import main
+from gateway.cli.live import run
+
+class Editor(logging.Handler):
+    "Writes the wrong configuration at the start, and stops the gateway after the reload."
+
+    def emit(self, record):
+        if record.getMessage() == "running":
+            path = Path(sys.argv[2])
+            path.write_text(path.read_text() + "web: {port: 0x" + "f" * 4000 + "}")
+            os.kill(os.getpid(), signal.SIGHUP)
+        elif record.getMessage().startswith("reload"):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+run.log.addHandler(Editor())
+sys.exit(main(sys.argv[1:]))
+"""
+FAULT = """\
+import gateway.cli.live.run as run
+load = run.load_proven
+
+def load_once(path):
+    run.load_proven = broken
+    return load(path)
+
+def broken(path):
+    raise ZeroDivisionError("a fault of the loader")
+
+run.load_proven = load_once
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "logged"), [("", "expected a whole number"), (FAULT, "Traceback")]
+)
+def test_a_wrong_configuration_does_not_end_the_gateway(
+    tmp_path: Path, fault: str, logged: str
+) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(ONE_ROUTE)
+    command = [sys.executable, "-c", fault + HANGUPS, "run", str(config), "--log-format", "json"]
+    done = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+    assert '"reload' in done.stderr
+    assert logged in done.stderr
+    assert '"stopped"' in done.stderr
+    assert done.returncode == 0
 
 
 def test_a_hangup_during_the_start_reloads(tmp_path: Path) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -88,3 +92,51 @@ def test_an_unusable_argument_gives_exit_status_2(
 ) -> None:
     assert main(["status", *arguments]) == 2
     assert reason in capsys.readouterr().err
+
+
+class Redirecting(BaseHTTPRequestHandler):
+    """Redirects each request to the port in `target`, and keeps the headers of all."""
+
+    target = 0
+    tokens: ClassVar[list[str | None]] = []
+
+    def do_GET(self) -> None:
+        self.tokens.append(self.headers["Authorization"])
+        self.send_response(int(self.path.split("/")[1]))
+        self.send_header("Location", f"http://localhost:{self.target}/302/x")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_does_not_get_the_token(
+    tmp_path: Path, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    with HTTPServer(("127.0.0.1", 0), Redirecting) as server:
+        Redirecting.target, Redirecting.tokens = server.server_port, []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/{code}"
+        assert main(["status", "--url", url, "--token-file", str(token)]) == 2
+        server.shutdown()
+
+    assert f"the answer is a redirect ({code}); write the address" in capsys.readouterr().err
+    assert Redirecting.tokens == [f"Bearer {TOKEN}"]
+
+
+def test_an_answer_that_nests_too_deep_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+
+        def answer() -> None:
+            peer, _ = listening.accept()
+            with peer:
+                peer.recv(1 << 16)
+                peer.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + b"[" * 200_000)
+
+        threading.Thread(target=answer, daemon=True).start()
+        assert main(["status", "--url", f"http://127.0.0.1:{port}"]) == 2
+
+    assert "not the answer of a gateway" in capsys.readouterr().err

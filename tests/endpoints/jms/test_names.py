@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.endpoints.jms import subscription_filter
 from gateway.endpoints.jms.addresses import (
     QUEUE,
     TEMPORARY_QUEUE,
@@ -18,6 +19,7 @@ from gateway.endpoints.jms.addresses import (
 )
 from gateway.endpoints.jms.property_names import decode_property_name, encode_property_name
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter, selects
+from tests.model.test_memory_size import taken
 
 DOCUMENTED = (Path(__file__).parents[3] / "docs/ems.md").read_text(encoding="utf-8")
 
@@ -224,3 +226,17 @@ def test_advisory_messages_are_accepted_only_by_their_own_pattern() -> None:
     assert SubscriptionFilter([(TOPIC, "ActiveMQ.Advisory.>")]).accepts(
         0, TOPIC, "ActiveMQ.Advisory.Connection"
     )
+
+
+def test_long_names_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscription_filter, "MAX_REMEMBERED_SIZE", 1 << 20)
+
+    def fill() -> SubscriptionFilter:
+        selection = SubscriptionFilter([(TOPIC, ">")])
+        for number in range(60):
+            name = f"a.{number}." + "x" * 30_000
+            selection.accepts(0, TOPIC, name)
+            decode_property_name(encode_property_name(name) or "")
+        return selection
+
+    assert taken(fill) < 1 << 20

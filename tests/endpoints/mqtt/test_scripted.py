@@ -15,7 +15,12 @@ from gateway.endpoints.mqtt import open_sink, open_source
 from gateway.endpoints.mqtt.packet_fields import encode_length
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import EndpointError, NotConnectedError
+from gateway.errors import (
+    EndpointError,
+    NotConnectedError,
+    SubscriptionRefusedError,
+    TakenOverError,
+)
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
 from tests.endpoints.exchange import QUIET, Answer, receive, wait_for_loss
@@ -136,7 +141,7 @@ def test_a_refused_subscription_is_named(peer: Peer) -> None:
     subscribe = peer.read()
     peer.write(b"\x90\x05" + subscribe[2:4] + b"\x00\x01\x87")
 
-    with pytest.raises(EndpointError, match="'no/#'") as caught:
+    with pytest.raises(SubscriptionRefusedError, match="'no/#'") as caught:
         future.result(PATIENCE)
     assert "yes" not in str(caught.value)
     assert not caught.value.retryable
@@ -158,6 +163,7 @@ def test_a_session_that_the_broker_ends_says_why(
     with pytest.raises(EndpointError, match=text) as caught:
         receive(source)
     assert caught.value.retryable is retryable
+    assert isinstance(caught.value, TakenOverError) is (code == 0x8E)
 
 
 def test_a_hang_up_instead_of_an_answer_is_retryable(peer: Peer) -> None:

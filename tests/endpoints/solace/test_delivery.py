@@ -14,7 +14,7 @@ from gateway.brokers.smf.responses import (
     SUBSCRIPTION_DENIED,
     VPN_NOT_ALLOWED,
 )
-from gateway.errors import EndpointError, NotConnectedError
+from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
 from gateway.wire.smf.parameters import SmfResponse
@@ -78,7 +78,7 @@ def test_a_denied_subscription_is_a_permanent_error(system: RestartableBroker) -
     system.broker.faults.subscribe["secret/>"] = SUBSCRIPTION_DENIED
     for guaranteed in (True, False):
         source = system.source("secret/x", guaranteed=guaranteed)
-        with pytest.raises(EndpointError, match="Subscription ACL Denied") as caught:
+        with pytest.raises(SubscriptionRefusedError, match="Subscription ACL Denied") as caught:
             source.open()
         assert not caught.value.retryable
 
@@ -98,6 +98,21 @@ def test_direct_messages_arrive_while_a_source_is_open(system: RestartableBroker
 
     assert [m.payload for m in got] == [b"%d" % i for i in range(500)]
     assert source.lost == 0
+
+
+def test_direct_messages_that_the_full_library_drops_are_a_loss(system: RestartableBroker) -> None:
+    source = system.source("a/>", guaranteed=False, direct_buffer=1, receive_window_bytes=65_536)
+    with opened(source, sink := system.sink()):
+        send(sink, *(Message("a/x", bytes(20_000)) for _ in range(300)))  # more than fit
+        while (batch := source.receive(0.5)) is not None:
+            batch.settle([ACCEPTED] * len(batch.messages))
+        send(sink, Message("a/x", b"next"))  # the library tells of dropped ones with the next
+        until(lambda: source.receive(0.1) is not None)
+
+    (loss,) = source.continuity.take_losses()
+    assert "dropped here" in loss.reason
+    assert loss.messages is None
+    assert source.lost > 0
 
 
 def test_a_shared_subscription_distributes_the_messages(system: RestartableBroker) -> None:

@@ -62,12 +62,20 @@ def header(name: bytes, value: bytes) -> bytes:
     return metadata_block(0x80, sdt_map(sdt_text(b"h"), sdt_map(sdt_text(name), value)))
 
 
+# Solace's C library reads past the end of these: once in some runs that ends its whole process.
+PAST_THE_END = pytest.mark.nightly
 MALFORMED = [
     pytest.param(b"x", header(b"ct", b"\x1c\x05\xff\xfe\0"), id="content-type-not-utf-8"),
     pytest.param(b"x", header(b"ce", b"\x1c\x05\xff\xfe\0"), id="content-encoding-not-utf-8"),
-    pytest.param(b"x", header(b"ct", b"\x1c\x40ab\0"), id="content-type-past-its-map"),
-    pytest.param(b"x", b"\1\0\0\0\x09" + b"\xff" * 9, id="metadata-without-structure"),
-    pytest.param(b"x", b"\1\0\0\0\xff\x2f\0\0\0\xff", id="metadata-past-its-end"),
+    pytest.param(
+        b"x", header(b"ct", b"\x1c\x40ab\0"), id="content-type-past-its-map", marks=PAST_THE_END
+    ),
+    pytest.param(
+        b"x", b"\1\0\0\0\x09" + b"\xff" * 9, id="metadata-without-structure", marks=PAST_THE_END
+    ),
+    pytest.param(
+        b"x", b"\1\0\0\0\xff\x2f\0\0\0\xff", id="metadata-past-its-end", marks=PAST_THE_END
+    ),
     pytest.param(b"x", b"\7", id="metadata-of-one-byte"),
     pytest.param(
         b"x",

@@ -83,7 +83,7 @@ def test_attempts_to_reach_an_unreachable_broker_leak_nothing(system: Restartabl
     source, sink = system.source("a/>"), system.sink()
     system.stop()
     counts: list[tuple[int, int]] = []
-    for _ in range(8):
+    for _ in range(4):
         for end in (source, sink):
             with pytest.raises(NotConnectedError):
                 end.open()

@@ -2,18 +2,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 
-from gateway.archive.schema import COLUMNS
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.segments.latency import buckets
+from gateway.archive.segments.parquet import SCHEMA
 from gateway.reconcile.classes import CopyClass
-from gateway.reconcile.classify import tables, transforms
-from gateway.reconcile.classify.evidence import Evidence, classify_copies, evidence_in
-from gateway.reconcile.schema import ROWS
+from gateway.reconcile.classify import evidence, tables, transforms
+from gateway.reconcile.classify.evidence import Scope
+from gateway.reconcile.input.inputs import day_range, hours_around, microseconds
+from gateway.reconcile.input.row_reader import JOIN_SCHEMA, Selection, TapKey, selected
 
 pytestmark = [
     pytest.mark.spark,
@@ -24,6 +30,9 @@ Row = Mapping[str, object]
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
 DAY = NOON.date()
 LATE = 60
+SECOND = 1_000_000
+HOUR_AGO = NOON - timedelta(hours=1)
+SPOOLED_SINCE = microseconds(DAY, 12)  # a copy received before was spooled for too long
 
 
 def identity(number: int) -> bytes:
@@ -50,6 +59,10 @@ def delivered(number: int, target: str = "erp", **more: object) -> Row:
     return row("delivered", number, target, {"outcome": "accepted", **more})
 
 
+def replayed(number: int, target: str = "erp", **more: object) -> Row:
+    return delivered(number, target, replayed=True, **more)
+
+
 def spooled(number: int, target: str = "erp") -> Row:
     return row("spooled", number, target, {"outcome": "spooled"})
 
@@ -73,26 +86,43 @@ def dead(number: int, target: str = "erp", **more: object) -> Row:
     return row("dead", number, target, {"outcome": "rejected", "rule": "too-long", **more})
 
 
-def frame(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
-    return spark.createDataFrame([tuple(each.get(name) for name in COLUMNS) for each in rows], ROWS)
-
-
-def evidence(spark: SparkSession, rows: Sequence[Row]) -> Evidence:
-    return evidence_in(transforms.in_window(frame(spark, rows), DAY, 6), DAY)
+def taps(rows: Sequence[Row]) -> dict[TapKey, int]:
+    """The minute of the first observed row of each target."""
+    found: dict[TapKey, int] = {}
+    for each in rows:
+        if each["leg"] == "observed":
+            at = each.get("received") or each["time"]
+            assert isinstance(at, datetime)
+            key = (str(each["gateway"]), str(each["route"]), str(each["target"]))
+            minute = int(at.replace(second=0).timestamp()) * SECOND
+            found[key] = min(minute, found.get(key, minute))
+    return found
 
 
 def classes(
-    spark: SparkSession,
-    rows: Sequence[Row],
-    seconds: int = 0,
+    spark: SparkSession, rows: Sequence[Row], open_since: Mapping[str, int] | None = None
 ) -> DataFrame:
-    last = frame(spark, rows).groupBy("gateway").agg(F.max("time").alias("last"))
-    since = transforms.in_flight_since(last.limit(10**6 if seconds else 0), seconds)
-    return classify_copies(evidence(spark, rows), since, LATE)
+    """The classes of archive rows."""
+    scope = Scope(ArchiveLocation(Path()), DAY, LATE, SPOOLED_SINCE)
+    frame = spark.createDataFrame(joined(rows, open_since))
+    return evidence.classified(frame, scope, tapped=bool(taps(rows)))
+
+
+def joined(rows: Sequence[Row], open_since: Mapping[str, int] | None = None) -> pa.Table:
+    """The rows for the join."""
+    nullable = pa.schema([each.with_nullable(True) for each in SCHEMA])
+    archived = pa.Table.from_pylist([{**each} for each in rows], schema=nullable)
+    selection = Selection(
+        microseconds(DAY, -24), day_range(DAY)[1], hours_around(DAY), taps(rows), None,
+        open_since or {},
+    )  # fmt: skip
+    table = selected(archived, selection)
+    assert table.schema == JOIN_SCHEMA
+    return table
 
 
 def found(rows: Sequence[SparkRow]) -> dict[tuple[int, str], str]:
-    return {(each["id"][-1], each["target"]): each["class"] for each in rows}
+    return {(each["counter"], each["target"]): each["class"] for each in rows}
 
 
 class Case(NamedTuple):
@@ -204,8 +234,28 @@ CASES = [
         {(1, "erp"): "delivered"},
         id="converted-on-purpose",
     ),
+    Case([received(1, hash=None), delivered(1)], {(1, "erp"): "altered"}, id="received-no-hash"),
+    Case([received(1), delivered(1, hash=None)], {(1, "erp"): "altered"}, id="delivered-no-hash"),
+    Case([received(1, hash=None), delivered(1, hash=None)], {(1, "erp"): "altered"}, id="no-hash"),
     Case(
-        [received(1, hash=None), delivered(1)], {(1, "erp"): "delivered"}, id="no-hash-to-compare"
+        [received(1), delivered(1, hash=None, outcome="converted")],
+        {(1, "erp"): "altered"},
+        id="converted-without-a-hash",
+    ),
+    Case([received(1), delivered(1), seen(1, hash=None)], {(1, "erp"): "altered"}, id="seen-none"),
+    Case([received(1), replayed(1)], {(1, "erp"): "recovered"}, id="missing-and-replayed"),
+    Case([received(1), dead(1), replayed(1)], {(1, "erp"): "recovered"}, id="dead-and-replayed"),
+    Case([received(1), replayed(1, **AFTER(90))], {(1, "erp"): "recovered"}, id="replayed-late"),
+    Case([received(1), replayed(1, hash=b"other")], {(1, "erp"): "altered"}, id="replayed-altered"),
+    Case([replayed(1)], {(1, "erp"): "unexpected"}, id="replayed-and-never-received"),
+    Case(
+        [
+            *messages(1, 2),
+            replayed(1, source_name="n", **AFTER(9)),
+            delivered(2, source_name="n", **AFTER(1)),
+        ],
+        {(1, "erp"): "recovered", (2, "erp"): "delivered"},
+        id="a-replay-is-in-no-order",
     ),
     Case([received(1, [])], {(1, ""): "missing"}, id="no-target-and-no-end"),
     Case(
@@ -222,6 +272,10 @@ CASES = [
 
 
 MARKED = [
+    Case([received(1), delivered(1), replayed(1)], True, id="replay-of-a-delivered-one"),
+    Case([received(1), replayed(1), replayed(1)], True, id="replayed-twice"),
+    Case([received(1), delivered(1, mode=2), replayed(1, mode=2)], True, id="replay-at-once"),
+    Case([received(1), delivered(1), delivered(1), replayed(1)], False, id="twice-and-replayed"),
     Case([received(1), delivered(1), delivered(1, attempt=2)], True, id="retry"),
     Case([received(1), delivered(1, attempt=2), delivered(1, attempt=3)], True, id="two-retries"),
     Case([received(1), delivered(1), delivered(1)], False, id="first-try-twice"),
@@ -257,89 +311,81 @@ def test_a_recorded_retry_marks_its_duplicate(classified: list[SparkRow], case: 
     assert (result["class"], result["marked"]) == ("duplicated", case.expected)
 
 
-YESTERDAY, TOMORROW = {"time": NOON - timedelta(hours=13)}, {"time": NOON + timedelta(hours=13)}
-
-
-@pytest.mark.parametrize("gateways", ["that say when they received", "older"])
-def test_an_outcome_after_midnight_belongs_to_the_day_of_its_receipt(
-    spark: SparkSession, gateways: str
-) -> None:
-    has_receipt = gateways != "older"
+def test_classes_by_date_grace_and_age(spark: SparkSession) -> None:
+    """One job for all rules about times; each case has its own gateway."""
+    yesterday = {"time": NOON - timedelta(hours=13)}
+    tomorrow = {"time": NOON + timedelta(hours=13)}
     rows = [
-        *[received(1), {**delivered(1), **TOMORROW, "received": NOON if has_receipt else None}],
-        *[{**received(2), **YESTERDAY}, {**delivered(2), **YESTERDAY}],
-        {**delivered(2), "received": YESTERDAY["time"] if has_receipt else None},
+        received(1), {**delivered(1), **tomorrow, "received": NOON},
+        {**received(2), **yesterday}, {**delivered(2), **yesterday},
+        {**delivered(2), "received": yesterday["time"]},
         received(3),
-        {**received(4), **YESTERDAY},
-        *[{**received(5), **TOMORROW}, {**delivered(5), **TOMORROW}],
-    ]
+        {**received(4), **yesterday},
+        *[{**received(5), **tomorrow}, {**delivered(5), **tomorrow}],
+        *of("older", [received(1), {**delivered(1), **tomorrow}, received(3)]),
+        *of("older", [{**received(2), **yesterday}, {**delivered(2), **yesterday}]),
+        *of("open", [received(n, time=NOON + timedelta(seconds=50 * n)) for n in (0, 1, 2)]),
+        *of("spool", [received(1), spooled(1), received(2, time=HOUR_AGO)]),
+        {**spooled(2), "gateway": "spool", "time": NOON, "received": HOUR_AGO},
+        *of("busy", [received(n, time=NOON + timedelta(seconds=50 * n)) for n in (0, 1, 2)]),
+    ]  # fmt: skip
+    since = int(NOON.timestamp() + 40) * SECOND
 
-    classified = classes(spark, rows)
+    classified = classes(spark, rows, {"open": since}).collect()
 
-    assert {
-        key: each for key, each in found(classified.collect()).items() if each != "delivered late"
-    } == {(3, "erp"): "missing"}
-    assert {(1, "erp")} == set(found(classified.where("class like 'delivered%'").collect()))
+    def of_gateway(name: str) -> dict[tuple[int, str], str]:
+        return found([each for each in classified if each["gateway"] == name])
+
+    assert of_gateway("edge") == {(1, "erp"): "delivered late", (3, "erp"): "missing"}
+    assert of_gateway("older") == {(1, "erp"): "delivered late", (3, "erp"): "missing"}
+    assert of_gateway("open") == {
+        (0, "erp"): "missing", (1, "erp"): "in flight", (2, "erp"): "in flight",
+    }  # fmt: skip
+    assert of_gateway("spool") == {(1, "erp"): "in flight", (2, "erp"): "missing"}  # too old
+    assert set(of_gateway("busy").values()) == {"missing"}  # an open journal excuses its gateway
 
 
-def test_a_copy_received_just_before_the_last_row_is_in_flight(spark: SparkSession) -> None:
-    rows = [
-        received(1),
-        received(2, time=NOON + timedelta(seconds=50)),
-        received(3, time=NOON + timedelta(seconds=100)),
-    ]
-
-    assert found(classes(spark, rows, seconds=60).collect()) == {
-        (1, "erp"): "missing",
-        (2, "erp"): "in flight",
-        (3, "erp"): "in flight",
-    }
-    assert set(found(classes(spark, rows).collect()).values()) == {"missing"}
+def of(gateway: str, rows: Sequence[Row]) -> list[Row]:
+    return [{**each, "gateway": gateway} for each in rows]
 
 
 def test_the_numbers_of_a_route_add_up(spark: SparkSession) -> None:
     rows = [
-        *[received(number, redelivered=number == 1) for number in range(1, 8)],
+        *[received(number, redelivered=number == 1) for number in range(1, 9)],
         *[delivered(number) for number in (1, 2, 3, 4)],
         delivered(2, attempt=2),
         delivered(5, hash=b"other"),
-        dead(6),
+        dead(6, reason="256 bytes", name="sent"),
         delivered(9),
+        replayed(8),
     ]
+    classified = classes(spark, rows).persist()
+    counts = tables.counted(classified).toArrow()
+    detailed = transforms.details(spark.createDataFrame(joined(rows)))
+    exceptions = transforms.with_details(transforms.exceptions(classified), detailed)
+    listed = exceptions.toArrow().cast(tables.EXCEPTIONS)
 
-    (route,) = tables.per_route(tables.tallied(classes(spark, rows))).collect()
+    (route,) = tables.summed(tables.minutes_of(counts), "route", "target").to_pylist()
 
-    assert route.asDict() == {
-        "route": "orders", "target": "erp", "received": 7, "delivered": 3, "duplicated": 1,
+    assert route == {
+        "route": "orders", "target": "erp", "received": 8, "delivered": 3, "duplicated": 1,
         "marked": 1, "altered": 1, "refused": 1, "dead-lettered": 0, "missing": 1, "unexpected": 1,
         "in flight": 0, "redelivered": 1, "delivered late": 0, "out of order": 0,
-        "lost in target": 0,
+        "lost in target": 0, "recovered": 1,
     }  # fmt: skip
     assert route["received"] == sum(
         route[one.value] for one in CopyClass if one is not CopyClass.UNEXPECTED
     )
-
-
-def test_exceptions_have_their_details(spark: SparkSession) -> None:
-    rows = [
-        received(1),
-        dead(1, reason="256 bytes", name="sent"),
-        *[received(number) for number in (2, 3, 4)],
-        delivered(4),
-    ]
-    exceptions = transforms.exceptions(classes(spark, rows))
-    listed = tables.with_details(exceptions, evidence(spark, rows).rows).persist()
-
-    one = listed.where(F.col("id") == identity(1).hex()).collect()[0]
-    assert (one["class"], one["name"], one["size"]) == ("refused", "n1", 3)
+    (one,) = [each for each in listed.to_pylist() if each["class"] == "refused"]
+    assert (one["id"], one["name"], one["size"]) == (identity(6).hex(), "n6", 3)
     assert (one["rule"], one["reason"]) == ("too-long", "256 bytes")
-    assert listed.count() == 3
-    (letter,) = tables.dead_letters(listed).collect()
-    assert (letter["rule"], letter["copies"], letter["name"]) == ("too-long", 1, "n1")
-    ids = [each["id"] for each in tables.sample(listed, 1).orderBy("id").collect()]
-    assert ids == [identity(1).hex(), identity(2).hex()]
-    worst = tables.worst_names(listed, 2).collect()
-    assert [(each["name"], each["copies"]) for each in worst] == [("n1", 1), ("n2", 1)]
+    assert listed.num_rows == 6
+    (letter,) = tables.dead_letters([listed]).to_pylist()
+    assert (letter["rule"], letter["copies"], letter["name"]) == ("too-long", 1, "n6")
+    ids = [each["id"] for each in tables.samples([listed, listed], 1).to_pylist()]
+    assert len(ids) == 6
+    worst = tables.worst_names([listed], 2).to_pylist()
+    assert [(each["name"], each["copies"]) for each in worst] == [("n2", 1), ("n5", 1)]
 
 
 LATENCIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 1_000_000, (1 << 39) + 5, (1 << 40) - 1]
@@ -347,10 +393,10 @@ LATENCIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 1_000_000, (1 << 39) + 5, (1 << 
 
 def test_a_bucket_holds_half_an_octave(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(each,) for each in LATENCIES], "latency long")
-    placed = frame.withColumn("bucket", tables.bucket(F.col("latency")))
+    rows = frame.select(tables.bucket(F.col("latency")).alias("bucket")).collect()
+    numbers = np.array([each["bucket"] for each in rows])
 
-    rows = placed.withColumn("most", tables.upper_bound(F.col("bucket"))).collect()
-
-    assert [each["bucket"] for each in rows][:11] == [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7]
-    for each in rows:
-        assert each["latency"] <= each["most"] <= each["latency"] * 1.5 + 1
+    assert list(numbers) == list(buckets(np.array(LATENCIES)))
+    assert list(numbers[:11]) == [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7]
+    for latency, most in zip(LATENCIES, tables.upper_bounds(numbers), strict=True):
+        assert latency <= most <= latency * 1.5 + 1

@@ -9,20 +9,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
-from gateway.archive.layout import digest_path, followed_folder, segments
+from gateway.archive.findings import Weight
+from gateway.archive.layout import followed_folder, segments, sets_path
+from gateway.archive.location import ArchiveLocation
 from gateway.cli.archive import reconcile as command
 from gateway.cli.archive.follow import stop_signals
 from gateway.errors import ReconcileError
-from gateway.reconcile.findings import Weight
+from gateway.reconcile.classify.tables import EXCEPTIONS
 from gateway.reconcile.follow import day as day_module
 from gateway.reconcile.follow import tables
 from gateway.reconcile.follow.batch import touched
@@ -50,6 +52,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
 ]
 
+CLOCK = datetime.fromtimestamp(NOON // 1_000_000, UTC) + timedelta(hours=36)
 COUNTED = ("received", "delivered", "missing", "altered", "duplicated", "lost in target")
 HOURS_OF_ONE_DATE = (8, 11, 12, 15, 24)  # 24 moves the watermark past the day
 CRASHES = [
@@ -64,7 +67,7 @@ class Crash(Exception):  # noqa: N818  # it is the event, not an error of ours
     """Stands for the end of the process: no code catches it."""
 
 
-def silent(_: str) -> None:
+def silent(_: str, __: float | None = None) -> None:
     return None
 
 
@@ -76,13 +79,11 @@ def stops_at(wanted: str) -> Callable[[str], None]:
     return show_step
 
 
-def once(
-    root: Path, show_step: Callable[[str], None] = silent, margin: int = 6
-) -> tuple[Follower, list[str]]:
+def once(root: Path, show_step: Callable[..., None] = silent) -> tuple[Follower, list[str]]:
     """One run over the existing files; the follower and its printed lines."""
     lines: list[str] = []
-    options = FollowOptions(root, followed_folder(root), "local[1]", LATE, margin, once=True)
-    follower = Follower(options, show_step, lines.append)
+    options = FollowOptions(root, followed_folder(root), "local[1]", LATE, once=True)
+    follower = Follower(options, show_step, lines.append, lambda: CLOCK)
     follow(follower, Event())
     return follower, lines
 
@@ -123,7 +124,10 @@ def parts(made: Night, *starts: int) -> list[Night]:
     """The segments of the night in groups, from each of these numbers to the next."""
     ends = [*starts[1:], 1_000]
     return [
-        Night({key: rows for key, rows in made.rows.items() if start <= key[1] < end})
+        Night(
+            {key: rows for key, rows in made.rows.items() if start <= key[1] < end},
+            links=made.links,
+        )
         for start, end in zip(starts, ends, strict=True)
     ]
 
@@ -190,7 +194,7 @@ def test_a_crash_in_every_batch_changes_no_class_and_repeats_no_row(
         follower, _ = once(root)
 
     assert classes(root) == model(made)
-    agrees_with_the_nightly_run(follower, Job(root, DAY, tmp_path / "night", late=LATE))
+    agrees_with_the_nightly_run(follower, Job(root, DAY, tmp_path / "night", late=LATE, now=NOON))
     rows = appended(root, "exceptions"), appended(root, "minutes")
     for commit in (followed_folder(root) / "checkpoint" / "commits").glob("*"):
         commit.unlink()  # killed before Spark knew that the batch is committed
@@ -200,10 +204,10 @@ def test_a_crash_in_every_batch_changes_no_class_and_repeats_no_row(
 
 def agrees_with_the_nightly_run(follower: Follower, job: Job) -> None:
     report = reconcile(job, silent)
-    followed = follower.days[DAY].report(job.root, strict=False)
+    followed = follower.days[DAY].report(Path(job.archive), strict=False)
     assert followed.verdict == report.verdict
     assert by_way(followed.routes) == by_way(report.routes)
-    assert counts(job.root) == {name: report.total(name) for name in COUNTED}
+    assert counts(Path(job.archive)) == {name: report.total(name) for name in COUNTED}
 
 
 @pytest.mark.nightly
@@ -214,7 +218,7 @@ def test_compaction_and_a_new_run_change_nothing(tmp_path: Path) -> None:
     once(root)
     before = appended(root, "exceptions"), appended(root, "minutes")
 
-    compact(root, DAY, silent)
+    compact(ArchiveLocation(root), DAY, silent)
     _, lines = once(root)
     archive(root, received([1], time=NOON), delivered([1], time=NOON), start=START + 9)
     once(root)
@@ -272,12 +276,11 @@ def test_a_loss_is_reported_after_the_watermark_and_bad_files_are_findings(
     assert status == 1
     lines = capsys.readouterr().out.splitlines()
     assert f"{DAY} 12:00 orders -> erp: 1 missing" in lines
-    assert lines[-1] == f"{DAY}: not clean: 1 missing, 3 errors in the archive"
+    assert lines[-1] == f"{DAY}: not clean: 1 missing, 2 errors in the archive"
     (only,) = summary["dates"]
     assert [(each["rule"], Path(each["place"]).name) for each in only["findings"]] == [
         ("unreadable-file", "cut.parquet"),
-        ("unreadable-file", "foreign.txt"),
-        ("empty-file", "nothing.parquet"),
+        ("unreadable-file", "nothing.parquet"),
     ]
     assert only["totals"]["missing"] == 1
     assert [row["batch"] for row in appended(root, "minutes")] == [1, 1]
@@ -316,7 +319,7 @@ def test_a_file_removed_during_a_batch_is_left_out(tmp_path: Path) -> None:
 
     def show_step(step: str) -> None:
         if "reconciling" in step:
-            digest_path(root, one).unlink(missing_ok=True)
+            sets_path(root, one).unlink(missing_ok=True)
             one.unlink(missing_ok=True)
 
     follower, _ = once(root, show_step)
@@ -324,9 +327,6 @@ def test_a_file_removed_during_a_batch_is_left_out(tmp_path: Path) -> None:
     (report,) = follower.reports()
     assert (report.answered, list(report.findings)) == (True, [])
     assert len(segments(root, DAY)) == 1
-
-
-COPIES = "gateway string, route string, id string, target string, class string, marked boolean"
 
 
 @pytest.mark.parametrize(
@@ -341,19 +341,25 @@ COPIES = "gateway string, route string, id string, target string, class string, 
     ],
 )
 def test_only_exceptions_that_changed_are_appended(
-    spark: SparkSession,
     before: list[tuple[str, str]],
     now: list[tuple[str, str]],
     expected: set[tuple[str, str]],
 ) -> None:
     one, other = (
-        spark.createDataFrame([("g", "r", key, "t", name, False) for key, name in rows], COPIES)
+        pa.Table.from_pylist(
+            [
+                {"gateway": "g", "route": "r", "target": "t", "id": key, "class": name}
+                for key, name in rows
+            ],
+            schema=EXCEPTIONS,
+        )
         for rows in (now, before)
     )
+    keyed = {("g", "r", "t", row["id"]): row for row in other.to_pylist()}
 
-    found = tables.changed_exceptions(one, other)
+    found = tables.changed_exceptions(one, keyed)
 
-    assert {(row["id"], row["class"]) for row in found.collect()} == expected
+    assert {(row["id"], row["class"]) for row in found.to_pylist()} == expected
 
 
 def test_a_file_of_a_sealed_date_is_reported_and_not_counted(tmp_path: Path) -> None:
@@ -421,7 +427,7 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, received([1]))
 
-    def show_step(_: str) -> None:
+    def show_step(_: str, __: float | None = None) -> None:
         with pytest.raises(ReconcileError, match="another --follow uses this folder"):
             once(root)
         raise Crash
@@ -473,38 +479,32 @@ def test_wrong_arguments_are_an_error(
 
 
 @pytest.mark.parametrize(
-    ("place", "margin", "expected"),
+    ("place", "expected"),
     [
-        pytest.param("date=2026-03-14/hour=12/a", 6, {14}, id="noon"),
-        pytest.param("date=2026-03-14/hour=05/a", 6, {13, 14}, id="early"),
-        pytest.param("date=2026-03-14/hour=06/a", 6, {14}, id="past-the-margin"),
-        pytest.param("date=2026-03-14/hour=18/a", 6, {14, 15}, id="late"),
-        pytest.param("date=2026-03-14/hour=00/a", 0, {14}, id="no-margin"),
-        pytest.param("date=2026-03-99/hour=00/a", 6, set[int](), id="no-date"),
-        pytest.param("date=2026-03-14/hour=x/a", 6, set[int](), id="no-hour"),
+        pytest.param("date=2026-03-14/hour=12/a", {14}, id="noon"),
+        pytest.param("date=2026-03-14/hour=05/a", {13, 14}, id="early"),
+        pytest.param("date=2026-03-14/hour=06/a", {14}, id="not-early"),
+        pytest.param("date=2026-03-14/hour=18/a", {14, 15}, id="late"),
+        pytest.param("date=2026-03-99/hour=00/a", set[int](), id="no-date"),
+        pytest.param("date=2026-03-14/hour=x/a", set[int](), id="no-hour"),
     ],
 )
-def test_a_file_changes_its_date_and_those_within_the_margin(
-    place: str, margin: int, expected: set[int]
-) -> None:
-    assert {day.day for day in touched([Path(place)], margin)} == expected
+def test_a_file_changes_its_date_and_those_near_it(place: str, expected: set[int]) -> None:
+    assert {day.day for day in touched([Path(place)])} == expected
 
 
 @pytest.mark.parametrize(
-    ("last", "margin", "expected"),
+    ("last", "expected"),
     [
-        pytest.param({}, 6, 14, id="nothing-yet"),
-        pytest.param({"east": NOON}, 6, 14, id="today"),
-        pytest.param({"east": NOON + 18 * 3600 * SECOND}, 6, 15, id="margin-is-over"),
-        pytest.param({"east": NOON + 18 * 3600 * SECOND - 1}, 6, 14, id="margin-is-not-over"),
-        pytest.param({"east": NOON + 12 * 3600 * SECOND}, 0, 15, id="no-margin"),
-        pytest.param({"east": 0, "west": NOON + 20 * 3600 * SECOND}, 6, 15, id="the-newest"),
+        pytest.param({}, 14, id="nothing-yet"),
+        pytest.param({"east": NOON}, 14, id="today"),
+        pytest.param({"east": NOON + 18 * 3600 * SECOND}, 15, id="hours-are-over"),
+        pytest.param({"east": NOON + 18 * 3600 * SECOND - 1}, 14, id="hours-are-not-over"),
+        pytest.param({"east": 0, "west": NOON + 20 * 3600 * SECOND}, 15, id="the-newest"),
     ],
 )
-def test_a_date_is_sealed_when_its_margin_is_over(
-    last: dict[str, int], margin: int, expected: int
-) -> None:
-    assert sealed_until(last, DAY, margin).day == expected
+def test_a_date_is_sealed_some_hours_after_its_end(last: dict[str, int], expected: int) -> None:
+    assert sealed_until(last, DAY).day == expected
 
 
 def test_a_clock_in_the_future_moves_no_watermark() -> None:

@@ -13,7 +13,17 @@ from selenium.webdriver.common.by import By
 
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.text import Report
-from tests.reconcile.summaries import HOSTILE, SAMPLED, clean, content, empty, huge, lossy
+from tests.reconcile.summaries import (
+    HOSTILE,
+    SAMPLED,
+    clean,
+    content,
+    empty,
+    eventful,
+    gappy,
+    huge,
+    lossy,
+)
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -70,10 +80,12 @@ def run(browser: webdriver.Chrome, script: str) -> Any:  # noqa: ANN401  # JSON
     ("report", "verdict", "sections"),
     [
         pytest.param(clean(), "✓ Clean: nothing was lost", 5, id="clean"),
-        pytest.param(lossy(), "✗ Not clean: 18 of 45,000", 10, id="lossy"),
-        pytest.param(lossy(HOSTILE), "✗ Not clean: 18 of 45,000", 10, id="hostile"),
+        pytest.param(lossy(), "✗ Not clean: 26 of 45,000", 10, id="lossy"),
+        pytest.param(lossy(HOSTILE), "✗ Not clean: 26 of 45,000", 10, id="hostile"),
         pytest.param(huge(), "✗ Not clean: 1,994 of 1,499,500", 9, id="huge"),
         pytest.param(empty(), "? No answer", 2, id="empty"),
+        pytest.param(gappy(), "! Clean for what was received", 6, id="gaps"),
+        pytest.param(eventful(), "✗ Not clean: 6 of 34,800", 8, id="eventful"),
     ],
 )
 def test_the_verdict_is_visible_without_scrolling(
@@ -119,7 +131,29 @@ def test_tables_are_complete_and_charts_are_drawn(
                 " && each.tBodies[0].rows[0].cells[0].scope === 'row')")  # fmt: skip
     assert heads
     shown = seen(browser, "#routes tbody tr:first-child .bad")
-    assert [text.split()[-3 if "marked" in text else -1] for text in shown] == list("23456")
+    assert [text.split()[-3 if "marked" in text else -1] for text in shown] == list("234856")
+
+
+def test_all_classes_fit_the_width_of_a_desktop(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    opened(browser, lossy(), tmp_path)
+
+    script = "const e = document.querySelector('.routes'); return e.scrollWidth <= e.clientWidth"
+    assert run(browser, script)
+
+
+def test_gaps_are_drawn_as_wide_as_they_last(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    opened(browser, eventful(), tmp_path)
+
+    script = """
+        const width = (each) => each.getBoundingClientRect().width;
+        return [...document.querySelectorAll('.lane svg')].flatMap((lane) =>
+            [...lane.querySelectorAll('rect')].map((bar) => width(bar) / width(lane)));
+    """
+    whole, short, half_an_hour, *_ = run(browser, script)
+    assert abs(whole - 1) < 0.01
+    assert abs(short - 240 / 86_400) < 0.001
+    assert abs(half_an_hour - 1_800 / 86_400) < 0.001
+    assert len(seen(browser, "#source-gaps tbody tr")) == 5
 
 
 def test_zeros_are_grey_on_a_desktop_and_hidden_on_a_phone(
@@ -129,7 +163,7 @@ def test_zeros_are_grey_on_a_desktop_and_hidden_on_a_phone(
 
     phone = run(browser, "return innerWidth") == PHONE[0]
     zeros = seen(browser, "#routes tbody tr:nth-child(2) td.none")
-    assert zeros == ([] if phone else ["0"] * 10)
+    assert zeros == ([] if phone else ["0"] * 11)
 
 
 def test_a_click_selects_an_id(browser: webdriver.Chrome, tmp_path: Path) -> None:

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
-from gateway.reconcile.findings import Finding, error, warning
-from gateway.reconcile.report.text import COLUMNS, Report, print_report, to_json
+from gateway.archive.findings import Finding, error, warning
+from gateway.reconcile.report.text import COLUMNS, Report, to_json
+from tests.reconcile.summaries import clean, eventful, gappy
 
 ROUTE = {**dict.fromkeys((*COLUMNS, "marked", "redelivered"), 0), "route": "orders", "target": "e"}
 WARNING, ERROR = warning("open-journal", "j", "waits"), error("foreign-file", "f", "is foreign")
@@ -25,7 +24,8 @@ def report(*findings: Finding, **counts: int) -> Report:
         pytest.param(report(), 0, "clean", id="clean"),
         pytest.param(report(**{"dead-lettered": 3}), 0, "clean", id="dead-letters-alone"),
         pytest.param(report(**{"in flight": 3}), 0, "clean", id="in-flight"),
-        pytest.param(report(unexpected=3), 0, "clean", id="unexpected"),
+        pytest.param(report(recovered=3), 0, "clean", id="recovered"),
+        pytest.param(report(unexpected=3), 1, "not clean: 3 unexpected", id="unexpected"),
         pytest.param(report(WARNING), 0, "clean", id="warning"),
         pytest.param(report(missing=2), 1, "not clean: 2 missing", id="missing"),
         pytest.param(report(altered=1), 1, "not clean: 1 altered", id="altered"),
@@ -39,7 +39,7 @@ def report(*findings: Finding, **counts: int) -> Report:
             "not clean: 2 duplicated",
             id="strict",
         ),
-        pytest.param(report(ERROR), 1, "not clean: 1 errors in the archive", id="fault"),
+        pytest.param(report(ERROR), 1, "not clean: 1 error in the archive", id="fault"),
         pytest.param(Report("a", "today", [ERROR], answered=False), 2, "no answer", id="no-answer"),
     ],
 )
@@ -51,16 +51,49 @@ def test_the_status_tells_whether_a_guarantee_was_violated(
     assert (content["status"], content["verdict"]) == (status, verdict)
 
 
-def test_the_last_lines_are_plain_text_and_end_with_the_gravest_count() -> None:
-    text = io.StringIO()
-    samples = [{"class": "missing", "id": "01", "route": "r", "target": "t", "name": "[red]n"}]
-    night = Report("a", "2026-03-14", [ERROR] * 12, [{**ROUTE, "missing": 1}], [], samples)
+@pytest.mark.parametrize(
+    ("found", "status", "verdict"),
+    [
+        pytest.param(gappy(), 3, "clean for what was received, 1 source gap", id="gap"),
+        pytest.param(
+            replace(gappy(), accept_gaps=True),
+            0,
+            "clean for what was received, 1 source gap",
+            id="accepted",
+        ),
+        pytest.param(replace(gappy(), gaps=gappy().gaps[2:]), 0, "clean", id="kept-sessions"),
+        pytest.param(
+            replace(gappy(), findings=[ERROR]), 1, "not clean: 1 error in the archive", id="breach"
+        ),
+        pytest.param(replace(gappy(), answered=False), 2, "no answer", id="no-answer"),
+    ],
+)
+def test_a_gap_of_a_source_makes_the_verdict_one_of_what_was_received(
+    found: Report, status: int, verdict: str
+) -> None:
+    assert (found.status, found.verdict) == (status, verdict)
+    content = json.loads(to_json(found))
+    assert (content["source_gaps"], len(content["gaps"])) == (found.source_gaps, len(found.gaps))
+    assert content["gaps"][0]["end"].endswith("+00:00")
 
-    print_report(night, Console(file=text, width=200))
 
-    lines = text.getvalue().splitlines()
-    assert lines[-1] == "missing 1"
-    assert "verdict: not clean: 1 missing, 12 errors in the archive" in lines
-    assert "error: f: is foreign [foreign-file]" in lines
-    assert "... and 2 more [foreign-file]; --json has all" in lines
-    assert "missing: 01 r -> t '[red]n'" in lines
+def test_the_summary_has_recovered_and_carried_copies() -> None:
+    content = json.loads(to_json(eventful()))
+
+    assert content["recovered"] == content["totals"]["recovered"] == 5
+    assert content["carried"] == list(eventful().carried)
+    assert content["proof"]["sets"] == 48
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [(0, 1, 1), (3, 1, 1), (2, 1, 1), (1, 1, 0), (1, 0, 0), (0, 2, 0), (0, 0, 0)],
+)
+def test_an_earlier_date_that_turns_out_not_clean_is_the_exit_status(
+    before: int, after: int, status: int
+) -> None:
+    again = {"date": "2026-03-13", "before": 5, "after": 0, "status_before": before,
+             "status": after, "verdict": "..."}  # fmt: skip
+
+    assert replace(clean(), carried=[again]).exit_status == status
+    assert replace(clean(), carried=[again], answered=False).exit_status == 2

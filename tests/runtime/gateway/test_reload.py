@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -64,6 +65,20 @@ def test_an_added_route_delivers_and_a_removed_one_does_not(
     assert delivered.address == "BONDS.1"
     assert [row["name"] for row in archive_rows("delivered")] == ["BONDS.1"]
     assert gateway.counters["bonds"].delivered == 1
+
+
+def test_a_route_that_shortens_names_can_be_added(plant: BrokerClient, ems: BrokerClient) -> None:
+    shortening = ORDERS.replace('ORDERS.{rest...}"', 'ORDERS.{rest...}", on_too_long: shorten')
+    name = "orders/" + "/".join(f"a-long-level-of-a-name-{number}" for number in range(14))
+    with running(PLANT_AND_EMS + ORDERS) as gateway:
+        for _ in ("added", "unchanged"):
+            gateway.reload(configured(PLANT_AND_EMS + shortening))
+            plant.publish(Message(name, b"x"))
+            (delivered,) = ems.receive(1)
+            assert "~" in delivered.address
+
+    lines = Path("archive/_names/test.jsonl").read_text()
+    assert lines.count("digest") == 1
 
 
 def test_a_changed_template_takes_effect_without_a_new_connection(

@@ -1,20 +1,24 @@
-"""An error on one message makes only that message a dead letter."""
+"""Admission: an error on one message, and duplicates by their identity."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from gateway.config.load import load
-from gateway.model.message import Headers, Message
+from gateway.endpoints.base import Batch
+from gateway.model.message import GATEWAY_ID, Headers, Message, Payload
+from gateway.model.outcome import Settlement
 from gateway.routing.selectors.selector import Selector
 from gateway.runtime.context import GatewayContext, MessageIds
 from gateway.runtime.inbound.admission import Admission
-from gateway.runtime.inbound.dedup import DuplicateFilter
+from gateway.runtime.inbound.dedup import BatchCompletion, DuplicateFilter, Identity
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.counters import RouteCounters
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.rows import fingerprint
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.test_pump import OneBatchSource
@@ -46,3 +50,53 @@ def test_a_failing_selector_refuses_one_message(
     assert [each.rule for each in refused.deliveries] == ["internal"]
     assert accepted.route is not None
     assert caplog.text.count("internal error while routing") == 1
+
+
+GATEWAY = Headers(properties={GATEWAY_ID: "00" * 16})
+SOURCE = Headers(source_id="ID:1")
+HASH = fingerprint(b"one")[1]
+
+
+def duplicates_of(
+    tmp_path: Path, earlier: Sequence[Message], later: Sequence[Message], *known: Identity
+) -> list[int]:
+    """Return the positions in `later` that count as duplicates of `earlier` or of `known`."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    binding = make_source_binding(load(file), "here", OneBatchSource())
+    context = GatewayContext("test", {}, Ledger({}), MessageIds(1), EchoCache(), {})
+    duplicates = DuplicateFilter()
+    duplicates.remember(known)
+    admission = Admission("here", context, duplicates)
+    admission.recognise(Batch(earlier, _ignore), binding, BatchCompletion())
+    return [*admission.recognise(Batch(later, _ignore), binding, BatchCompletion())[1]]
+
+
+def _ignore(_: Sequence[Settlement]) -> None:
+    """Settle nothing."""
+
+
+@pytest.mark.parametrize("headers", [GATEWAY, SOURCE], ids=["gateway-id", "source-id"])
+def test_a_forged_identity_does_not_drop_a_message(tmp_path: Path, headers: Headers) -> None:
+    """A publisher that may write the name can guess the next identity, but not the payload."""
+    forged, honest = (Message("a/1", payload, headers) for payload in (b"forged", b"one"))
+
+    assert duplicates_of(tmp_path, [forged], [honest]) == []
+    assert duplicates_of(tmp_path, [honest], [honest]) == [0]
+    assert duplicates_of(tmp_path, [forged, honest], [forged, honest]) == [0, 1]
+
+
+@pytest.mark.parametrize("payload", [b"one", "one"])
+def test_a_repeated_message_of_an_earlier_run_is_a_duplicate(
+    tmp_path: Path, payload: Payload
+) -> None:
+    again = Message("a/1", payload, SOURCE)
+
+    assert duplicates_of(tmp_path, [], [again], ("a/1", "ID:1", HASH)) == [0]
+    assert duplicates_of(tmp_path, [], [again], ("a/1", "ID:1", bytes(16))) == []
+
+
+def test_a_repeated_map_is_a_duplicate(tmp_path: Path) -> None:
+    first, again = (Message("a/1", {"a": 1, "b": [True]}, SOURCE) for _ in range(2))
+
+    assert duplicates_of(tmp_path, [first], [again]) == [0]

@@ -10,17 +10,42 @@ import pytest
 
 from gateway.runtime.inbound import dedup
 from gateway.runtime.inbound.dedup import (
-    EVICTION_BATCH,
-    MAX_IDENTITIES,
+    MAX_SIZE,
     BatchCompletion,
     DuplicateFilter,
+    Identity,
 )
+from tests.model.test_memory_size import taken
+
+MAX_IDENTITIES = 50_000  # that the filter remembers, with names and ids of a usual length
+SURPLUS = 20_000  # that it surely evicts
 
 
 def find_all(
     duplicates: DuplicateFilter, identities: Iterable[int], completion: BatchCompletion
 ) -> list[BatchCompletion | None]:
-    return [duplicates.find_or_add(("a.b", f"ID:{number}"), completion) for number in identities]
+    return [duplicates.find_or_add(identity(number), completion) for number in identities]
+
+
+def identity(number: int) -> Identity:
+    return "plant/line-7/temperature", f"ID:{number:032}", b"0123456789abcdef"
+
+
+def test_long_names_and_ids_take_no_more_memory() -> None:
+    def fill() -> DuplicateFilter:
+        duplicates, completion = DuplicateFilter(), BatchCompletion()
+        for number in range(2_000):
+            key = f"{number}" + "x" * 60_000
+            duplicates.find_or_add((key, key[:30_000], bytes(16)), completion)
+        return duplicates
+
+    assert taken(fill) < MAX_SIZE
+
+
+def test_another_payload_is_no_duplicate() -> None:
+    duplicates, first, second = DuplicateFilter(), BatchCompletion(), BatchCompletion()
+    assert duplicates.find_or_add(("a", "id", b"one"), first) is None
+    assert duplicates.find_or_add(("a", "id", b"two"), second) is None
 
 
 def test_an_identity_belongs_to_the_batch_that_had_it_first() -> None:
@@ -36,12 +61,12 @@ def test_an_identity_is_found_only_within_the_given_time(
     now = [0.0, later]
     monkeypatch.setattr(dedup, "monotonic", lambda: now.pop(0))
     duplicates, first, second = DuplicateFilter(), BatchCompletion(), BatchCompletion()
-    duplicates.find_or_add("x", first, 30.0)
-    assert duplicates.find_or_add("x", second, 30.0) is (first if known else None)
-    assert duplicates.find_or_add("x", second, 30.0) is (first if known else second)
+    duplicates.find_or_add(identity(1), first, 30.0)
+    assert duplicates.find_or_add(identity(1), second, 30.0) is (first if known else None)
+    assert duplicates.find_or_add(identity(1), second, 30.0) is (first if known else second)
 
 
-@pytest.mark.parametrize("surplus", [0, EVICTION_BATCH - 1, EVICTION_BATCH, 3 * EVICTION_BATCH + 7])
+@pytest.mark.parametrize("surplus", [0, SURPLUS, 3 * SURPLUS + 7])
 def test_the_latest_identities_are_always_found(surplus: int) -> None:
     duplicates, completion = DuplicateFilter(), BatchCompletion()
     find_all(duplicates, range(MAX_IDENTITIES + surplus), completion)
@@ -51,14 +76,14 @@ def test_the_latest_identities_are_always_found(surplus: int) -> None:
 
 def test_the_oldest_identities_are_evicted() -> None:
     duplicates = DuplicateFilter()
-    find_all(duplicates, range(MAX_IDENTITIES + EVICTION_BATCH), BatchCompletion())
-    assert find_all(duplicates, range(EVICTION_BATCH), BatchCompletion()) == [None] * EVICTION_BATCH
+    find_all(duplicates, range(MAX_IDENTITIES + SURPLUS), BatchCompletion())
+    assert find_all(duplicates, range(100), BatchCompletion()) == [None] * 100
 
 
 def test_identities_of_an_earlier_run_are_completed() -> None:
     duplicates, called = DuplicateFilter(), list[str]()
-    duplicates.remember(["x"])
-    found = duplicates.find_or_add("x", BatchCompletion())
+    duplicates.remember([identity(1)])
+    found = duplicates.find_or_add(identity(1), BatchCompletion())
     assert found is not None
     found.when_done(lambda: called.append("completed"))
     assert called == ["completed"]

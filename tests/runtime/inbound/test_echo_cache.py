@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from dataclasses import replace
 
 import pytest
 
 from gateway.model.message import NO_HEADERS, Message
 from gateway.runtime.inbound import echo_cache
-from gateway.runtime.inbound.echo_cache import COPY_LIFETIME, MAX_COPIES, EchoCache
+from gateway.runtime.inbound.echo_cache import COPY_LIFETIME, MAX_SIZE, EchoCache
+from tests.model.test_memory_size import taken
 
 BROKER = "mqtt://plant"
 MAX_COPY_BYTES = 350
@@ -35,8 +35,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """A small limit of copies, so that the test is fast."""
-    monkeypatch.setattr(echo_cache, "MAX_COPIES", 100)
-    return echo_cache.MAX_COPIES
+    size = echo_cache._size((BROKER, "a/b", b""), ("g/r",))
+    monkeypatch.setattr(echo_cache, "MAX_SIZE", 100 * size)
+    return 100
 
 
 def copy(payload: str, *origin: str) -> Message:
@@ -110,15 +111,22 @@ def test_the_number_of_copies_is_limited(small_limit: int, times: int) -> None:
     assert [take_back(cache, each) for each in ("0", "1", "last")] == [(), ("g/r",), ("g/r",)]
 
 
-def test_a_copy_takes_little_memory() -> None:
+@pytest.mark.parametrize(
+    ("name", "origin"),
+    [("a/b", "g/r"), ("x" * 60_000, "g/r"), ("a/b", "x" * 60_000)],
+    ids=["usual", "long-names", "long-origins"],
+)
+def test_the_memory_of_the_copies_is_limited(
+    monkeypatch: pytest.MonkeyPatch, name: str, origin: str
+) -> None:
     """Matters because a broker without return routes fills the cache to its limit."""
-    cache, messages = EchoCache(), [copy(f"{number}", "g/r") for number in range(MAX_COPIES)]
-    tracemalloc.start()
-    try:
-        for first in range(0, MAX_COPIES, 1_000):
-            cache.note_sent(BROKER, messages[first : first + 1_000])
-        taken, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert take_back(cache, "0") == ("g/r",)
-    assert taken < MAX_COPY_BYTES * MAX_COPIES
+    monkeypatch.setattr(echo_cache, "MAX_SIZE", MAX_SIZE // 8)
+
+    def fill() -> EchoCache:
+        cache = EchoCache()
+        for number in range(30_000 if len(name + origin) < 100 else 2_000):
+            headers = replace(NO_HEADERS, origin=(origin + str(number),))
+            cache.note_sent(BROKER, [Message(name + str(number), b"x", headers)])
+        return cache
+
+    assert taken(fill) < MAX_SIZE // 8

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import load
-from gateway.model.message import NO_HEADERS, Headers
+from gateway.model.message import HEADER_FIELDS, NO_HEADERS
 from gateway.routing.router import Router
 from gateway.runtime.inbound import header_mapping
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.monitor.counters import RouteCounters
 from gateway.runtime.wiring import make_source_binding
+from tests.model.test_memory_size import taken
 from tests.runtime.one_route import ONE_ROUTE
 
-EVERY = frozenset(Headers.__dataclass_fields__)
+EVERY = frozenset(HEADER_FIELDS)
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def router(tmp_path: Path) -> Router:
 def test_cached_headers_are_never_given_to_other_headers(
     router: Router, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(header_mapping, "MAX_CACHED", 4)
+    monkeypatch.setattr(header_mapping, "MAX_CACHE_SIZE", 5_000)  # four results
     mapper = HeaderMapper("test", router.dialect, {"all": RouteCounters()})
     urgent = replace(NO_HEADERS, priority=9)
     deliveries = [router[f"a/{number}"][0].deliveries[0] for number in range(6)] * 2
@@ -57,3 +58,19 @@ def test_a_lost_field_is_counted_for_every_message(router: Router) -> None:
 
     assert counters.lost_fields == {"priority": 3}
     assert [each.priority for each in made] == [9, 9, 9]  # the sink omits it
+
+
+def test_cached_headers_take_limited_memory(
+    router: Router, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(header_mapping, "MAX_CACHE_SIZE", 1 << 20)
+    delivery = router["a/1"][0].deliveries[0]
+
+    def fill() -> HeaderMapper:
+        mapper = HeaderMapper("test", router.dialect, {"all": RouteCounters()})
+        for number in range(200):
+            headers = replace(NO_HEADERS, reply_to=f"a/{number}" + "x" * 30_000)
+            mapper.map_headers(headers, delivery, EVERY)
+        return mapper
+
+    assert taken(fill) < 1 << 20

@@ -23,6 +23,7 @@ from gateway.runtime.outbound.spool import MAX_JOINED, Spool, SpoolLimits
 from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.runtime.outbound.spool_db import FILE_NAME, SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.rows import fingerprint
 from tests.runtime.targets import ScriptedSink
 from tests.threads import on_a_thread
 from tests.waiting import PATIENCE, until
@@ -38,6 +39,7 @@ class SpoolRig:
         self.sink = ScriptedSink()
         self.sink.up = False
         self.settled: dict[str, Outcome] = {}  # as the source sees it
+        self.outcome = "accepted"  # of the pending rows
         self.rows: list[Rows] = []
         self.counters = RouteCounters()
         self.database = SpoolDatabase(folder)
@@ -57,7 +59,8 @@ class SpoolRig:
                 self.settled[name] = settled.outcome
 
         size = sum(len(message.payload) for message in messages)
-        self.lane.deliver(OutboundBatch(messages, size, done, lambda: _pending(names), when))
+        pending = _pending(names, payload, self.outcome)
+        self.lane.deliver(OutboundBatch(messages, size, done, lambda: pending, when))
 
     def delivered(self) -> list[str]:
         """The names in delivered rows, in their order."""
@@ -91,9 +94,11 @@ class SpoolRig:
         durable()
 
 
-def _pending(names: Sequence[str]) -> list[PendingRow]:
+def _pending(
+    names: Sequence[str], payload: bytes = b"x", outcome: str = "accepted"
+) -> list[PendingRow]:
     common: dict[str, Cell] = {
-        "gateway": "g", "route": "relay", "leg": "delivered", "outcome": "accepted", "time": 0,
+        "gateway": "g", "route": "relay", "leg": "delivered", "outcome": outcome, "time": 0,
         "endpoint": "target", "system": "mqtt", "target": "target", "attempt": 0,
     }  # fmt: skip
     columns: dict[str, list[Cell]] = {
@@ -101,6 +106,7 @@ def _pending(names: Sequence[str]) -> list[PendingRow]:
         "id": [name.encode().ljust(16) for name in names],
     }
     columns["source_name"] = [f"src/{each}" for each in names]
+    columns["hash"] = [fingerprint(payload)[1]] * len(names)
     rows = Rows(len(names), common, columns)
     return [PendingRow(tuple(range(len(names))), rows, "source")]
 
@@ -204,6 +210,31 @@ def test_a_restart_drains_the_spool_and_marks_batches_that_may_have_been_sent(
     assert second.spooled() == [
         f"m/{n}" for n in range(50)
     ]  # recorded again: their receipt may be lost
+
+
+@pytest.mark.parametrize("outcome", ["accepted", "converted"])
+def test_a_payload_that_changed_on_disk_is_recorded_as_altered(
+    tmp_path: Path, outcome: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The hash is that of the bytes sent, and the outcome has the reconciliation compare it."""
+    with spool_rig(tmp_path) as rig:
+        rig.outcome = outcome
+        rig.deliver("good", "bad", payload=b"payload-1")
+        until(lambda: len(rig.settled) == 2)
+    with sqlite3.connect(tmp_path / FILE_NAME) as database:
+        (body,) = database.execute("SELECT body FROM parcels").fetchone()
+        head, found, tail = body.rpartition(b"payload-1")
+        database.execute("UPDATE parcels SET body = ?", [head + found[:-1] + b"2" + tail])
+    with spool_rig(tmp_path) as second:
+        second.sink.up = True
+        until(lambda: len(second.delivered()) == 2)
+
+    sent = [message.payload for message in second.sink.received]
+    (rows,) = (rows for rows in second.rows if rows.common["leg"] == "delivered")
+    assert sent == [b"payload-1", b"payload-2"]
+    assert rows.values("hash") == [fingerprint(payload)[1] for payload in sent]
+    assert rows.values("outcome") == [outcome, "accepted"]
+    assert "the spool altered 1 payloads" in caplog.text
 
 
 def test_a_stop_waits_for_answers_and_leaves_the_rest_on_disk(tmp_path: Path) -> None:

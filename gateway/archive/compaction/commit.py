@@ -1,0 +1,92 @@
+"""The commit of a compaction: a merge seal, then the merged segments get their names.
+
+From the seal on the merged segments count, in the staging folder or under their names, and the
+replaced ones do not. Every step can be repeated: the next compaction finishes an interrupted one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from gateway.archive.compaction.merge import MergeResult
+from gateway.archive.compaction.plan import generation_of
+from gateway.archive.findings import Finding, error
+from gateway.archive.layout import (
+    COMPACTING,
+    PAIRS,
+    SETS,
+    day_folder,
+    pairs_path,
+    sets_path,
+    staged_path,
+)
+from gateway.archive.seals.seal import MergeSeal
+from gateway.archive.seals.store import THREADS, digest_of, write_seal
+from gateway.archive.storage import Storage
+
+_FOLDERS: Final = (Path(), Path(COMPACTING), Path(SETS), Path(PAIRS))
+
+
+def write_merge_seal(
+    storage: Storage, day: date, generation: int, results: Sequence[MergeResult], key: bytes | None
+) -> MergeSeal | None:
+    """Commit `results`; return None when nothing was merged."""
+    replaces = {each.path: each for result in results for each in result.replaces}
+    entries = tuple(result.entry for result in results if result.entry is not None)
+    if not replaces:
+        return None
+    seal = MergeSeal(day.isoformat(), generation, tuple(replaces.values()), entries)
+    write_seal(storage, seal, key)
+    return seal
+
+
+def finish(storage: Storage, seal: MergeSeal, *, checked: bool) -> list[Finding]:
+    """Give the merged segments of a committed compaction their names, and remove the replaced ones.
+
+    Without `checked`, a replaced segment is removed only when its content is still that of the
+    seal. When a merged segment is absent, no replaced segment is removed.
+
+    Raises:
+        OSError: the archive cannot be reached, or a folder is behind a symbolic link.
+    """
+    day = date.fromisoformat(seal.date)
+    present = {path for folder in _FOLDERS for path, _ in storage.files(day_folder(folder, day))}
+    merged = {Path(entry.path): staged_path(Path(), Path(entry.path)) for entry in seal.segments}
+    if lost := [path for path, staged in merged.items() if not {path, staged} & present]:
+        text = "is absent; the segments that it replaces stay"
+        return [error("missing-segment", path.as_posix(), text) for path in lost]
+    for path, staged in merged.items():
+        if staged in present:
+            storage.move(staged, path)
+    findings: list[Finding] = []
+    going: list[Path] = []
+    for each in seal.replaces:
+        path = Path(each.path)
+        if path in present and not checked and _is_other(storage, path, each.sha256):
+            text = "differs from the segment that was compacted; it stays, and does not count"
+            findings.append(error("changed-segment", each.path, text))
+            continue
+        going += {path, sets_path(Path(), path), pairs_path(Path(), path)} & present
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(storage.delete, going))
+    return findings
+
+
+def _is_other(storage: Storage, path: Path, sha256: str) -> bool:
+    found = digest_of(storage, path)
+    return found is not None and found.sha256 != sha256
+
+
+def remove_uncommitted(storage: Storage, day: date, committed: Collection[int]) -> None:
+    """Remove the files of compactions of `day` that have no seal, and an empty staging folder."""
+    for folder in (COMPACTING, SETS, PAIRS):
+        for path, _ in storage.files(day_folder(Path(folder), day)):
+            if generation_of(path) not in {0, *committed}:
+                storage.delete(path)
+    staging = day_folder(Path(COMPACTING), day)
+    if not storage.files(staging):
+        storage.remove(staging)

@@ -1,0 +1,262 @@
+"""One merged segment: verified inputs, concatenated in row groups that are sorted by themselves.
+
+A row group has whole messages of one gateway, so that all rows of a message in these inputs are in
+one group.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gateway.archive.findings import Finding, error
+from gateway.archive.layout import HOUR, SCHEMA_VERSION, pairs_path, sets_path, staged_path
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.schema import REQUIRED
+from gateway.archive.seals.seal import Replaced, SegmentEntry
+from gateway.archive.segments.pairs import PAIR_SCHEMA, pairs_of
+from gateway.archive.segments.parquet import SCHEMA, row_group_writer, sort_rows
+from gateway.archive.segments.sets import blocks_of
+from gateway.archive.segments.words import words
+from gateway.archive.segments.write import JOURNAL_KEY, VERSION_KEY
+from gateway.archive.storage import Storage, open_storage
+from gateway.errors import ArchiveError, first_line
+
+_GROUP_ROWS: Final = 250_000
+_HOURS: Final = 24
+_STAYS: Final = "it stays as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeInput:
+    """A file to merge: with the hash of its seal, or without one in a day of an older layout.
+
+    With `part_of_day` it is a day table, and its rows of the task's hour are merged.
+    """
+
+    path: str
+    gateway: str = ""
+    sha256: str = ""
+    part_of_day: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """The inputs of one merged segment, its path in the archive, and the start of its hour.
+
+    Units: microseconds.
+    """
+
+    location: ArchiveLocation
+    path: str
+    hour: int
+    inputs: tuple[MergeInput, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """A merged segment in its staging folder, and findings about inputs that are not in it.
+
+    `entry` is None when no input could be merged.
+    """
+
+    entry: SegmentEntry | None
+    replaces: tuple[Replaced, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(slots=True)
+class _Inputs:
+    """The inputs of one task, read in order; a faulty one becomes a finding.
+
+    Mutable: owned by `merge`.
+    """
+
+    storage: Storage
+    task: MergeTask
+    merged: list[MergeInput] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    rows: int = 0
+
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the gateway and the rows of each intact input."""
+        for each in self.task.inputs:
+            try:
+                sha256, table = _read(self.storage, each, self.task.hour)
+            except _InputError as fault:
+                self.findings.append(error(fault.rule, each.path, f"{fault}; {_STAYS}"))
+                continue
+            if table.num_rows:
+                self.rows += table.num_rows
+                yield each.gateway, table
+            self.merged.append(MergeInput(each.path, each.gateway, sha256, each.part_of_day))
+
+
+class _InputError(Exception):
+    """An input cannot be merged; the text says why."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        super().__init__(text)
+        self.rule = rule
+
+
+def merge(task: MergeTask) -> MergeResult:
+    """Write the merged segment of `task` with its sets and pairs, and compare it with the inputs.
+
+    Raises:
+        ArchiveError: the written rows differ from those of the inputs.
+        OSError: the archive cannot be reached.
+    """
+    storage = open_storage(task.location)
+    inputs = _Inputs(storage, task)
+    entry = _write(storage, task, inputs)
+    replaces = tuple(Replaced(each.path, each.sha256) for each in inputs.merged)
+    if entry is not None:
+        _compare(storage, replace(task, inputs=tuple(inputs.merged)))
+    return MergeResult(entry, replaces, tuple(inputs.findings))
+
+
+def _write(storage: Storage, task: MergeTask, inputs: _Inputs) -> SegmentEntry | None:
+    """Write rows, sets and pairs; return None when there are no rows."""
+    path = Path(task.path)
+    content = pa.BufferOutputStream()
+    metadata = {VERSION_KEY: str(SCHEMA_VERSION), JOURNAL_KEY: path.stem.rpartition("-")[0]}
+    times: list[pa.ChunkedArray] = []
+    sets: list[pa.Table] = []
+    pairs: list[pa.Table] = []
+    with row_group_writer(SCHEMA.with_metadata(metadata), content) as writer:
+        for part, group in enumerate(row_groups(inputs.tables())):
+            writer.write_table(group, row_group_size=len(group))
+            times += group["time"].cast(pa.int64()).chunks
+            sets.append(blocks_of(group, part))
+            pairs.append(_pairs_of(group, part))
+    time = pa.chunked_array(times, pa.int64())
+    if len(time) != inputs.rows:
+        raise ArchiveError(f"{path}: {len(time)} of {inputs.rows} rows were written")
+    if not len(time):
+        return None
+    file = storage.put(staged_path(Path(), path), content.getvalue())
+    own_hour = pc.and_(pc.greater_equal(time, task.hour), pc.less(time, task.hour + HOUR))
+    return SegmentEntry(
+        path=task.path,
+        rows=len(time),
+        size=file.size,
+        sha256=file.sha256,
+        first=pc.min(time).as_py(),
+        last=pc.max(time).as_py(),
+        misplaced=len(time) - pc.sum(own_hour).as_py(),
+        sets=storage.write(sets_path(Path(), path), pa.concat_tables(sets)),
+        pairs=storage.write(pairs_path(Path(), path), pa.concat_tables(pairs)),
+    )
+
+
+def _pairs_of(group: pa.Table, part: int) -> pa.Table:
+    """Return all name pairs of a row group, with its number: streams are compared by part."""
+    found = pairs_of(group, limit=None)
+    pairs = PAIR_SCHEMA.empty_table() if found is None else found
+    return pairs.append_column("part", pa.array([part] * len(pairs), pa.int32()))
+
+
+def _compare(storage: Storage, task: MergeTask) -> None:
+    """Read the merged segment again, and compare it with the rows of the inputs, read again.
+
+    Raises:
+        ArchiveError: they differ.
+    """
+    path, inputs = Path(task.path), _Inputs(storage, task)
+    with (
+        storage.open(staged_path(Path(), path)) as file,
+        pq.ParquetFile(file, page_checksum_verification=True) as merged,
+    ):
+        groups = merged.num_row_groups
+        for number, group in enumerate(row_groups(inputs.tables())):
+            groups -= 1
+            if groups < 0 or not merged.read_row_group(number).equals(group):
+                raise ArchiveError(f"{path}: row group {number} differs from the merged segments")
+        if groups or inputs.findings:
+            raise ArchiveError(f"{path}: the merged segments changed while they were read")
+
+
+def row_groups(tables: Iterator[tuple[str, pa.Table]]) -> Iterator[pa.Table]:
+    """Yield the rows of successive tables in sorted groups of whole messages of one gateway."""
+    for _, own in groupby(tables, key=lambda each: each[0]):
+        rest: pa.Table | None = None
+        for _, table in own:
+            rest = table if rest is None else pa.concat_tables([rest, table])
+            if len(rest) >= _GROUP_ROWS:
+                *full, rest = _parts(rest)
+                yield from map(sort_rows, full)
+        if rest is not None and len(rest):
+            yield sort_rows(rest)
+
+
+def _parts(table: pa.Table) -> list[pa.Table]:
+    """Divide a table by ids into parts of at most `_GROUP_ROWS` rows; the last is smaller."""
+    first, last = words(table["id"])
+    order = np.lexsort((last, first))
+    first, last = first[order], last[order]
+    changes = (np.diff(first) != 0) | (np.diff(last) != 0)
+    begins = np.concatenate([[0], np.flatnonzero(changes) + 1])  # of messages
+    bounds = [0]
+    while len(order) - bounds[-1] >= _GROUP_ROWS:
+        at = np.searchsorted(begins, bounds[-1] + _GROUP_ROWS, "right") - 1
+        if begins[at] == bounds[-1]:
+            break  # one message has all these rows
+        bounds.append(int(begins[at]))
+    bounds.append(len(order))
+    return [table.take(pa.array(order[start:end])) for start, end in pairwise(bounds)]
+
+
+def _read(storage: Storage, each: MergeInput, hour: int) -> tuple[str, pa.Table]:
+    """Return the hash and the rows of an input.
+
+    Raises:
+        _InputError: it is absent, differs from its seal, or is no segment of this schema.
+    """
+    data = storage.read(Path(each.path))
+    if data is None:
+        raise _InputError("missing-segment", "the seal names it, and the file is absent")
+    sha256 = hashlib.sha256(data).hexdigest()
+    if each.sha256 not in ("", sha256):
+        raise _InputError("changed-segment", "the file differs from its seal")
+    try:
+        with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True) as file:
+            table = conformed(file.read())
+    except pa.ArrowException as fault:
+        raise _InputError("unreadable-file", f"cannot be read: {first_line(fault)}") from fault
+    if each.part_of_day:
+        table = table.filter(pc.equal(hours_in(table["time"], hour), hour // HOUR % _HOURS))
+    return sha256, table
+
+
+def hours_in(time: pa.ChunkedArray, moment: int) -> pa.ChunkedArray:
+    """Return the hour of each time in the day of `moment`; a time of another day is in hour 0."""
+    hours = pc.subtract(pc.divide(time.cast(pa.int64()), HOUR), moment // HOUR // _HOURS * _HOURS)
+    in_day = pc.and_(pc.greater_equal(hours, 0), pc.less(hours, _HOURS))
+    return pc.if_else(in_day, hours, 0)
+
+
+def conformed(table: pa.Table) -> pa.Table:
+    """Return the rows with the columns of this schema; one that an older file lacks is null.
+
+    Raises:
+        _InputError: it has other columns, of a newer schema or of no archive.
+    """
+    if absent := [name for name in REQUIRED if name not in table.column_names]:
+        raise _InputError("foreign-file", f"has no column {', '.join(absent)}")
+    if unknown := [name for name in table.column_names if name not in SCHEMA.names]:
+        raise _InputError("newer-schema", f"has the unknown column {', '.join(unknown)}")
+    columns = [
+        table[each.name] if each.name in table.column_names else pa.nulls(len(table), each.type)
+        for each in SCHEMA
+    ]
+    return pa.Table.from_arrays(columns, names=SCHEMA.names).cast(SCHEMA)

@@ -1,0 +1,236 @@
+"""The findings about the chains of all writers in a period, and when they did not run.
+
+A finding belongs to a period when the journals that it is about can have rows of it. A row may be
+recorded up to `SLACK` before its journal was opened.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final
+
+from gateway.archive.findings import Finding, error, warning
+from gateway.archive.layout import HOUR, is_replay
+from gateway.archive.seals.lineage import contradictions, is_stopped, lineages
+from gateway.archive.seals.seal import End, Previous, Seal
+from gateway.archive.seals.store import link_path, seal_path
+from gateway.archive.seals.waiting import WaitingJournal
+from gateway.archive.segments.journal_facts import CUT
+
+SLACK: Final = HOUR
+_FOREVER: Final = 1 << 62  # microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The time to prove, from `begin` to `end`; `now` is the begin of the current date.
+
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    begin: int
+    end: int
+    now: int
+
+    def has(self, first: int, last: int) -> bool:
+        """Return whether a journal written from `first` to `last` can have rows of the period.
+
+        A clock that was set back may have given the later time first.
+        """
+        first, last = min(first, last), max(first, last)
+        return first <= self.end + SLACK and last >= self.begin - SLACK
+
+
+@dataclass(frozen=True, slots=True)
+class NotRunning:
+    """A time in which no process of a gateway ran, in microseconds since 1970-01-01 UTC."""
+
+    gateway: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Facts about the archive beside the seals that were read.
+
+    `has_seal` tells whether the seal of a journal exists, read or not; `oldest` is the begin of
+    the first date with seals. `journals` and `chains` are None where the folder of the journals
+    is out of reach.
+    """
+
+    has_seal: Callable[[Previous], bool]
+    oldest: int
+    journals: Sequence[WaitingJournal] | None = None
+    chains: Mapping[str, Previous] = field(default_factory=dict)
+
+
+def chain_findings(
+    seals: Sequence[Seal], period: Period, around: Surroundings
+) -> tuple[list[Finding], list[NotRunning]]:
+    """Return the findings about all chains in `period`, and the times without a process."""
+    by_writer: dict[str, list[Seal]] = defaultdict(list)
+    for seal in seals:
+        by_writer[seal.writer].append(seal)
+    findings = list(_waiting_findings(period, around))
+    pauses: list[NotRunning] = []
+    for writer, own in sorted(by_writer.items()):
+        chain = _Chain(writer, lineages(own), period, around)
+        findings += chain.findings()
+        pauses += chain.pauses()
+    findings += _absent_findings({seal.journal for seal in seals}, period, around)
+    return findings, pauses
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    writer: str
+    lineages: Sequence[Sequence[Seal]]
+    period: Period
+    around: Surroundings
+
+    def findings(self) -> Iterator[Finding]:
+        yield from self._begin(self.lineages[0][0])
+        for earlier, later in pairwise(self.lineages):
+            yield from self._break(earlier, later)
+        for lineage in self.lineages:
+            for link in contradictions(lineage):
+                if self.period.has(link.earlier.opened, link.later.closed):
+                    yield error(
+                        "forked-chain", _place(link.later), f"{link.later.journal} {link.fault}"
+                    )
+            for seal in lineage:
+                if self.period.has(seal.opened, seal.closed):
+                    yield from _own_findings(seal)
+        yield from self._end(
+            max((each[-1] for each in self.lineages), key=lambda seal: seal.closed)
+        )
+
+    def pauses(self) -> Iterator[NotRunning]:
+        """Yield the times in the period between two processes, and after the last one."""
+        if is_replay(self.writer):
+            return
+        seals = [seal for lineage in self.lineages for seal in lineage]
+        for earlier, later in pairwise(seals):
+            if earlier.start != later.start:
+                yield from self._pause(earlier.gateway, earlier.closed, later.opened)
+        if is_stopped(seals[-1]):
+            yield from self._pause(seals[-1].gateway, seals[-1].closed, self.period.end)
+
+    def _pause(self, gateway: str, begin: int, end: int) -> Iterator[NotRunning]:
+        begin, end = max(begin, self.period.begin), min(end, self.period.end)
+        if begin < end:
+            yield NotRunning(gateway, begin, end)
+
+    def _begin(self, first: Seal) -> Iterator[Finding]:
+        """Check the predecessor of the first seal that was read."""
+        link = first.previous
+        if link is None or not self.period.has(link.closed, first.closed):
+            return
+        if self.around.has_seal(link):
+            return
+        if link.closed < self.around.oldest:
+            text = "the archive begins with it: older dates were removed"
+            yield warning("chain-begins", _place(first), f"{first.journal}: {text}")
+        else:
+            yield self._missing(link, first)
+
+    def _break(self, earlier: Sequence[Seal], later: Sequence[Seal]) -> Iterator[Finding]:
+        """Return the finding about the begin of a second lineage."""
+        last, first = max(earlier, key=lambda seal: seal.closed), later[0]
+        if not self.period.has(min(last.closed, first.opened), max(last.closed, first.opened)):
+            return
+        known = {seal.journal for lineage in self.lineages for seal in lineage}
+        link = first.previous
+        if first.opened < last.closed or (link is not None and link.journal in known):
+            text = f"{first.journal} and {last.journal} were written beside each other"
+            hint = f"two processes use the name {self.writer}; give each gateway its own name"
+            yield error("forked-chain", _place(first), f"{text}: {hint}")
+        elif link is not None:
+            yield self._missing(link, first)
+        else:
+            text = f"{first.journal} begins a new chain after {last.journal}"
+            if is_stopped(last):
+                yield warning("new-chain", _place(first), f"{text}, which ended with a stop")
+            else:
+                lost = f"nothing proves that no rows are missing since {_clock(last.closed)}"
+                yield error("new-chain", _place(first), f"{text}, which did not stop: {lost}")
+
+    def _end(self, last: Seal) -> Iterator[Finding]:
+        """Check that the chain reaches the end of the period."""
+        if is_stopped(last) or last.closed >= self.period.end:
+            return
+        if last.end is End.KILLED and is_replay(self.writer):
+            return  # a command need not run again; its journal has what it acknowledged
+        since = f"nothing proves the rows of {self.writer} after {_clock(last.closed)}"
+        if self._continues(last):
+            yield warning("open-journal", _place(last), f"{since}: the gateway writes its journal")
+        elif self.around.journals is None and last.closed >= self.period.now:
+            yield warning("open-chain", _place(last), f"{since}: the date has not ended")
+        else:
+            text = (
+                f"{since}: no seal follows, and no stop; start the gateway, and wait for its seal"
+            )
+            yield error("open-chain", _place(last), text)
+
+    def _continues(self, last: Seal) -> bool:
+        """Return whether a live journal continues the chain, or one that waits before it."""
+        own = [each for each in self.around.journals or () if each.name.writer == self.writer]
+        stems = {last.journal}
+        for each in own:
+            if each.previous is not None and each.previous.journal in stems:
+                if each.live:
+                    return True
+                stems.add(str(each.name))
+        return False
+
+    def _missing(self, link: Previous, successor: Seal) -> Finding:
+        text = (
+            f"{successor.journal} follows {link.journal}, which has no seal; its rows are missing"
+        )
+        return error("missing-seal", link_path(link).as_posix(), text)
+
+
+def _own_findings(seal: Seal) -> Iterator[Finding]:
+    """Yield the findings about what the seal states of its journal."""
+    for damage in seal.damages:
+        rule = "torn-journal" if damage.text == CUT else "damaged-journal"
+        text = f"{seal.journal}: {damage.text} at offset {damage.offset}, {damage.size} bytes"
+        yield error(rule, _place(seal), f"{text}: rows are lost")
+    if seal.end is End.KILLED:
+        text = f"the process of {seal.journal} was killed; all acknowledged rows are here"
+        if not seal.damages:
+            yield warning("killed-journal", _place(seal), text)
+    if seal.lost_values:
+        text = f"{seal.journal}: {seal.lost_values} values fit no column and are null"
+        yield warning("lost-values", _place(seal), text)
+
+
+def _waiting_findings(period: Period, around: Surroundings) -> Iterator[Finding]:
+    for each in around.journals or ():
+        if not each.live and period.has(each.opened, _FOREVER):
+            text = "its rows are in no segment yet; run the converter: start the gateway, or wait"
+            yield error("unconverted-journal", f".journal/{each.path.name}", text)
+
+
+def _absent_findings(known: set[str], period: Period, around: Surroundings) -> Iterator[Finding]:
+    """Yield a finding for each chain file whose last journal is nowhere."""
+    waiting = {str(each.name) for each in around.journals or ()}
+    for writer, link in around.chains.items():
+        if link.journal in known | waiting or not period.has(link.closed, link.closed):
+            continue
+        if not around.has_seal(link):
+            text = f"{writer} closed {link.journal}, which has no seal; its rows are missing"
+            yield error("missing-seal", link_path(link).as_posix(), text)
+
+
+def _place(seal: Seal) -> str:
+    return seal_path(seal).as_posix()
+
+
+def _clock(time: int) -> str:
+    return f"{datetime.fromtimestamp(time / 1e6, tz=UTC):%Y-%m-%d %H:%M:%S} UTC"

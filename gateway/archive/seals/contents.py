@@ -1,0 +1,227 @@
+"""The files of one date, compared with the seals that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from gateway.archive.findings import Finding, error
+from gateway.archive.layout import day_folder, hour_folder, pairs_path, sets_path, staged_path
+from gateway.archive.seals.evidence import Evidence
+from gateway.archive.seals.seal import MergeSeal, Seal, SegmentEntry, StoredDigest
+from gateway.archive.seals.store import THREADS, digest_of
+from gateway.archive.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedSegment:
+    """A file with rows of a date.
+
+    `sealed` when it is as its seal states; then its `sets` and `pairs` are those of the seal, and
+    None where they are not, or are absent. A merged segment has rows of several gateways, and no
+    `gateway`. Times are those of the earliest and the latest row in microseconds.
+    """
+
+    path: Path
+    sealed: bool
+    size: int
+    rows: int = 0
+    gateway: str = ""
+    journal: str = ""  # its stem, or the name of the compaction
+    first: int = 0
+    last: int = 0
+    sets: Path | None = None
+    pairs: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A segment that a seal names, and whether the seal itself is trusted."""
+
+    entry: SegmentEntry
+    gateway: str
+    source: str  # the stem of the journal, or the name of the compaction
+    trusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DayClaims:
+    """The segments that must be there; the replaced ones; and findings about the seals."""
+
+    present: Mapping[str, Claim]
+    replaced: Mapping[str, str]  # path -> SHA-256 of the content that was merged
+    findings: tuple[Finding, ...]
+
+
+def claims_of(evidence: Sequence[Evidence], day: date) -> DayClaims:
+    """Return the segments of `day` that seals name, after all compactions of the date."""
+    findings: list[Finding] = []
+    found: dict[str, Claim] = {}
+    for claim in _claims(evidence, day):
+        if claim.entry.path in found:
+            text = f"{found[claim.entry.path].source} and {claim.source} both have this segment"
+            findings.append(error("forked-chain", claim.entry.path, text))
+        found[claim.entry.path] = claim
+    replaced: dict[str, str] = {}
+    for each in sorted(evidence, key=_generation):
+        if isinstance(each.seal, MergeSeal) and each.seal.date == day.isoformat():
+            findings += _merge_findings(each.path, each.seal, found, replaced)
+            replaced |= {one.path: one.sha256 for one in each.seal.replaces}
+    present = {path: claim for path, claim in found.items() if path not in replaced}
+    return DayClaims(present, replaced, tuple(findings))
+
+
+def files_of(storage: Storage, day: date) -> dict[Path, int]:
+    """Return the files of `day` that readers of the archive take, with their bytes.
+
+    Raises:
+        OSError: the storage cannot be read.
+    """
+    found = storage.files(day_folder(Path(), day))
+    return {path: size for path, size in found if not _is_hidden(path)}
+
+
+def strangers(files: Iterable[Path], claims: DayClaims) -> list[Path]:
+    """Return the files that are neither named by a seal nor replaced by a compaction."""
+    known = claims.present.keys() | claims.replaced.keys()
+    return [path for path in files if path.as_posix() not in known]
+
+
+def check_files(
+    storage: Storage, files: Mapping[Path, int], claims: DayClaims
+) -> tuple[list[Finding], list[VerifiedSegment]]:
+    """Compare each segment with its seal; hashes are computed in threads.
+
+    Raises:
+        OSError: the storage cannot be read.
+    """
+    others = strangers(files, claims)
+    with ThreadPoolExecutor(THREADS) as pool:
+        checked = list(pool.map(lambda claim: _check(storage, claim), claims.present.values()))
+        digests = list(pool.map(lambda path: digest_of(storage, path), others))
+    findings = [finding for found, _ in checked for finding in found]
+    segments = [segment for _, segment in checked if segment is not None]
+    origins = {sha256: path for path, sha256 in claims.replaced.items()}
+    origins |= {claim.entry.sha256: path for path, claim in claims.present.items()}
+    for path, digest in zip(others, digests, strict=True):
+        findings.append(_unsealed(path, origins.get(digest.sha256 if digest else "")))
+        segments.append(VerifiedSegment(path, sealed=False, size=files[path]))
+    return findings, segments
+
+
+def _claims(evidence: Sequence[Evidence], day: date) -> Iterator[Claim]:
+    folder = f"{day_folder(Path(), day)}/"
+    for each in evidence:
+        if each.seal is None:
+            continue
+        gateway, source = (
+            (each.seal.gateway, each.seal.journal)
+            if isinstance(each.seal, Seal)
+            else ("", each.seal.name)
+        )
+        for entry in each.seal.segments:
+            if entry.path.startswith(folder):
+                yield Claim(entry, gateway, source, each.finding is None)
+
+
+def _generation(each: Evidence) -> int:
+    return each.seal.generation if isinstance(each.seal, MergeSeal) else -1
+
+
+def _merge_findings(
+    path: Path, seal: MergeSeal, found: Mapping[str, Claim], replaced: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Compare a compaction with the seals of the segments that it replaced."""
+    rows = 0
+    for each in seal.replaces:
+        claim = found.get(each.path)
+        if claim is None:
+            text = f"{seal.name} replaced it, and no seal names it"
+            yield error("unsealed-segment", each.path, text)
+            return
+        rows += claim.entry.rows
+        if claim.entry.sha256 != each.sha256:
+            text = f"{seal.name} replaced another content than {claim.source} sealed"
+            yield error("changed-segment", each.path, text)
+        if each.path in replaced:
+            yield error("forked-chain", each.path, f"{seal.name} replaced it for a second time")
+    merged = sum(entry.rows for entry in seal.segments)
+    if merged != rows:
+        text = f"the merged segments have {merged} rows, the segments that they replace {rows}"
+        yield error("changed-segment", path.as_posix(), text)
+
+
+def _check(storage: Storage, claim: Claim) -> tuple[list[Finding], VerifiedSegment | None]:
+    """Compare a segment, its sets and its pairs with the seal."""
+    entry = claim.entry
+    found = _find(storage, Path(entry.path))
+    if found is None:
+        text = f"it is absent; {claim.source} sealed {entry.rows} rows in it"
+        return [error("missing-segment", entry.path, text)], None
+    path, digest = found
+    if digest != StoredDigest(entry.sha256, entry.size):
+        text = f"the content is not what {claim.source} sealed"
+        segment = VerifiedSegment(path, sealed=False, size=digest.size)
+        return [error("changed-segment", entry.path, text)], segment
+    findings = _placement(entry)
+    sets, pairs = sets_path(Path(), Path(entry.path)), pairs_path(Path(), Path(entry.path))
+    has_sets = _is_intact(storage, "sets", sets, entry.sets, findings)
+    has_pairs = entry.pairs and _is_intact(storage, "pairs", pairs, entry.pairs, findings)
+    segment = VerifiedSegment(
+        path=path,
+        sealed=claim.trusted,
+        size=entry.size,
+        rows=entry.rows,
+        gateway=claim.gateway,
+        journal=claim.source,
+        first=entry.first,
+        last=entry.last,
+        sets=sets if claim.trusted and has_sets else None,
+        pairs=pairs if claim.trusted and has_pairs else None,
+    )
+    return findings, segment
+
+
+def _find(storage: Storage, path: Path) -> tuple[Path, StoredDigest] | None:
+    """Return where a segment lies, and its hash; a merged one may have no final name yet."""
+    for each in (path, staged_path(Path(), path)):
+        digest = digest_of(storage, each)
+        if digest is not None:
+            return each, digest
+    return None
+
+
+def _is_intact(
+    storage: Storage, kind: str, path: Path, sealed: StoredDigest, findings: list[Finding]
+) -> bool:
+    """Return whether the file beside a segment is as sealed; add a finding when it is not."""
+    digest = digest_of(storage, path)
+    if digest != sealed:
+        rule, text = f"changed-{kind}", "the content is not what was sealed"
+        if digest is None:
+            rule, text = f"missing-{kind}", "the file is absent"
+        findings.append(error(rule, path.as_posix(), f"{text}; the rows of the segment are intact"))
+    return digest == sealed
+
+
+def _placement(entry: SegmentEntry) -> list[Finding]:
+    """Return the finding about rows of another hour than that of their folder."""
+    folder = Path(entry.path).parent
+    if entry.misplaced:
+        text = f"{entry.misplaced} of {entry.rows} rows are of another hour, or have no valid time"
+        return [error("wrong-folder", entry.path, text)]
+    if not entry.rows or {hour_folder(Path(), at) for at in (entry.first, entry.last)} == {folder}:
+        return []
+    return [error("wrong-folder", entry.path, "its rows are of another hour")]
+
+
+def _unsealed(path: Path, origin: str | None) -> Finding:
+    text = "no seal names it" if origin is None else f"it is a copy of {origin}"
+    return error("unsealed-segment", path.as_posix(), f"{text}; its rows count in no proof")
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)

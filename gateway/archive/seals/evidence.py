@@ -1,0 +1,88 @@
+"""The seals of an archive by date, each judged by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from gateway.archive.findings import Finding, error
+from gateway.archive.layout import seal_folder
+from gateway.archive.seals.seal import AnySeal, Previous, has_valid_mac
+from gateway.archive.seals.store import StoredSeal, link_path, read_seal, read_seals, seal_days
+from gateway.archive.storage import Storage
+
+_CACHED_DAYS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A file among the seals; with a `finding` its statements are not proven."""
+
+    path: Path
+    seal: AnySeal | None
+    finding: Finding | None
+
+
+class EvidenceReader:
+    """Reads seals, and keeps those of a few dates.
+
+    Mutable: owned by one verification.
+    """
+
+    def __init__(self, storage: Storage, key: bytes | None) -> None:
+        """Prepare to read seals and to check them with `key`.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        self._storage, self._key = storage, key
+        self.days = seal_days(storage)
+        self.has_key = key is not None
+        self.of_day = lru_cache(_CACHED_DAYS)(self._of_day)
+
+    def of_names(self, stems: Collection[str], days: Collection[date]) -> list[Evidence]:
+        """Return the seals with one of the names `stems` among those of `days`.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        wanted = {f"{stem}.json" for stem in stems}
+        return [
+            self._judged(read_seal(self._storage, seal_folder(Path(), day) / name))
+            for day in days
+            for name in sorted(wanted.intersection(self._storage.names(seal_folder(Path(), day))))
+        ]
+
+    def exists(self, link: Previous) -> bool:
+        """Return whether a file has the name of the seal of the journal that `link` names.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        return self._storage.read(link_path(link)) is not None
+
+    def _of_day(self, day: date) -> list[Evidence]:
+        found = read_seals(self._storage, day) if day in self.days else []
+        return [self._judged(each) for each in found]
+
+    def _judged(self, stored: StoredSeal) -> Evidence:
+        return Evidence(stored.path, stored.seal, _finding(stored, self._key))
+
+
+def _finding(stored: StoredSeal, key: bytes | None) -> Finding | None:
+    seal, place = stored.seal, str(stored.path)
+    if seal is None:
+        text = f"the seal {stored.fault}; restore it from a copy of the archive"
+        return error("forged-seal", place, text)
+    if seal.keyed and key is None:
+        return None  # one finding of the verification is about all of them
+    if not has_valid_mac(seal, key):
+        text = "the content is not what was sealed"
+        return error("forged-seal", place, f"{text}, or the key is another one" if key else text)
+    if key is not None and not seal.keyed:
+        return error("unsigned-seal", place, "the seal has no key, and one was given")
+    return None

@@ -1,0 +1,31 @@
+"""The key of the seals: from the environment, or from a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from gateway.errors import ArchiveError, first_line
+
+KEY_VARIABLE: Final = "GATEWAY_SEAL_KEY"
+
+
+def key_from_environment() -> bytes | None:
+    """Return the key in the variable GATEWAY_SEAL_KEY; None when it is not set or empty."""
+    return os.environb.get(KEY_VARIABLE.encode()) or None
+
+
+def read_key(path: Path) -> bytes:
+    """Return the key in the file at `path`, without a line end after it.
+
+    Raises:
+        ArchiveError: the file cannot be read, or is empty.
+    """
+    try:
+        key = path.read_bytes().rstrip(b"\r\n")
+    except OSError as error:
+        raise ArchiveError(f"{path}: cannot be read: {first_line(error)}") from error
+    if not key:
+        raise ArchiveError(f"{path}: is empty; write the value of archive.seal_key into it")
+    return key

@@ -1,0 +1,240 @@
+"""Seals in the storage of an archive: written after their files, and read back by date."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gateway.archive.layout import (
+    SEALS,
+    day_of,
+    pairs_path,
+    parse_day,
+    parse_journal_name,
+    seal_folder,
+    sets_path,
+)
+from gateway.archive.seals.seal import (
+    AnySeal,
+    End,
+    MergeSeal,
+    Previous,
+    Seal,
+    SegmentEntry,
+    StoredDigest,
+    from_json,
+    to_json,
+)
+from gateway.archive.segments.write import write_rows
+from gateway.archive.storage import Storage
+
+THREADS: Final = 16  # of a reader: requests to a remote storage wait, and hashing needs no lock
+_CHUNK: Final = 1 << 20  # bytes
+_DATE: Final = r"date=(\d{4}-\d\d-\d\d)/"
+_SEGMENT = re.compile(
+    rf"{_DATE}hour=(?:[01]\d|2[0-3])/[A-Za-z0-9~-][A-Za-z0-9_.~-]*\.parquet", re.ASCII
+)
+_DAY_TABLE = re.compile(rf"{_DATE}day/\d+-\d+\.parquet", re.ASCII)  # of an older layout
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSeal:
+    """A file in the folder of the seals; without a `seal`, the `fault` says what it is."""
+
+    path: Path
+    seal: AnySeal | None
+    fault: str = ""
+
+
+def seal_path(seal: AnySeal) -> Path:
+    """Return the path of a seal: by the date of a compaction, or of the end of a journal."""
+    if isinstance(seal, MergeSeal):
+        return seal_folder(Path(), date.fromisoformat(seal.date)) / f"{seal.name}.json"
+    return link_path(seal.link)
+
+
+def link_path(link: Previous) -> Path:
+    """Return the path of the seal of the journal that `link` names."""
+    return seal_folder(Path(), day_of(link.closed)) / f"{link.journal}.json"
+
+
+def write_seal(storage: Storage, seal: AnySeal, key: bytes | None = None) -> AnySeal:
+    """Sign and write `seal`, whose files are written; return the signed seal.
+
+    Raises:
+        OSError: the storage cannot be written.
+    """
+    signed = seal.signed(key)
+    storage.put(seal_path(signed), to_json(signed))
+    return signed
+
+
+def seal_days(storage: Storage) -> list[date]:
+    """Return the dates with seals, oldest first."""
+    found = (parse_day(name) for name in storage.names(Path(SEALS)))
+    return sorted(day for day in found if day is not None)
+
+
+def read_seals(storage: Storage, day: date) -> list[StoredSeal]:
+    """Read all seals of `day`, sorted by name; no `mac` is checked.
+
+    Raises:
+        OSError: the storage cannot be read.
+    """
+    folder = seal_folder(Path(), day)
+    names = [name for name in storage.names(folder) if not name.startswith(".")]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(lambda name: read_seal(storage, folder / name), names))
+
+
+def read_seal(storage: Storage, path: Path) -> StoredSeal:
+    """Read the seal at `path`; its place and the paths in it are checked, and no `mac`.
+
+    Raises:
+        OSError: the storage cannot be read.
+    """
+    content = storage.read(path)
+    if content is None:
+        return StoredSeal(path, None, "was removed while it was read")
+    try:
+        seal = from_json(content)
+        _check_paths(seal, path)
+    except ValueError as error:
+        return StoredSeal(path, None, str(error))
+    return StoredSeal(path, seal)
+
+
+def digest_of(storage: Storage, path: Path) -> StoredDigest | None:
+    """Return the hash and the size of the file at `path`; None when it is absent.
+
+    Raises:
+        OSError: the storage cannot be read.
+    """
+    found, size = hashlib.sha256(), 0
+    try:
+        with storage.open(path) as file:
+            while chunk := file.read(_CHUNK):
+                found.update(chunk)
+                size += len(chunk)
+    except FileNotFoundError:
+        return None
+    return StoredDigest(found.hexdigest(), size)
+
+
+def make_entry(
+    storage: Storage, path: Path, at: Path | None = None, *, misplaced: int = 0
+) -> SegmentEntry:
+    """Return the entry of the segment `path`, from its files and the statistics in its footer.
+
+    `at` is where the segment lies until it is renamed to `path`; its sets and pairs lie beside it
+    in the same way. `misplaced` is the number of rows whose time is not in the hour of the folder.
+
+    Raises:
+        FileNotFoundError: the segment or its sets are absent.
+        OSError: the storage cannot be read.
+    """
+    at = at or path
+    file, sets, pairs = (
+        digest_of(storage, each) for each in (at, sets_path(Path(), at), pairs_path(Path(), at))
+    )
+    if file is None or sets is None:
+        raise FileNotFoundError(f"{at}: the segment or its sets are absent")
+    with storage.open(at) as opened:
+        footer = pq.ParquetFile(opened).metadata
+    first, last = _time_range(footer)
+    return SegmentEntry(
+        path=path.as_posix(),
+        rows=footer.num_rows,
+        size=file.size,
+        sha256=file.sha256,
+        first=first,
+        last=last,
+        misplaced=misplaced,
+        sets=sets,
+        pairs=pairs,
+    )
+
+
+def write_sealed(  # noqa: PLR0913  # the facts of one journal
+    storage: Storage,
+    journal: str,
+    rows: pa.Table,
+    *,
+    gateway: str,
+    previous: Previous | None = None,
+    opened: int | None = None,
+    closed: int | None = None,
+    end: End = End.CLOSED,
+    key: bytes | None = None,
+) -> Seal:
+    """Write the sorted `rows` as a gateway and its converter do, and return the seal.
+
+    `journal` is the stem of a journal's file name: `str(JournalName(writer, start, number))`.
+    `opened` and `closed` are microseconds; by default the times of the first and the last row.
+    The `link` of the returned seal is the `previous` of the next one.
+
+    Raises:
+        OSError: the storage cannot be written.
+    """
+    name = parse_journal_name(journal)
+    if name is None:
+        raise ValueError(f"{journal!r}: is no stem of a journal")
+    entries = list(write_rows(storage, rows, journal, 0, opened or name.start))
+    times = [each for entry in entries for each in (entry.first, entry.last)] or [name.start]
+    content = "".join(entry.sha256 for entry in entries).encode()
+    seal = Seal(
+        writer=name.writer,
+        gateway=gateway,
+        journal=journal,
+        start=name.start,
+        sequence=name.number,
+        opened=min(times) if opened is None else opened,
+        closed=max(times) if closed is None else closed,
+        previous=previous,
+        digest=hashlib.sha256(content).hexdigest(),
+        end=end,
+        rows=rows.num_rows,
+        size=0,
+        segments=tuple(entries),
+    ).signed(key)
+    write_seal(storage, seal, key)
+    return seal
+
+
+def _check_paths(seal: AnySeal, path: Path) -> None:
+    """Check that `seal` lies at `path`, and that it names segments and no other files.
+
+    Raises:
+        ValueError: it does not; the text is a predicate.
+    """
+    found = [(_SEGMENT.fullmatch(entry.path), entry.path) for entry in seal.segments]
+    if isinstance(seal, MergeSeal):
+        found += [
+            (_SEGMENT.fullmatch(each.path) or _DAY_TABLE.fullmatch(each.path), each.path)
+            for each in seal.replaces
+        ]
+    for match, each in found:
+        if match is None or (isinstance(seal, MergeSeal) and match[1] != seal.date):
+            raise ValueError(f"names {each!r}, which is no segment of it")
+    if path != seal_path(seal):
+        raise ValueError(f"is the seal of {seal_path(seal).as_posix()}")
+
+
+def _time_range(footer: pq.FileMetaData) -> tuple[int, int]:
+    """Return the earliest and the latest `time`, in microseconds; zeros without rows."""
+    column = footer.schema.names.index("time")
+    groups = range(footer.num_row_groups)
+    found = [footer.row_group(group).column(column).statistics for group in groups]
+    known = [each for each in found if each is not None and each.has_min_max]
+    return (
+        min((each.min_raw for each in known), default=0),
+        max((each.max_raw for each in known), default=0),
+    )

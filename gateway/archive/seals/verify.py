@@ -1,0 +1,253 @@
+"""Verifies an archive: the chains of its journals, and each file against its seal.
+
+The rows are neither read nor compared: that is the reconciliation's part. No Spark is used.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from gateway.archive.compaction.current import current_files
+from gateway.archive.findings import Finding, Weight, error, warning
+from gateway.archive.layout import SEALS, parse_day
+from gateway.archive.seals.chains import (
+    SLACK,
+    NotRunning,
+    Period,
+    Surroundings,
+    chain_findings,
+)
+from gateway.archive.seals.contents import (
+    VerifiedSegment,
+    check_files,
+    claims_of,
+    files_of,
+    strangers,
+)
+from gateway.archive.seals.evidence import Evidence, EvidenceReader
+from gateway.archive.seals.lineage import is_stopped
+from gateway.archive.seals.seal import Seal
+from gateway.archive.seals.waiting import WaitingJournal, chain_files, waiting_journals
+from gateway.archive.storage import Storage
+from gateway.clock import today as current_date
+from gateway.errors import ArchiveError
+
+_DAY: Final = timedelta(days=1)
+_LONGEST_GAP: Final = timedelta(days=400)  # between two dates of one archive
+_MAX_PER_RULE: Final = 20  # findings; the others are counted
+_UNCHECKED: Final = "the seals are keyed, and no key was given: a forger is not found; give the key"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The result of a verification.
+
+    `segments` are all files with rows of the date, also those that no seal proves. `pauses` are
+    the times in which a gateway did not run. `journals` are those without a seal, where the folder
+    of the journals is in reach. `seals` counts the seals of the date.
+    """
+
+    findings: tuple[Finding, ...]
+    segments: tuple[VerifiedSegment, ...] = ()
+    pauses: tuple[NotRunning, ...] = ()
+    journals: tuple[WaitingJournal, ...] = ()
+    seals: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is proven that no row is missing, added or changed."""
+        return not any(finding.weight is Weight.ERROR for finding in self.findings)
+
+
+def verify_day(
+    storage: Storage,
+    day: date,
+    key: bytes | None = None,
+    *,
+    journals: Path | None = None,
+    today: date | None = None,
+) -> Verified:
+    """Verify the files of `day`, and the journals that can have rows of it.
+
+    `key` is the key of the seals, where they have one. `journals` is the local folder of the
+    archive, or the buffer of a remote one; None when it is out of reach. `today` is the current
+    date in UTC.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    verifier = _Verifier(storage, EvidenceReader(storage, key), journals, today or current_date())
+    return _merged([verifier.of_day(day)])
+
+
+def verify_archive(
+    storage: Storage,
+    key: bytes | None = None,
+    *,
+    journals: Path | None = None,
+    today: date | None = None,
+) -> Verified:
+    """Verify all dates of the archive, as `verify_day` does.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    reader = EvidenceReader(storage, key)
+    verifier = _Verifier(storage, reader, journals, today or current_date())
+    stored = (parse_day(name) for name in storage.names(Path()))
+    known = sorted({*reader.days, *(day for day in stored if day is not None)})
+    return _merged([verifier.of_day(day) for day in _without_gaps(known)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Verifier:
+    storage: Storage
+    reader: EvidenceReader
+    folder: Path | None  # of the journals
+    today: date
+
+    def of_day(self, day: date) -> Verified:
+        period = Period(_midnight(day), _midnight(day + _DAY), _midnight(self.today))
+        evidence = self._evidence_of(day, period)
+        files = files_of(self.storage, day)
+        claims = claims_of(evidence, day)
+        if stems := {journal_of(path) for path in strangers(files, claims)}:
+            known = {each.path for each in evidence}
+            more = self.reader.of_names(stems, self.reader.days)
+            evidence += [each for each in more if each.path not in known]
+            claims = claims_of(evidence, day)
+        found, segments = check_files(self.storage, files, claims)
+        waiting = None if self.folder is None else waiting_journals(self.folder)
+        seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
+        chained, pauses = chain_findings(seals, period, self._surroundings(waiting))
+        if not claims.present and (text := _nothing_known(seals, period, len(files))):
+            found = [error("no-seals", f"date={day}", text)]
+            segments, damaged = _counted(self.storage, day, segments)
+            found += damaged
+        return Verified(
+            findings=(
+                *self._seal_findings(evidence, period, day),
+                *chained,
+                *claims.findings,
+                *found,
+            ),
+            segments=tuple(segments),
+            pauses=tuple(pauses),
+            journals=tuple(waiting or ()),
+            seals=sum(each.path.parent.name == f"date={day}" for each in evidence),
+        )
+
+    def _evidence_of(self, day: date, period: Period) -> list[Evidence]:
+        """Read the seals of `day`, of the date before, and of later ones until all chains end."""
+        found: list[Evidence] = []
+        for each in [*[each for each in self.reader.days if each < day][-1:], day]:
+            found += self.reader.of_day(each)
+        for each in (each for each in self.reader.days if each > day):
+            found += self.reader.of_day(each)
+            if not _is_open(found, period):
+                break
+        return found
+
+    def _seal_findings(
+        self, evidence: Sequence[Evidence], period: Period, day: date
+    ) -> Iterator[Finding]:
+        """Yield the findings about seals that can have rows of the period."""
+        for each in evidence:
+            if each.finding is not None and _matters(each, period, day):
+                yield each.finding
+        if not self.reader.has_key and any(each.seal and each.seal.keyed for each in evidence):
+            yield warning("unchecked-seals", SEALS, _UNCHECKED)
+
+    def _surroundings(self, waiting: Sequence[WaitingJournal] | None) -> Surroundings:
+        oldest = self.reader.days[0] if self.reader.days else date.max
+        return Surroundings(
+            has_seal=self.reader.exists,
+            oldest=_midnight(oldest),
+            journals=waiting,
+            chains={} if self.folder is None else chain_files(self.folder),
+        )
+
+
+def _is_open(evidence: Sequence[Evidence], period: Period) -> bool:
+    """Return whether a journal with rows of the period may follow those of a writer."""
+    last: dict[str, Seal] = {}
+    for each in evidence:
+        if isinstance(each.seal, Seal):
+            known = last.get(each.seal.writer, each.seal)
+            last[each.seal.writer] = max(known, each.seal, key=lambda seal: seal.closed)
+    return any(seal.closed < period.end + SLACK and not is_stopped(seal) for seal in last.values())
+
+
+def _counted(
+    storage: Storage, day: date, segments: Sequence[VerifiedSegment]
+) -> tuple[list[VerifiedSegment], list[Finding]]:
+    """Return the segments of a date without seals that count: an older layout has day tables."""
+    try:
+        counted = {each.path for each in current_files(storage, day)}
+    except ArchiveError as fault:
+        return list(segments), [error("damaged-manifest", f"date={day}", str(fault))]
+    return [each for each in segments if each.path in counted], []
+
+
+def _nothing_known(seals: Sequence[Seal], period: Period, files: int) -> str:
+    """Return the finding about a date without a segment in a seal; empty when none is expected."""
+    if files:
+        return f"no seal names one of its {files} files: nothing proves its rows"
+    if any(seal.opened < period.end for seal in seals):
+        return ""  # the chains tell whether a gateway ran
+    return "the archive has no seal of this date or before"
+
+
+def _matters(each: Evidence, period: Period, day: date) -> bool:
+    """Return whether a seal can have rows of the period."""
+    if isinstance(each.seal, Seal):
+        named = any(entry.path.startswith(f"date={day}/") for entry in each.seal.segments)
+        return named or period.has(each.seal.opened, each.seal.closed)
+    sealed = parse_day(each.path.parent.name)
+    return sealed == day or (each.seal is None and sealed is not None and sealed > day)
+
+
+def journal_of(segment: Path) -> str:
+    """Return the stem of the journal in the name of a segment."""
+    return segment.stem.rpartition("-")[0]
+
+
+def _without_gaps(days: Sequence[date]) -> list[date]:
+    """Return `days` with those between them: a date may be missing with all its files."""
+    found: set[date] = set(days)
+    for earlier, later in pairwise(days):
+        if later - earlier <= _LONGEST_GAP:
+            found |= {earlier + number * _DAY for number in range((later - earlier).days)}
+    return sorted(found)
+
+
+def _merged(verified: Sequence[Verified]) -> Verified:
+    """Return one result, with each finding once and at most `_MAX_PER_RULE` of a rule."""
+    findings = list(dict.fromkeys(found for each in verified for found in each.findings))
+    counts = Counter(found.rule for found in findings)
+    kept: dict[str, list[Finding]] = {}
+    for found in findings:
+        kept.setdefault(found.rule, []).append(found)
+    shown: list[Finding] = []
+    for rule, same in kept.items():
+        shown += same[:_MAX_PER_RULE]
+        if (more := counts[rule] - _MAX_PER_RULE) > 0:
+            last = same[_MAX_PER_RULE]
+            shown.append(replace(last, text=f"{last.text} (and {more - 1} more of this kind)"))
+    return Verified(
+        findings=tuple(shown),
+        segments=tuple(segment for each in verified for segment in each.segments),
+        pauses=tuple(pause for each in verified for pause in each.pauses),
+        journals=verified[-1].journals if verified else (),
+        seals=sum(each.seals for each in verified),
+    )
+
+
+def _midnight(day: date) -> int:
+    return int(datetime.combine(day, time(), UTC).timestamp()) * 1_000_000

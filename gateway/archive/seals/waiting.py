@@ -1,0 +1,70 @@
+"""The journals of an archive that are not converted yet, and the chain files beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.archive.journal.chain import read_chain
+from gateway.archive.journal.ends import Head, is_chained, read_head
+from gateway.archive.layout import JournalName, journal_folder, journals, parse_journal_name
+from gateway.archive.seals.seal import Previous
+from gateway.file_lock import try_share
+
+_HEAD_BYTES: Final = 64 << 10  # more than a head has
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJournal:
+    """A journal without a seal; `live` when a process writes it now.
+
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    path: Path
+    name: JournalName
+    gateway: str
+    opened: int
+    previous: Previous | None
+    live: bool
+
+
+def waiting_journals(root: Path) -> list[WaitingJournal]:
+    """Return the journals in the folder `root` that are not converted, by writer and number.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    return sorted(_waiting(root), key=lambda each: (each.name.writer, each.name.number))
+
+
+def chain_files(root: Path) -> dict[str, Previous]:
+    """Return the last closed journal of each writer of the folder `root`.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    writers = sorted(path.stem for path in journal_folder(root).glob("*.chain"))
+    found = {writer: read_chain(root, writer) for writer in writers}
+    return {writer: link for writer, link in found.items() if link is not None}
+
+
+def _waiting(root: Path) -> Iterator[WaitingJournal]:
+    for path in journals(root):
+        name = parse_journal_name(path.stem)
+        try:
+            with path.open("rb") as file:
+                live = not try_share(file.fileno())
+                start = file.read(_HEAD_BYTES)
+        except FileNotFoundError:
+            continue  # converted since it was listed
+        if name is not None and (live or start):
+            yield _described(path, name, read_head(start) if is_chained(start) else None, live=live)
+
+
+def _described(path: Path, name: JournalName, head: Head | None, *, live: bool) -> WaitingJournal:
+    if head is None:
+        return WaitingJournal(path, name, name.writer, name.start, None, live)
+    return WaitingJournal(path, name, head.gateway, head.opened, head.previous, live)

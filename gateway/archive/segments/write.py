@@ -1,0 +1,81 @@
+"""Writes sorted rows as segments, each with its id sets and its name pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.archive.layout import (
+    HOUR,
+    MAX_TIME,
+    SCHEMA_VERSION,
+    hour_folder,
+    pairs_path,
+    sets_path,
+)
+from gateway.archive.seals.seal import SegmentEntry
+from gateway.archive.segments.pairs import pairs_of
+from gateway.archive.segments.sets import blocks_of
+from gateway.archive.storage import Storage
+
+VERSION_KEY: Final = b"gateway.schema"  # in the metadata of a Parquet file
+JOURNAL_KEY: Final = b"gateway.journal"  # stem of the journal, or name of the merge
+
+
+def write_rows(
+    storage: Storage, rows: pa.Table, journal: str, number: int, start: int
+) -> Iterator[SegmentEntry]:
+    """Write a segment for each hour of the sorted `rows`, and yield its entry.
+
+    The stem of a segment is the `journal` with `number`. A row with an invalid time goes into the
+    hour of `start`, in microseconds.
+
+    Raises:
+        OSError: the storage cannot be written.
+    """
+    times = rows["time"].cast(pa.int64())
+    valid = pc.fill_null(pc.and_(pc.greater_equal(times, 0), pc.less(times, MAX_TIME)), False)
+    hours = pc.divide(pc.if_else(valid, times, start), HOUR)
+    distinct = sorted(pc.unique(hours).to_pylist())
+    for hour in distinct:
+        part = rows if len(distinct) == 1 else rows.filter(pc.equal(hours, hour))
+        path = hour_folder(Path(), hour * HOUR) / f"{journal}-{number:04}.parquet"
+        yield write_segment(storage, path, part, journal)
+
+
+def write_segment(storage: Storage, path: Path, rows: pa.Table, journal: str) -> SegmentEntry:
+    """Write a segment of sorted `rows` with its sets and pairs; return its entry for a seal.
+
+    Raises:
+        OSError: the storage cannot be written.
+    """
+    metadata = {VERSION_KEY: str(SCHEMA_VERSION), JOURNAL_KEY: journal}
+    file = storage.write(path, rows.replace_schema_metadata(metadata))
+    pairs = pairs_of(rows)
+    times = pc.min_max(rows["time"].cast(pa.int64()))
+    return SegmentEntry(
+        path=path.as_posix(),
+        rows=rows.num_rows,
+        size=file.size,
+        sha256=file.sha256,
+        first=times["min"].as_py() or 0,
+        last=times["max"].as_py() or 0,
+        misplaced=_count_misplaced(rows, path),
+        sets=storage.write(sets_path(Path(), path), blocks_of(rows)),
+        pairs=None if pairs is None else storage.write(pairs_path(Path(), path), pairs),
+    )
+
+
+def _count_misplaced(rows: pa.Table, path: Path) -> int:
+    """Return the number of rows whose time is not in the hour of the folder of `path`."""
+    hours = pc.divide(pc.fill_null(rows["time"].cast(pa.int64()), -1), HOUR)
+    return sum(
+        each["counts"]
+        for each in pc.value_counts(hours).to_pylist()
+        if not 0 <= each["values"] * HOUR < MAX_TIME
+        or hour_folder(path.parents[2], each["values"] * HOUR) != path.parent
+    )

@@ -1,0 +1,78 @@
+"""`gateway archive show`: print every row of one message."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from gateway.archive.location import parse_location
+from gateway.cli.archive.forget import check_folder
+from gateway.cli.archive.verify import parse_date
+from gateway.cli.parsers import Commands, add_command
+
+_HEADLINE: Final = ("time", "leg", "target")  # shown in the first line of a row
+_HEXADECIMAL: Final = ("id", "hash")
+_MAX_VALUE: Final = 2_000  # characters
+
+
+def add_parsers(actions: Commands) -> None:
+    parser = add_command(
+        actions,
+        "show",
+        "print every row of a message",
+        "All dates since the start of its gateway are searched. Exit status: 0 found, 1 not found,"
+        " 2 not searched.",
+    )
+    add = parser.add_argument
+    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
+    add("id", metavar="ID", help="32 hexadecimal digits, or the id that the source gave it")
+    add("--date", metavar="D", help="search this date and the ones beside it: YYYY-MM-DD, UTC")
+    add("--json", action="store_true", help="print a JSON object for each row")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from gateway.archive.lookup.message import message_rows  # noqa: PLC0415  # loads PyArrow
+    from gateway.archive.storage import open_storage  # noqa: PLC0415
+    from gateway.reconcile.report.formatting import shortened  # noqa: PLC0415
+
+    location, day = parse_location(args.archive), parse_date(args.date)
+    check_folder(location)
+    rows = list(message_rows(open_storage(location), args.id, day))
+    for row in sorted(rows, key=lambda each: each["time"]):
+        values = {name: _shown(name, value) for name, value in row.items() if not _is_empty(value)}
+        if args.json:
+            print(json.dumps(values))
+            continue
+        for line in _lines({name: str(value) for name, value in values.items()}):
+            print(shortened(line, limit=_MAX_VALUE))
+    if not rows:
+        print(shortened(f"{args.id}: is in no row of {args.archive}", limit=_MAX_VALUE))
+    return int(not rows)
+
+
+def _lines(values: Mapping[str, str]) -> Iterator[str]:
+    yield "  ".join(values[name] for name in _HEADLINE if name in values)
+    width = max(map(len, values))
+    for name, value in values.items():
+        if name not in _HEADLINE:
+            yield f"  {name:{width}}  {value}"
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value in ("", [])
+
+
+def _shown(name: str, value: Any) -> Any:  # noqa: ANN401  # a cell of any column
+    """Return a value that JSON has: a payload with escapes, a list as one text."""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S.%f} UTC"
+    if isinstance(value, bytes):
+        return value.hex() if name in _HEXADECIMAL else repr(value)[2:-1]
+    if isinstance(value, list):
+        pairs = (each if isinstance(each, str) else "=".join(map(str, each)) for each in value)
+        return ", ".join(pairs)
+    return value

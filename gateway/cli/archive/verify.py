@@ -1,0 +1,94 @@
+"""`gateway archive verify`: check the chains and the seals of an archive, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gateway.archive.findings import Weight
+from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.cli.archive.forget import check_folder
+from gateway.cli.archive.seal_key import add_seal_key, seal_key
+from gateway.cli.parsers import Commands, add_command
+from gateway.errors import ArchiveError, first_line
+from gateway.terminal import print_line
+
+if TYPE_CHECKING:
+    from gateway.archive.seals.verify import Verified
+
+
+def add_parsers(actions: Commands) -> None:
+    parser = add_command(
+        actions,
+        "verify",
+        "prove that no row of an archive is missing, added or changed",
+        "Rows are not compared: see gateway reconcile. Exit status: 0 proven, 1 not proven, 2 not"
+        " checked.",
+    )
+    add = parser.add_argument
+    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
+    add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (all dates)")
+    add("--buffer", metavar="DIR", help="archive.buffer of a remote archive, to see open journals")
+    add_seal_key(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    location, day = parse_location(args.archive), parse_date(args.date)
+    check_folder(location)
+    verified = _verify(location, day, seal_key(args), _journals(location, args.buffer))
+    for finding in verified.findings:
+        print_line(str(finding))
+    for pause in verified.pauses:
+        print_line(f"{pause.gateway} did not run {_interval(pause.begin, pause.end)}")
+    rows = sum(segment.rows for segment in verified.segments)
+    print(f"{verified.seals} seals, {len(verified.segments)} segments, {rows} rows")
+    errors = sum(finding.weight is Weight.ERROR for finding in verified.findings)
+    print(f"not proven: {errors} errors" if errors else "proven: nothing is missing or changed")
+    return int(not verified.complete)
+
+
+def parse_date(text: str | None) -> date | None:
+    """Return the date of an option; None without one.
+
+    Raises:
+        ArchiveError: `text` is no date.
+    """
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError as error:
+        raise ArchiveError(f"date {text!r}: {error}; write YYYY-MM-DD") from error
+
+
+def _journals(location: ArchiveLocation, buffer: str | None) -> Path | None:
+    """Return the folder of the journals; None when it is out of reach.
+
+    Raises:
+        ArchiveError: the buffer is no folder.
+    """
+    if buffer is None:
+        return None if location.url else location.local
+    check_folder(ArchiveLocation(Path(buffer)))
+    return Path(buffer)
+
+
+def _verify(
+    location: ArchiveLocation, day: date | None, key: bytes | None, journals: Path | None
+) -> Verified:
+    from gateway.archive.seals.verify import verify_archive, verify_day  # noqa: PLC0415  # Arrow
+    from gateway.archive.storage import open_storage  # noqa: PLC0415
+
+    try:
+        storage = open_storage(location)
+        if day is None:
+            return verify_archive(storage, key, journals=journals)
+        return verify_day(storage, day, key, journals=journals)
+    except OSError as error:
+        raise ArchiveError(f"archive {location}: cannot be read: {first_line(error)}") from error
+
+
+def _interval(begin: int, end: int) -> str:
+    first, last = (datetime.fromtimestamp(at / 1e6, tz=UTC) for at in (begin, end))
+    return f"from {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,79 @@
+"""The continuity of a source: whether its broker keeps messages meanwhile, and reported losses."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+from gateway.clock import now
+
+
+class Retention(Enum):
+    """The broker's treatment of the messages for a source that was not connected."""
+
+    NOTHING = "nothing"  # it keeps none: at most once, or no session, queue or subscription
+    KEPT = "kept"  # it kept them for the source
+    NEW = "new"  # it had no session of the source, and made one
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Messages that were dropped before they reached the source, by the broker or the driver.
+
+    `messages` is None when their number is unknown.
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    begin: int
+    end: int
+    reason: str
+    messages: int | None = None
+
+
+class Continuity:
+    """The state of one source that the runtime reads to record gaps.
+
+    `retention` is set before the first `open`, as the settings promise it, and by each `open`.
+    `heard` is the time of the last sign of the broker, 0 without one.
+    Thread-safe: guarded by self._lock.
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    __slots__ = ("_lock", "_losses", "heard", "retention")
+
+    def __init__(self, retention: Retention) -> None:
+        self.retention = retention
+        self.heard = 0
+        self._losses: dict[str, Loss] = {}  # by reason
+        self._lock = threading.Lock()
+
+    def report_loss(self, reason: str, messages: int | None = None) -> None:
+        """Report messages that were dropped since the last sign of the broker."""
+        at = now()
+        with self._lock:
+            found = self._losses.get(reason)
+            if found is None:
+                self._losses[reason] = Loss(min(self.heard or at, at), at, reason, messages)
+                return
+            known = found.messages is not None and messages is not None
+            total = (found.messages or 0) + (messages or 0) if known else None
+            self._losses[reason] = replace(found, end=at, messages=total)
+
+    def take_losses(self) -> list[Loss]:
+        """Return the losses reported since the last call; those of one reason are one."""
+        if not self._losses:
+            return []
+        with self._lock:
+            losses, self._losses = self._losses, {}
+        return list(losses.values())
+
+
+@runtime_checkable
+class ReportsContinuity(Protocol):
+    """A source that reports its continuity; a broker inside this process has nothing to report."""
+
+    @property
+    def continuity(self) -> Continuity:
+        """The state of this source; always the same object."""

@@ -1,0 +1,35 @@
+"""A cache with a limit of bytes, which is cleared when it is full."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+ENTRY_OVERHEAD: Final = 250  # bytes of an entry with a small key and value, beside its texts
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class LimitedCache(dict[_Key, _Value]):
+    """A dict whose entries take at most about `max_size` bytes.
+
+    Mutable: owned by one thread, unless each call is guarded.
+    """
+
+    def __init__(self, max_size: int) -> None:
+        super().__init__()
+        self._max_size = max_size
+        self._size = 0
+
+    def add(self, key: _Key, value: _Value, size: int) -> None:
+        """Add an entry of about `size` bytes; drop all others when it exceeds the limit.
+
+        An entry above the limit alone is not added.
+        """
+        size += ENTRY_OVERHEAD
+        self._size += size
+        if self._size > self._max_size:
+            self.clear()
+            self._size = size
+        if size <= self._max_size:
+            self[key] = value

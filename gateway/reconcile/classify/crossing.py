@@ -1,0 +1,176 @@
+"""Order of deliveries across the parts of an archive: the blocks whose ranges cross.
+
+Two ranges of deliveries are in order when one ends, by id and by time, before the other begins.
+Within a part, `gateway.archive.segments.order` has checked every delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.archive.intervals import Flags, Numbers
+from gateway.archive.schema import Leg
+from gateway.archive.segments.copies import encoded
+from gateway.archive.segments.words import words
+
+_NEVER: Final = np.iinfo(np.int64).max
+_TARGET: Final = ["gateway", "route", "target"]
+_PLACE: Final = [*_TARGET, "file", "part"]  # the deliveries of one part at one target
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Ranges of deliveries, one for each stream and owner, a part or a block.
+
+    An id is here its rank among all ids of these ranges, and a time its rank among all times.
+    """
+
+    stream: Numbers
+    owner: Numbers
+    first: Numbers  # ids
+    last: Numbers
+    begin: Numbers  # times
+    end: Numbers
+    on_day: Flags
+
+    def merged(self, owner: Numbers) -> Ranges:
+        """Return one range for each stream and new owner."""
+        keys = np.stack([self.stream, owner])
+        (stream, owner), index = np.unique(keys, axis=1, return_inverse=True)
+        number = len(stream)
+        low, high = (np.full((2, number), end) for end in (_NEVER, -1))
+        on_day = np.zeros(number, np.bool_)
+        for place, least, most in ((0, self.first, self.last), (1, self.begin, self.end)):
+            np.minimum.at(low[place], index, least)
+            np.maximum.at(high[place], index, most)
+        np.logical_or.at(on_day, index, self.on_day)
+        return Ranges(stream, owner, low[0], high[0], low[1], high[1], on_day)
+
+    def crossing(self) -> Flags:
+        """Return which ranges cross another of their stream so that one on the day may be late.
+
+        A delivery on the day may have overtaken one of any day, and not the other way round: a
+        range of another day counts only where its ids overlap, or where its times reach beyond the
+        begin of a range on the day with larger ids.
+        """
+        width = int(max(self.last.max(initial=0), self.end.max(initial=0))) + 1
+        first, last, begin, end = (
+            self.stream * width + each for each in (self.first, self.last, self.begin, self.end)
+        )
+        order = np.argsort(first, kind="stable")
+        first, last, begin, end = (each[order] for each in (first, last, begin, end))
+        today = self.on_day[order]
+        overlaps = np.where(today, _before(last), _before(np.where(today, last, -1))) >= first
+        overtakes = today & (_before(end) > begin)
+        later = np.where(today, _after(first), _after(np.where(today, first, _NEVER)))
+        overtaken = _after(np.where(today, begin, _NEVER)) < end
+        found = np.zeros(len(order), np.bool_)
+        found[order] = overlaps | overtakes | (later <= last) | overtaken
+        return found
+
+
+def codes_of(table: pa.Table, names: Sequence[str]) -> Numbers:
+    """Return a number for each row: the same for rows with the same values of `names`."""
+    found = np.zeros(len(table), np.int64)
+    for name in names:
+        codes, distinct = encoded(table[name])
+        found, _ = encoded(pa.array(found * len(distinct) + codes))
+    return found
+
+
+def in_crossing_parts(blocks: pa.Table, on_day: Flags) -> Flags:
+    """Return the blocks in parts whose deliveries at their target cross those of another part."""
+    place = codes_of(blocks, _PLACE)
+    ranges = _ranges_of_blocks(blocks, on_day)
+    parts = ranges.merged(place[ranges.owner])
+    return np.isin(place, parts.owner[parts.crossing()])
+
+
+def are_crossing(blocks: pa.Table, on_day: Flags, pairs: pa.Table | None = None) -> Flags:
+    """Return the blocks whose deliveries cross those of another part.
+
+    With the `pairs` of these parts, only deliveries of one stream cross. Without them, and where
+    the pairs of one part are not known, all deliveries at a target count as one stream.
+    """
+    found = in_crossing_parts(blocks, on_day)
+    if pairs is not None and found.any():
+        found &= _in_crossing_streams(blocks, on_day, found, pairs)
+    ranges = _ranges_of_blocks(blocks, on_day)
+    crossing = np.zeros(len(blocks), np.bool_)
+    crossing[ranges.owner[ranges.crossing()]] = True
+    return found & crossing
+
+
+def are_crossing_the_day(blocks: pa.Table, on_day: Flags) -> Flags:
+    """Return the blocks of other days whose deliveries cross those of the day in the same part.
+
+    A delivery of the day that has overtaken one of theirs is open: its part is out of order.
+    """
+    ranges = _ranges_of_blocks(blocks, on_day)
+    place = codes_of(blocks, _PLACE)[ranges.owner]
+    found = np.zeros(len(blocks), np.bool_)
+    found[ranges.owner[replace(ranges, stream=place).crossing()]] = True
+    return found & ~on_day
+
+
+def _in_crossing_streams(
+    blocks: pa.Table, on_day: Flags, candidates: Flags, pairs: pa.Table
+) -> Flags:
+    """Return the blocks in parts where a stream crosses, and those whose pairs are incomplete."""
+    pairs = pairs.filter(pc.equal(pairs["leg"], Leg.DELIVERED.value))
+    keys = blocks.select(_PLACE)
+    both = pa.concat_tables([keys, pairs.select(_PLACE).cast(keys.schema)])
+    place, theirs = np.split(codes_of(both, _PLACE), [len(blocks)])
+    group, own = np.split(codes_of(both, _TARGET), [len(blocks)])
+    unknown = np.isin(group, group[candidates & ~np.isin(place, theirs)])
+    streams = _ranges_of_pairs(pairs, own, theirs, np.isin(theirs, place[on_day]))
+    found: Flags = unknown | np.isin(place, streams.owner[streams.crossing()])
+    return found
+
+
+def _ranges_of_blocks(blocks: pa.Table, on_day: Flags) -> Ranges:
+    """Return the ranges of the blocks that have deliveries; the stream is the target."""
+    owner = np.flatnonzero(blocks["first_counter"].is_valid().to_numpy())
+    found = blocks.take(pa.array(owner))
+    run = found["run"].to_numpy()
+    first, last = (found[name].to_numpy() for name in ("first_counter", "last_counter"))
+    begin, end = (found[name].cast(pa.int64()).to_numpy() for name in ("first_time", "last_time"))
+    ranks = _ranked((run, first), (run, last), begin, end)
+    return Ranges(codes_of(found, _TARGET), owner, *ranks, on_day[owner])
+
+
+def _ranges_of_pairs(pairs: pa.Table, group: Numbers, place: Numbers, on_day: Flags) -> Ranges:
+    """Return the ranges of each stream in each part, from the name pairs of its deliveries."""
+    names, distinct = encoded(pc.coalesce(pairs["source_name"], pairs["name"]))
+    stream, _ = encoded(pa.array(group * len(distinct) + names))
+    first, last = (words(pairs[name]) for name in ("first_id", "last_id"))
+    begin, end = (pairs[name].cast(pa.int64()).to_numpy() for name in ("first_time", "last_time"))
+    return Ranges(stream, place, *_ranked(first, last, begin, end), on_day).merged(place)
+
+
+def _ranked(
+    first: tuple[Numbers, Numbers], last: tuple[Numbers, Numbers], begin: Numbers, end: Numbers
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Return the ranks of ids, each a run and a counter, and of times; equal ones are equal."""
+    ids = np.stack([np.concatenate(each) for each in zip(first, last, strict=True)])
+    id_ranks = np.unique(ids, axis=1, return_inverse=True)[1]
+    time_ranks = np.unique(np.concatenate([begin, end]), return_inverse=True)[1]
+    number = len(begin)
+    return id_ranks[:number], id_ranks[number:], time_ranks[:number], time_ranks[number:]
+
+
+def _before(values: Numbers) -> Numbers:
+    """Return the largest value before each place; -1 before the first."""
+    return np.append(-1, np.maximum.accumulate(values)[:-1]) if len(values) else values
+
+
+def _after(values: Numbers) -> Numbers:
+    """Return the smallest value behind each place."""
+    tops = np.minimum.accumulate(values[::-1])[::-1]
+    return np.append(tops[1:], _NEVER) if len(values) else values

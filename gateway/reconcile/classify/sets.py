@@ -1,0 +1,187 @@
+"""Proof by id sets: the copies of a date whose rows need not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.archive.intervals import EMPTY, Flags, Intervals, Numbers
+from gateway.archive.schema import SETS
+from gateway.archive.segments.latency import histograms, nonzero_counts
+from gateway.archive.segments.parquet import schema_of
+from gateway.reconcile.classify.block_ids import BlockIds
+from gateway.reconcile.classify.crossing import (
+    are_crossing,
+    are_crossing_the_day,
+    codes_of,
+    in_crossing_parts,
+)
+
+# Blocks of all files of a gateway; `file` is the path of the segment in its archive.
+BLOCKS: Final = pa.schema([pa.field("file", pa.string()), *schema_of(SETS)])
+
+# One row for each route, target and minute of the date with proven copies.
+PROVEN: Final = schema_of(
+    {
+        "gateway": "string",
+        "route": "string",
+        "target": "string",
+        "minute": "timestamp",
+        "received": "int64",  # copies, all delivered
+        "converted": "int64",
+        "redelivered": "int64",
+        "latency": "counts",  # as in `gateway.archive.segments.latency`
+    }
+)
+
+# One row for each route, target and run: the ids to join, as sorted and disjoint intervals.
+UNPROVEN: Final = schema_of(
+    {
+        "gateway": "string",
+        "route": "string",
+        "target": "string",
+        "run": "int64",
+        "first": "counts",  # counters
+        "last": "counts",
+    }
+)
+
+# The parts of files: a part is a row group of a merged segment, and 0 in any other segment.
+PARTS: Final = schema_of({"file": "string", "part": "int32"})
+
+_SECOND: Final = 1_000_000  # microseconds
+_TARGET: Final = ("gateway", "route", "target")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The result for one date.
+
+    A row of the archive belongs to the join when its part is in `parts`, and its id, route and one
+    of its targets are in `unproven`. All copies of the date are either in `proven`, or have all
+    their rows in the join. The join computes the order of deliveries before it drops the copies of
+    other dates: `unproven` also has ids of the day before that a copy of the date may have
+    overtaken.
+    """
+
+    proven: pa.Table  # PROVEN
+    unproven: pa.Table  # UNPROVEN
+    parts: pa.Table  # PARTS, with a row of `unproven` in each
+
+
+def tapped_targets(blocks: pa.Table) -> frozenset[tuple[str, str]]:
+    """Return route and target of every observed row; unite them over all gateways."""
+    observed = blocks.filter(pc.greater(blocks["observed"], 0)).select(["route", "target"])
+    rows = observed.group_by(["route", "target"]).aggregate([]).to_pylist()
+    return frozenset((row["route"], row["target"]) for row in rows)
+
+
+def crossing_parts(blocks: pa.Table, day: date) -> pa.Table:
+    """Return the PARTS whose pairs `evaluate` needs to prove the order of deliveries.
+
+    They have deliveries that overlap with those of another part, by id or by time.
+    """
+    return _parts(blocks, in_crossing_parts(blocks, _are_on(blocks, day)))
+
+
+def evaluate(
+    blocks: pa.Table,
+    day: date,
+    late: int,
+    pairs: pa.Table | None = None,
+    tapped: Collection[tuple[str, str]] = (),
+) -> Evaluation:
+    """Evaluate BLOCKS for `day`: all blocks of a gateway that may have an id of the date.
+
+    A copy is proven when it is settled in one part and has no row in any other, and when for all
+    copies of its block the same is true, none was delivered later than `late` seconds after its
+    receipt, and no delivery crosses one of another part.
+
+    `pairs` are the name pairs of `crossing_parts`, with the columns `file` and `part`. Where one of
+    these parts has none, all crossing parts of its target are unproven. A target in `tapped`, a
+    route and a target, has no proven copy, and all ids of its blocks are in `unproven`.
+    """
+    blocks = blocks.combine_chunks()
+    on_day = _are_on(blocks, day)
+    whole = _are_tapped(blocks, tapped) | are_crossing(blocks, on_day, pairs)
+    whole |= are_crossing_the_day(blocks, on_day)
+    may_prove = on_day & ~whole & (blocks["slowest"].to_numpy() <= late * _SECOND)
+    proven, needed = np.zeros((2, len(blocks)), np.bool_)
+    unproven: list[tuple[int, Intervals]] = []
+    for members in _members(codes_of(blocks, (*_TARGET, "run"))):
+        ids = BlockIds.of(blocks, members)
+        proven[members] = may_prove[members] & ~ids.shared_blocks()
+        found = ids.unproven(whole[members], on_day[members], proven[members])
+        needed[members] = ids.blocks_with(found)
+        unproven.append((int(members[0]), found))
+    return Evaluation(
+        _tallies(blocks.filter(pa.array(proven))),
+        _unproven(blocks, unproven),
+        _parts(blocks, needed),
+    )
+
+
+def _are_on(blocks: pa.Table, day: date) -> Flags:
+    start = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * _SECOND
+    minute = blocks["minute"].cast(pa.int64()).to_numpy()
+    found: Flags = (minute >= start) & (minute < start + 86_400 * _SECOND)
+    return found
+
+
+def _are_tapped(blocks: pa.Table, tapped: Collection[tuple[str, str]]) -> Flags:
+    found = np.zeros(len(blocks), np.bool_)
+    for route, target in tapped:
+        own = pc.and_(pc.equal(blocks["route"], route), pc.equal(blocks["target"], target))
+        found |= own.to_numpy()
+    return found
+
+
+def _members(codes: Numbers) -> list[Numbers]:
+    """Return the positions of each code."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
+
+
+def _tallies(blocks: pa.Table) -> pa.Table:
+    """Return the PROVEN counts of proven blocks."""
+    blocks = blocks.filter(pc.greater(blocks["settled"], 0))
+    keys = [*_TARGET, "minute"]
+    code = codes_of(blocks, keys)
+    number = int(code.max(initial=-1)) + 1
+    first = np.zeros(number, np.int64)
+    first[code] = np.arange(len(code))
+    found = blocks.take(pa.array(first)).select(keys)
+    for name in ("settled", "converted", "redelivered"):
+        sums = np.zeros(number, np.int64)
+        np.add.at(sums, code, blocks[name].to_numpy())
+        found = found.append_column("received" if name == "settled" else name, pa.array(sums))
+    rows, bucket, copies = nonzero_counts(blocks["latency"])
+    latency = histograms(code[rows], bucket, copies, number)
+    order = [(name, "ascending") for name in keys]
+    return found.append_column("latency", latency).cast(PROVEN).sort_by(order)
+
+
+def _unproven(blocks: pa.Table, found: Sequence[tuple[int, Intervals]]) -> pa.Table:
+    """Return the UNPROVEN ids of many keys; a key is that of a block, by its position."""
+    found = [(block, ids) for block, ids in found if len(ids.first)]
+    named = blocks.select([*_TARGET, "run"]).take(
+        pa.array([block for block, _ in found], pa.int64())
+    )
+    offsets = pa.array(np.cumsum([0, *(len(ids.first) for _, ids in found)]), pa.int32())
+    for name in ("first", "last"):
+        values = np.concatenate([EMPTY.first, *(getattr(ids, name) for _, ids in found)])
+        named = named.append_column(name, pa.ListArray.from_arrays(offsets, pa.array(values)))
+    return named.cast(UNPROVEN)
+
+
+def _parts(blocks: pa.Table, chosen: Flags) -> pa.Table:
+    """Return the distinct parts of the chosen blocks."""
+    parts = blocks.select(PARTS.names).filter(pa.array(chosen))
+    order = [(name, "ascending") for name in PARTS.names]
+    return parts.group_by(PARTS.names).aggregate([]).cast(PARTS).sort_by(order)

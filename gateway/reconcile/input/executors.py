@@ -1,0 +1,74 @@
+"""Python functions on executors: tables read by tasks, and partitions written.
+
+Executors open the archive through `gateway.archive.storage`, so local folders, S3 and HDFS are
+read in one way, and Spark needs no file system of its own for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
+
+Task = TypeVar("Task")
+
+_DONE: Final = pa.table({"rows": pa.array([], pa.int64())})
+
+
+def read_tasks(
+    spark: SparkSession,
+    schema: T.StructType,
+    tasks: Sequence[Task],
+    run: Callable[[Task], Iterator[pa.Table]],
+) -> DataFrame:
+    """Return the rows of the tables that `run` makes on executors, with a partition for each task.
+
+    `run` and `tasks` are pickled; the tables have the columns of `schema`.
+    """
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for table in run(tasks[number]):
+                    yield from table.to_batches()
+
+    numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
+    return _map_in_arrow(numbers, read, schema)
+
+
+def write_partitions(
+    frame: DataFrame, write: Callable[[int, Iterable[pa.RecordBatch]], None]
+) -> None:
+    """Call `write` on executors with the number and the rows of each partition of `frame`."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        write(context.partitionId() if context else 0, batches)
+        yield from _DONE.to_batches()
+
+    _map_in_arrow(frame, run, T.StructType([T.StructField("rows", T.LongType())])).toArrow()
+
+
+def _map_in_arrow(
+    frame: DataFrame,
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: T.StructType,
+) -> DataFrame:
+    """Do the same as `DataFrame.mapInArrow`, which refuses to start without pandas.
+
+    pandas is not used for it: PySpark checks only that it is installed.
+    """
+    kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    columns = UserDefinedFunction(function, schema, evalType=kind)(
+        *[frame[n] for n in frame.columns]
+    )
+    java: Any = frame
+    mapped = java._jdf.mapInArrow(columns._jc, False, None)  # noqa: SLF001  # arguments of Java
+    return ClassicDataFrame(mapped, frame.sparkSession)

@@ -1,0 +1,309 @@
+"""The first look at an archive on executors: gaps, taps, and copies that id sets prove."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
+from gateway.archive.intervals import Intervals
+from gateway.archive.layout import safe_name
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.schema import Leg
+from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
+from gateway.archive.storage import Storage, open_storage
+from gateway.errors import ArchiveError, first_line
+from gateway.reconcile.classify.sets import (
+    BLOCKS,
+    PARTS,
+    PROVEN,
+    UNPROVEN,
+    crossing_parts,
+    evaluate,
+    tapped_targets,
+)
+from gateway.reconcile.input.inputs import Segment, day_range, hours_around, microseconds
+from gateway.reconcile.input.row_reader import (
+    IdKey,
+    SegmentFile,
+    Selection,
+    TapKey,
+    TargetName,
+    is_merged,
+    may_have_rows,
+    read_segment,
+    row_groups,
+    statistics,
+)
+
+_GAP_COLUMNS: Final = (
+    "gateway", "route", "leg", "endpoint", "name", "rule", "reason", "source_time", "time", "size",
+)  # fmt: skip
+_TAP_COLUMNS: Final = ("gateway", "route", "target", "leg", "time", "received")
+_NEVER: Final = np.iinfo(np.int64).max  # microseconds: later than any limit
+_TAPS: Final = pa.schema(
+    [*[(name, pa.string()) for name in ("gateway", "route", "target")], ("since", pa.int64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyTask:
+    """The segments whose rows a task looks at, and those whose id sets it evaluates.
+
+    It evaluates the gateways with `number` modulo `tasks`; with `tasks` 0, none.
+    """
+
+    location: ArchiveLocation
+    day: date
+    segments: Sequence[Segment]
+    sets: Sequence[Segment] = ()
+    number: int = 0
+    tasks: int = 0
+    late: int = 0  # seconds
+    tapped: Collection[TargetName] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The findings of all tasks; the tables are those of `Evaluation` over all gateways."""
+
+    gaps: Sequence[SourceGap] = ()
+    taps: Mapping[TapKey, int] = field(default_factory=dict)  # -> first observed row, microseconds
+    proven: pa.Table = field(default_factory=PROVEN.empty_table)
+    unproven: pa.Table = field(default_factory=UNPROVEN.empty_table)
+    parts: pa.Table = field(default_factory=PARTS.empty_table)
+    near: frozenset[Path] = frozenset()  # segments of other days with rows received on the date
+
+    @property
+    def tapped(self) -> frozenset[TargetName]:
+        return frozenset((route, target) for _, route, target in self.taps)
+
+    def wanted(self) -> dict[IdKey, Intervals]:
+        """Return the ids to join."""
+        names = ("gateway", "route", "target", "run")
+        lists = zip(self.unproven["first"], self.unproven["last"], strict=True)
+        return {
+            (key["gateway"], key["route"], key["target"], key["run"]): Intervals(
+                first.values.to_numpy(), last.values.to_numpy()
+            )
+            for key, (first, last) in zip(
+                self.unproven.select(names).to_pylist(), lists, strict=True
+            )
+        }
+
+    def files(self) -> list[SegmentFile]:
+        """Return the segments with rows to join."""
+        parts: dict[str, list[int]] = {}
+        for row in self.parts.to_pylist():
+            parts.setdefault(row["file"], []).append(row["part"])
+        return [SegmentFile(Path(file), tuple(sorted(own))) for file, own in sorted(parts.items())]
+
+
+SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary"}
+
+
+def run_survey(task: SurveyTask) -> Iterator[pa.Table]:
+    """Yield the results of a task: a row for each table, as an Arrow stream in `content`."""
+    storage = open_storage(task.location)
+    for kind, table in _results(storage, task):
+        content = pa.BufferOutputStream()
+        with pa.ipc.new_stream(content, table.schema) as stream:
+            stream.write_table(table)
+        yield pa.table(
+            {"kind": pa.array([kind]), "content": pa.array([content.getvalue().to_pybytes()])}
+        )
+
+
+def merged(rows: pa.Table) -> Survey:
+    """Merge the results of all tasks."""
+    tables: dict[str, list[pa.Table]] = {}
+    for kind, content in zip(rows["kind"].to_pylist(), rows["content"], strict=True):
+        with pa.ipc.open_stream(content.as_buffer()) as stream:
+            tables.setdefault(kind, []).append(stream.read_all())
+    gaps = [row for table in tables.get("gaps", ()) for row in table.to_pylist()]
+    taps: dict[TapKey, int] = {}
+    for row in (row for table in tables.get("taps", ()) for row in table.to_pylist()):
+        key = (row["gateway"], row["route"], row["target"])
+        taps[key] = min(taps.get(key, row["since"]), row["since"])
+    whole = {
+        kind: pa.concat_tables([schema.empty_table(), *tables.get(kind, ())])
+        for kind, schema in (("proven", PROVEN), ("unproven", UNPROVEN), ("parts", PARTS))
+    }
+    near = {row["path"] for table in tables.get("near", ()) for row in table.to_pylist()}
+    return Survey(merge_gaps(gaps), taps, **whole, near=frozenset(map(Path, near)))
+
+
+def row_tasks(
+    location: ArchiveLocation, day: date, segments: Sequence[Segment], tasks: int
+) -> list[SurveyTask]:
+    """Return tasks that look for gaps and taps in the rows of `segments`."""
+    parts = (segments[number::tasks] for number in range(tasks))
+    return [SurveyTask(location, day, part) for part in parts if part]
+
+
+def set_tasks(tasks: int, shared: SurveyTask) -> list[SurveyTask]:
+    """Divide `shared`, the task of all segments, into tasks that evaluate their id sets."""
+    return [
+        replace(
+            shared,
+            segments=shared.segments[number::tasks],
+            sets=[each for each in shared.sets if _task_of(each.path, tasks) in (None, number)],
+            number=number,
+            tasks=tasks,
+        )
+        for number in range(tasks)
+    ]
+
+
+def _task_of(path: Path, tasks: int) -> int | None:
+    """Return the task that evaluates a segment's only gateway; None for a merged segment."""
+    if is_merged(path):
+        return None
+    writer = path.stem.rsplit("-", 3)[0].removesuffix("~replay")
+    return crc32(writer.encode()) % tasks
+
+
+def _results(storage: Storage, task: SurveyTask) -> Iterator[tuple[str, pa.Table]]:
+    for each in task.segments:
+        yield from _of_footer(storage, each, task.day)
+        if not task.tasks:
+            yield from _observed_rows(storage, each.path, task.day)
+    if task.tasks:
+        yield from _evaluations(storage, task)
+
+
+def _of_footer(storage: Storage, segment: Segment, day: date) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the gap rows of a segment, and whether an unproven one may have rows of the date.
+
+    The statistics in the footer exclude most row groups.
+    """
+    path = segment.path
+    try:
+        with storage.open(path) as source:
+            metadata = pq.ParquetFile(source).metadata
+    except (pa.ArrowException, OSError) as error:
+        raise ArchiveError(f"{path}: cannot be read: {first_line(error)}") from error
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    received = Selection(*day_range(day), hours_around(day))
+    if not segment.proven and any(may_have_rows(group, received) for group in groups):
+        yield "near", pa.table({"path": [path.as_posix()]})
+    parts = tuple(number for number, group in enumerate(groups) if _may_have_gaps(group))
+    if parts:
+        for rows in row_groups(storage, SegmentFile(path, parts), _GAP_COLUMNS):
+            yield "gaps", rows.filter(pc.equal(rows["leg"], Leg.GAP.value))
+
+
+def _may_have_gaps(group: pq.RowGroupMetaData) -> bool:
+    stats = statistics(group, "id")
+    return stats is None or not stats.has_min_max or stats.min == NO_ID
+
+
+def _observed_rows(storage: Storage, path: Path, day: date) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the targets with an observed row, and the minute of the first one."""
+    begin, end = hours_around(day)
+    for rows in row_groups(storage, SegmentFile(path), _TAP_COLUMNS):
+        seen = rows.filter(pc.equal(rows["leg"], Leg.OBSERVED.value))
+        if seen.num_rows:
+            times = pc.coalesce(seen["received"], seen["time"])
+            minute = pc.floor_temporal(times, unit="minute").cast(pa.int64())
+            yield from _taps(seen, minute, begin, end)
+
+
+def _taps(
+    seen: pa.Table, since: pa.ChunkedArray, begin: int, end: int
+) -> Iterator[tuple[str, pa.Table]]:
+    keys = ["gateway", "route", "target"]
+    own = pa.table({**{name: seen[name].cast(pa.string()) for name in keys}, "since": since})
+    near = own.filter(pc.and_(pc.greater_equal(since, begin), pc.less(since, end)))
+    found = near.group_by(keys).aggregate([("since", "min")]).select([*keys, "since_min"])
+    yield "taps", found.rename_columns(_TAPS.names).cast(_TAPS)
+
+
+def _evaluations(storage: Storage, task: SurveyTask) -> Iterator[tuple[str, pa.Table]]:
+    """Evaluate the gateways of a task, one after the other."""
+    blocks = pa.concat_tables([BLOCKS.empty_table(), *_blocks(storage, task)])
+    for gateway in pc.unique(blocks["gateway"]).to_pylist():
+        if crc32(safe_name(gateway).encode()) % task.tasks != task.number:
+            continue
+        own = blocks.filter(pc.equal(blocks["gateway"], gateway))
+        tapped = tapped_targets(own) | frozenset(task.tapped)
+        seen = own.filter(pc.greater(own["observed"], 0))
+        yield from _taps(seen, seen["minute"].cast(pa.int64()), *hours_around(task.day))
+        pairs = _pairs(storage, task, crossing_parts(own, task.day))
+        found = evaluate(own, task.day, task.late, pairs, tapped)
+        yield from (("proven", found.proven), ("unproven", found.unproven), ("parts", found.parts))
+
+
+def _blocks(storage: Storage, task: SurveyTask) -> Iterator[pa.Table]:
+    """Yield the blocks of the date, of the day before it, and of the hours in which taps see it.
+
+    Only the blocks of proven segments can prove a copy.
+    """
+    kind = pa.timestamp("us", tz="UTC")
+    since = pa.scalar(microseconds(task.day, -24), kind)
+    until = pa.scalar(hours_around(task.day)[1], kind)
+    for segment in task.sets:
+        blocks = _sets(storage, segment)
+        near = pc.and_(pc.greater_equal(blocks["minute"], since), pc.less(blocks["minute"], until))
+        kept = blocks.filter(near)
+        columns = {name: kept[name] for name in BLOCKS.names[1:]}
+        if not segment.proven:
+            columns["slowest"] = pa.array(np.full(kept.num_rows, _NEVER))
+        file = pa.array([segment.path.as_posix()] * kept.num_rows, pa.string())
+        yield pa.table([file, *columns.values()], schema=BLOCKS)
+
+
+def _sets(storage: Storage, segment: Segment) -> pa.Table:
+    """Return the blocks of a segment, computed from its rows when its id sets are not usable."""
+    path = segment.path
+    if segment.sets is not None:
+        try:
+            return read_sidecar(storage, segment.sets)
+        except FileNotFoundError:
+            if segment.proven:
+                raise
+    if not is_merged(path):
+        return blocks_of(read_segment(storage, path))
+    groups = row_groups(storage, SegmentFile(path), SCHEMA.names)
+    blocks = [blocks_of(rows, part) for part, rows in enumerate(groups)]
+    return pa.concat_tables([SET_SCHEMA.empty_table(), *blocks])
+
+
+def _pairs(storage: Storage, task: SurveyTask, parts: pa.Table) -> pa.Table | None:
+    """Return the stored name pairs of `parts`, with the columns `file` and `part`."""
+    stored = {each.path.as_posix(): each.pairs for each in task.sets}
+    tables: list[pa.Table] = []
+    for file in pc.unique(parts["file"]).to_pylist():
+        path = stored[file]
+        try:
+            pairs = None if path is None else read_sidecar(storage, path)
+        except FileNotFoundError:
+            pairs = None
+        if pairs is None:
+            continue  # too many names: the order is computed from the rows
+        if "part" not in pairs.column_names:
+            pairs = pairs.append_column("part", pa.array(np.zeros(len(pairs), np.int32)))
+        own = parts.filter(pc.equal(parts["file"], file))["part"]
+        kept = pairs.filter(pc.is_in(pairs["part"], own.combine_chunks()))
+        tables.append(kept.append_column("file", pa.array([file] * len(kept), pa.string())))
+    return pa.concat_tables(tables) if tables else None
+
+
+def read_sidecar(storage: Storage, path: Path) -> pa.Table:
+    try:
+        with storage.open(path) as source:
+            return pq.read_table(source, page_checksum_verification=True)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise ArchiveError(f"{path}: cannot be read: {first_line(error)}") from error

@@ -1,0 +1,147 @@
+"""The operator's next steps after a reconciliation, with the commands to run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+from gateway.reconcile.report.formatting import amount, counted_as, shortened
+from gateway.reconcile.report.gaps import source_gaps
+from gateway.reconcile.report.summary import Row, Summary, count, word
+from gateway.reconcile.report.text import became_breach
+from gateway.reconcile.report.wording import CLASSES, Severity, severity_of
+
+_NO_PAYLOADS: Final = (
+    "gateway replay cannot send them: their payloads are not in the archive. Ask the publishers"
+    " to send them again; the table exceptions has their names and times. With archive_payload:"
+    " true on the route, the next loss can be replayed."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A step for the operator, with the commands to run and the section to read, if any."""
+
+    text: str
+    commands: Sequence[str] = ()
+    section: str = ""
+
+
+def actions(summary: Summary) -> Iterator[Action]:
+    """Yield the operator's next steps, the gravest first."""
+    if any(word(row, "weight") == "error" for row in summary.findings):
+        yield _errors(summary)
+    for name, description in CLASSES.items():
+        if not count(summary.totals, name) or not description.advice:
+            continue
+        severity = severity_of(name, summary.totals, strict=summary.strict)
+        if name == "duplicated" and severity is Severity.STRICT:
+            continue  # all of them are marked, which at-least-once delivery allows
+        yield from _for_class(summary, name)
+    for row in filter(became_breach, summary.carried):
+        yield Action(
+            f"{word(row, 'date')} was reconciled again, and its verdict is now:"
+            f" {word(row, 'verdict')}. Read the report of that date.",
+            section="Method",
+        )
+    if gaps := source_gaps(summary.gaps):
+        yield _gaps(summary, gaps)
+    if summary.renamed:
+        yield Action(
+            "The mapping now makes other names than those that were sent.", section="Renamed"
+        )
+
+
+def _errors(summary: Summary) -> Action:
+    if not summary.routes:
+        text = "Check the date and the archive. Repair the files with errors, then reconcile again."
+        return Action(text, section="Files")
+    return Action(
+        "The archive has errors. Follow the advice for each rule, then verify the archive and"
+        " reconcile this date again.",
+        [_command(summary, "archive verify"), _command(summary, "reconcile")],
+        "Files",
+    )
+
+
+def _for_class(summary: Summary, name: str) -> Iterator[Action]:
+    """Yield the steps for a class: with a replay, and without one where payloads are absent."""
+    description = CLASSES[name]
+    total = count(summary.totals, name)
+    if not description.replayable:
+        command = ["gateway dead-letters replay CONFIG"] if name == "dead-lettered" else []
+        yield Action(f"{name.capitalize()} ({amount(total)}): {description.advice}", command)
+        return
+    affected = sorted(
+        (row for row in summary.routes if count(row, name)), key=lambda row: -count(row, name)
+    )
+    bare = [row for row in affected if row.get("payloads_archived") is False]
+    lost = sum(count(row, name) for row in bare)
+    if lost < total:
+        sendable = [row for row in affected if row not in bare]
+        yield Action(
+            f"{name.capitalize()} ({amount(total - lost)}): {description.advice}"
+            f"{_other_routes(sendable)}",
+            _replay(summary, name, sendable[0] if sendable else {}),
+        )
+    if lost:
+        routes = f" on {counted_as(len(bare), 'route')}" if lost < total else ""
+        yield Action(
+            f"{name.capitalize()}{routes} ({amount(lost)}): {_NO_PAYLOADS}",
+            [_show(summary, name, bare)],
+        )
+
+
+def _other_routes(rows: Sequence[Row]) -> str:
+    others = len({word(row, "route") for row in rows}) - 1
+    if others < 1:
+        return ""
+    return f" The commands are for the route with the most; repeat them for {amount(others)} more."
+
+
+def _gaps(summary: Summary, gaps: int) -> Action:
+    text = (
+        f"{counted_as(gaps, 'source gap')}: messages may be lost before they reached the gateway;"
+        " the archive cannot tell how many."
+    )
+    if summary.accept_gaps:
+        return Action(text, section="Source gaps")
+    command = f"{_command(summary, 'reconcile')} --accept-gaps"
+    return Action(f"{text} When they are cleared up, accept them.", [command], "Source gaps")
+
+
+def _command(summary: Summary, name: str) -> str:
+    return f"gateway {name} {_quoted(summary.archive)} --date {summary.date}"
+
+
+def _replay(summary: Summary, name: str, row: Row) -> list[str]:
+    """Return three commands: a trial replay, the replay, and the reconciliation after it."""
+    day = summary.date
+    options = {
+        "--config": "CONFIG",
+        "--route": word(row, "route"),
+        "--from": str(day),
+        "--to": str(day + timedelta(days=1)) if day < date.max else f"{day}T23:59:59.999999",
+        "--class": name,
+    }
+    words = " ".join(f"{option} {_quoted(value)}" for option, value in options.items())
+    replay = f"gateway replay {_quoted(summary.archive)} {words}"
+    return [f"{replay} --dry-run", replay, _command(summary, "reconcile")]
+
+
+def _show(summary: Summary, name: str, rows: Sequence[Row]) -> str:
+    """Return the command that shows every row of one message of the class."""
+    routes = {word(row, "route") for row in rows}
+    found = (
+        word(row, "id")
+        for row in summary.samples
+        if word(row, "class") == name and word(row, "route") in routes
+    )
+    return f"gateway archive show {_quoted(summary.archive)} {_quoted(next(found, 'ID'))}"
+
+
+def _quoted(value: str) -> str:
+    return shlex.quote(shortened(value))

@@ -1,0 +1,156 @@
+"""The rules of findings about an archive: meaning, and the advice for the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class FindingAdvice:
+    """The meaning of a rule, and the operator's next step."""
+
+    meaning: str
+    advice: str
+
+
+_RESTORE: Final = "Restore the file from a copy of the archive, then reconcile again."
+_INTRUDER: Final = (
+    "Find out who can write to the archive. Keep the file for the investigation, and restore the"
+    " original from a copy."
+)
+_DISK: Final = "Check the disk and the file system; the lost rows can be replayed by no command."
+
+# Rules of the chain and of the seals come first, then those of files.
+FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
+    {
+        "missing-seal": FindingAdvice(
+            "The numbers of a gateway's journals have a gap: the seal of a journal is absent, and"
+            " with it everything that the journal held.",
+            "Restore the seal and its segments from a copy. Without a copy, the interval between"
+            " the two neighbours is unknown.",
+        ),
+        "forked-chain": FindingAdvice(
+            "Two journals name the same predecessor.",
+            "Two gateways ran with one name, or a copy of an old archive was put back. Give each"
+            " gateway its own name.",
+        ),
+        "forged-seal": FindingAdvice(
+            "The seal does not match its own digest, or was made with another key.",
+            _INTRUDER,
+        ),
+        "unsigned-seal": FindingAdvice(
+            "A key was given, and the seal was made without one.",
+            "Before `archive.seal_key` was set this is expected: verify these dates without the"
+            f" key. Later dates: {_INTRUDER[0].lower()}{_INTRUDER[1:]}",
+        ),
+        "unchecked-seals": FindingAdvice(
+            "The seals have a key, and it was not given: a forger is not found.",
+            "Set GATEWAY_SEAL_KEY, or give --seal-key FILE.",
+        ),
+        "missing-segment": FindingAdvice("A segment that a seal lists is absent.", _RESTORE),
+        "changed-segment": FindingAdvice(
+            "The content of a segment differs from its seal.", _INTRUDER
+        ),
+        "unsealed-segment": FindingAdvice(
+            "No seal lists the segment: a copy under another name, or a file from elsewhere.",
+            "Move it out of the archive.",
+        ),
+        "missing-sets": FindingAdvice(
+            "The id sets of a segment are absent.",
+            "Reconcile with --full, which reads no sets, or restore the file from a copy.",
+        ),
+        "changed-sets": FindingAdvice(
+            "The id sets of a segment differ from its seal.",
+            "Reconcile with --full, which reads no sets, and restore the file from a copy.",
+        ),
+        "missing-pairs": FindingAdvice(
+            "The name pairs of a segment are absent; its rows are intact.",
+            "Restore the file from a copy; --mapping and archive names need it.",
+        ),
+        "changed-pairs": FindingAdvice(
+            "The name pairs of a segment differ from its seal.",
+            "Restore the file from a copy; --mapping and archive names need it.",
+        ),
+        "wrong-folder": FindingAdvice(
+            "The rows of a segment belong to another date or hour than its folder.",
+            "Move the file back to its folder, as the seal lists it.",
+        ),
+        "torn-journal": FindingAdvice(
+            "A journal ends before the last byte that was acknowledged: acknowledged rows are"
+            " lost.",
+            _DISK,
+        ),
+        "damaged-journal": FindingAdvice(
+            "A journal could not be read completely; its readable rows are converted.",
+            "Keep the .damaged file in ARCHIVE/.journal, and check the disk.",
+        ),
+        "killed-journal": FindingAdvice(
+            "A gateway was killed. The end of its journal is proven to the last acknowledged byte"
+            " of the running system.",
+            "Nothing, unless the machine lost power: then rows of the last second may be absent.",
+        ),
+        "lost-values": FindingAdvice(
+            "Values of some rows fit no column, and are null in the archive.",
+            "The gateway's log has them. Report the fault.",
+        ),
+        "open-chain": FindingAdvice(
+            "Nothing proves the rows of a gateway after the given time.",
+            "Start the gateway, which converts its journals; or restore the rest of its archive."
+            " If it was removed for good, its last stop was not in good order.",
+        ),
+        "open-journal": FindingAdvice(
+            "A gateway still writes the journal that continues the chain.",
+            "Nothing; the copies in it count as in flight.",
+        ),
+        "unconverted-journal": FindingAdvice(
+            "A journal of a gateway that is not running is not converted.",
+            "Start the gateway, or run: python -m gateway.archive.segments ARCHIVE",
+        ),
+        "new-chain": FindingAdvice(
+            "A gateway began a new chain although the former one had not ended with a stop, or"
+            " with the chain file deleted.",
+            "Restore the journals or the .chain file of the gateway. An error stays until the"
+            " date is older than the retention.",
+        ),
+        "chain-begins": FindingAdvice(
+            "The predecessor of the first journal was removed by the retention, or the gateway is"
+            " new.",
+            "Nothing.",
+        ),
+        "no-seals": FindingAdvice(
+            "The date has data, and no seal: an older version wrote it, or the seals were removed.",
+            "For dates before the upgrade: nothing proves that they are complete. Later dates:"
+            " restore ARCHIVE/_seals from a copy.",
+        ),
+        "unreadable-file": FindingAdvice(
+            "A file is cut, is no Parquet, or has a damaged page. Its rows were not counted.",
+            _RESTORE,
+        ),
+        "damaged-manifest": FindingAdvice(
+            "The list of day tables of a date of an older version cannot be read.", _RESTORE
+        ),
+        "late-segment": FindingAdvice(
+            "A file arrived after --follow had sealed its date.", "The nightly run counts it."
+        ),
+        "renamed": FindingAdvice(
+            "The mapping now translates names differently than on the date.",
+            "If the mapping was changed on purpose, nothing; else correct it. See Renamed.",
+        ),
+        "no-data": FindingAdvice(
+            "The archive has no readable segment of the date.",
+            "Check the date and the archive's path, and whether the gateway ran.",
+        ),
+        "no-answer": FindingAdvice(
+            "The command could not run.", "Read the finding; run the command in a terminal."
+        ),
+    }
+)
+_UNKNOWN: Final = FindingAdvice("", "")
+
+
+def advice_for(rule: str) -> FindingAdvice:
+    """Return the meaning and the advice of a rule; empty texts for an unknown one."""
+    return FINDING_ADVICE.get(rule, _UNKNOWN)

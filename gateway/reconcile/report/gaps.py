@@ -1,0 +1,174 @@
+"""The gaps of sources: rules, and the outages in which routes may have missed messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from gateway.archive.gaps import GapRule
+
+Row: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class GapAdvice:
+    """The meaning of a rule of gaps, and the advice."""
+
+    meaning: str  # completes "the gap: ..."
+    advice: str
+
+
+GAP_RULES: Final[Mapping[GapRule, GapAdvice]] = MappingProxyType(
+    {
+        GapRule.SESSION_LOST: GapAdvice(
+            "the broker had lost the gateway's session when it connected again",
+            "Ask the publishers to send the interval again. Raise the broker's session expiry, and"
+            " its limit of queued messages.",
+        ),
+        GapRule.DISCONNECTED: GapAdvice(
+            "the source was not connected, and its broker keeps nothing for it",
+            "Ask the publishers to send the interval again. A durable subscription, a queue or a"
+            " kept session (QoS 1) keeps messages for the next outage.",
+        ),
+        GapRule.TAKEN_OVER: GapAdvice(
+            "another client connected with the gateway's client id",
+            "Find the second client; its address is in the broker's log. Give each client its own"
+            " client_id.",
+        ),
+        GapRule.REFUSED: GapAdvice(
+            "the broker refused the subscription, so it sent nothing",
+            "Grant the gateway's user the right to subscribe, or correct the route's pattern.",
+        ),
+        GapRule.DROPPED: GapAdvice(
+            "the broker reported that it dropped messages",
+            "Raise the broker's queue limit, or find out why the gateway received slowly:"
+            " gateway status shows the full spool or the slow target.",
+        ),
+        GapRule.NOT_RUNNING: GapAdvice(
+            "the gateway was not running",
+            "Messages of brokers that keep nothing are lost in this interval. Plan a stop while"
+            " publishers are quiet, or let the broker keep a session.",
+        ),
+        GapRule.AWAY: GapAdvice(
+            "the source was away, and its broker kept the session; nothing was lost by itself",
+            "Nothing, unless the broker's limit of queued messages was reached.",
+        ),
+    }
+)
+_KEPT_ADVICE: Final = "Nothing: a source that missed messages has a gap of its own."
+_UNKNOWN: Final = GapAdvice("the source may have missed messages", "Read the reason of each gap.")
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """Gaps of one endpoint with the same rule and interval; `counted` ones may have lost messages.
+
+    `lost` is None where the broker gives no number. An endpoint of "" stands for the gateway.
+    """
+
+    gateway: str
+    endpoint: str
+    rule: str
+    begin: datetime | None
+    end: datetime | None
+    reason: str
+    routes: Sequence[str]
+    lost: int | None
+    counted: bool
+
+    @property
+    def lane(self) -> str:
+        """The source of the outage, as the report names it."""
+        return self.endpoint or f"gateway {self.gateway or '-'}"
+
+    @property
+    def advice(self) -> str:
+        kept = not self.counted and self.rule != GapRule.AWAY.value
+        return _KEPT_ADVICE if kept else rule_of(self.rule).advice
+
+    @property
+    def seconds(self) -> float | None:
+        if self.begin is None or self.end is None:
+            return None
+        return (self.end - self.begin).total_seconds()
+
+
+def rule_of(name: str) -> GapAdvice:
+    """Return the meaning and the advice of a rule; a general one for an unknown rule."""
+    known = {each.value: advice for each, advice in GAP_RULES.items()}
+    return known.get(name, _UNKNOWN)
+
+
+def outages(rows: Iterable[Row]) -> list[Outage]:
+    """Return the outages in the rows of `gaps`, those that may have lost messages first.
+
+    A gap has a row for each route of its source; these rows are one outage.
+    """
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        key = (*(_text(row, name) for name in ("gateway", "endpoint", "rule", "begin", "end")),
+               _is_counted(row))  # fmt: skip
+        groups.setdefault(key, []).append(row)
+    found = map(_outage, groups.values())
+    return sorted(found, key=lambda each: (not each.counted, str(each.begin), each.lane))
+
+
+def source_gaps(rows: Iterable[Row]) -> int:
+    """Return how many outages may have lost messages."""
+    return sum(each.counted for each in outages(rows))
+
+
+def _is_counted(row: Row) -> bool:
+    """Return whether messages may be lost: the broker kept no session in the gap."""
+    return row.get("rule") != GapRule.AWAY.value and row.get("kept") is not True
+
+
+def _outage(rows: Sequence[Row]) -> Outage:
+    first = rows[0]
+    known = [lost for row in rows if isinstance(lost := row.get("lost"), int)]
+    return Outage(
+        gateway=_text(first, "gateway"),
+        endpoint=_text(first, "endpoint"),
+        rule=_text(first, "rule"),
+        begin=time_of(first.get("begin")),
+        end=time_of(first.get("end")),
+        reason=next(filter(None, (_text(row, "reason") for row in rows)), ""),
+        routes=list(_distinct(_text(row, "route") for row in rows)),
+        lost=max(known) if known else None,  # every row of the source has the source's number
+        counted=_is_counted(first),
+    )
+
+
+def _distinct(texts: Iterable[str]) -> Iterator[str]:
+    return (text for text in dict.fromkeys(texts) if text)
+
+
+def time_of(value: object) -> datetime | None:
+    """Return a time of a row or of JSON in UTC; None when it is no time."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def clock(at: datetime | None, day: date) -> str:
+    """Return a time of `day` in seconds, with its date when it is on another; `-` if unknown."""
+    if at is None:
+        return "-"
+    if at.date() == day:
+        return f"{at:%H:%M:%S}"
+    if at == datetime.combine(day, time(), UTC) + timedelta(days=1):
+        return "24:00:00"
+    return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def _text(row: Row, name: str) -> str:
+    value = row.get(name)
+    return "" if value is None else str(value)

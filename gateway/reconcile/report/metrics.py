@@ -1,0 +1,93 @@
+"""The verdict of a night as metrics, in a text file for Prometheus's node exporter."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from gateway.archive.durable import replacing
+from gateway.archive.findings import Weight
+from gateway.reconcile.report.text import CLEAN, COLUMNS, Report
+
+LAST_CLEAN: Final = "gateway_reconcile_last_clean_timestamp_seconds"
+FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "gateway_reconcile_status": "Verdict: 0 clean, 1 not clean, 2 no answer, 3 source gaps.",
+        "gateway_reconcile_copies": "Messages by target of the reconciled date, by class.",
+        "gateway_reconcile_source_gaps": "Gaps in which sources may have missed messages.",
+        "gateway_reconcile_findings": "Findings about the archive, by weight.",
+        "gateway_reconcile_duration_seconds": "Duration of the run.",
+        "gateway_reconcile_date_timestamp_seconds": "End of the reconciled date.",
+        "gateway_reconcile_finished_timestamp_seconds": "End of the run.",
+        LAST_CLEAN: "End of the newest date with a clean verdict.",
+    }
+)
+_SAMPLE = re.compile(rf"^{LAST_CLEAN}(?:\{{[^}}]*\}})? ([0-9.e+]+)$", re.MULTILINE)
+_MODE: Final = 0o644  # the node exporter runs as another user
+
+
+def write_metrics(report: Report, path: Path, now: int, seconds: float) -> None:
+    """Replace the file at `path`; a clean date that it has is kept when this one is not newer.
+
+    `now` is in microseconds since 1970-01-01 UTC, `seconds` the duration of the run.
+
+    Raises:
+        OSError: the file cannot be written; an existing one is unchanged.
+    """
+    text = "".join(_lines(report, now, seconds, _last_clean(path)))
+    with replacing(path) as file:
+        os.fchmod(file.fileno(), _MODE)
+        file.write(text.encode())
+
+
+def _last_clean(path: Path) -> float:
+    """Return the time in an existing file; 0 when it has none or cannot be read."""
+    try:
+        found = _SAMPLE.search(path.read_text("utf-8"))
+        return float(found[1]) if found else 0.0
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _lines(report: Report, now: int, seconds: float, last_clean: float) -> Iterator[str]:
+    end = _end_of(report.day)
+    if report.status == CLEAN:
+        last_clean = max(last_clean, end)
+    yield from _family("gateway_reconcile_status", {"": report.exit_status})
+    if report.answered:
+        counts = {f'{{class="{name}"}}': report.total(name) for name in COLUMNS}
+        yield from _family("gateway_reconcile_copies", counts)
+        yield from _family("gateway_reconcile_source_gaps", {"": report.source_gaps})
+    weights = {
+        f'{{weight="{weight.value}"}}': sum(each.weight is weight for each in report.findings)
+        for weight in Weight
+    }
+    yield from _family("gateway_reconcile_findings", weights)
+    yield from _family("gateway_reconcile_duration_seconds", {"": round(seconds, 3)})
+    if end:
+        yield from _family("gateway_reconcile_date_timestamp_seconds", {"": end})
+    finished = now / 1_000_000
+    yield from _family("gateway_reconcile_finished_timestamp_seconds", {"": finished})
+    if last_clean:
+        yield from _family(LAST_CLEAN, {"": last_clean})
+
+
+def _family(name: str, samples: Mapping[str, float]) -> Iterator[str]:
+    """Yield the lines of a gauge; the keys of `samples` are its labels."""
+    yield f"# HELP {name} {FAMILIES[name]}\n# TYPE {name} gauge\n"
+    for labels, value in samples.items():
+        yield f"{name}{labels} {value}\n"
+
+
+def _end_of(day: str) -> float:
+    """Return the midnight after a date, in seconds; 0 for a text that is no date."""
+    try:
+        midnight = datetime.combine(date.fromisoformat(day), time(), UTC)
+        return (midnight + timedelta(days=1)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,51 @@
+"""The root cause of an error of Spark: the innermost exception of Java or Python, as one line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from gateway.errors import first_line
+
+_MAX_CAUSES: Final = 30  # of a chain, which may be a cycle
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_RAISED: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: |$)")
+_CAUSED: Final = re.compile(r"^Caused by: (\S.*)$", re.MULTILINE)
+_LOST_TASK: Final = re.compile(r"Lost task [^\n]*?\): ([^\n]+)")
+
+
+def root_cause(fault: BaseException) -> str:
+    """Return the innermost exception of an error of Spark, as one line."""
+    java: Any = getattr(fault, "java_exception", None) or getattr(fault, "_origin", None)
+    if java is None:
+        return cause_in(str(fault)) or type(fault).__name__
+    texts = []
+    for _ in range(_MAX_CAUSES):
+        texts.append(str(java.toString()))
+        java = java.getCause()
+        if java is None:
+            break
+    python = [text for text in texts if _TRACEBACK in text]
+    return cause_in(python[-1] if python else texts[-1]) or type(fault).__name__
+
+
+def cause_in(text: str) -> str:
+    """Return the innermost exception that a text of Spark contains; else its first line.
+
+    A text with a Python traceback ends in the exception and its message, before Java's frames.
+    """
+    if _TRACEBACK in text:
+        for line in text.rpartition(_TRACEBACK)[2].splitlines():
+            if _RAISED.match(line):
+                return _without_module(line)
+    if caused := _CAUSED.findall(text):
+        return str(caused[-1])
+    if lost := _LOST_TASK.findall(text):
+        return str(lost[-1])
+    return first_line(Exception(text)) if text else ""
+
+
+def _without_module(line: str) -> str:
+    """Return the message of our own errors, and name and message of other exceptions."""
+    name, _, message = line.partition(": ")
+    return message if name.startswith("gateway.errors.") else line

@@ -1,0 +1,131 @@
+"""The times at which the sources of a gateway were last connected, kept over restarts.
+
+    ARCHIVE/_sources/<gateway>.json     by endpoint: last sign of the broker, and the open outage
+
+A gateway that starts learns from it how long its sources were away.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from gateway.archive.durable import make_folders, open_private, replace_text
+from gateway.archive.layout import SOURCES, safe_name
+from gateway.errors import ArchiveError
+
+log = logging.getLogger(__name__)
+
+SAVE_INTERVAL: Final = 5.0  # seconds between two notes of connected sources on disk
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A time without a connection, or in dispute with another client.
+
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    begin: int
+    rule: str  # a value of `gateway.archive.gaps.GapRule`
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConnection:
+    """The state of one source: the last sign of its broker, and the outage that has not ended.
+
+    `known` is true once the source was connected, `keeps` while its broker keeps messages for it.
+    Units: microseconds.
+    """
+
+    heard: int
+    known: bool
+    outage: Outage | None = None
+    keeps: bool = True
+
+
+class ConnectionLog:
+    """The states of all sources of one gateway.
+
+    Thread-safe: guarded by self._lock.
+    """
+
+    def __init__(self, root: Path, gateway: str, endpoints: Collection[str]) -> None:
+        """Read the states that an earlier run left for `endpoints`.
+
+        Raises:
+            ArchiveError: the folder cannot be written.
+        """
+        self._path = root / SOURCES / f"{safe_name(gateway)}.json"
+        self._lock = threading.Lock()
+        self._saved = 0.0
+        try:
+            make_folders(self._path.parent)
+            found = _read(self._path)
+        except OSError as error:
+            raise ArchiveError(f"{self._path}: cannot be used: {error.strerror}") from error
+        self._states = {name: found[name] for name in found if name in endpoints}
+
+    def get(self, endpoint: str) -> SourceConnection | None:
+        """Return the state of a source; None before its first attempt to connect."""
+        with self._lock:
+            return self._states.get(endpoint)
+
+    def put(self, endpoint: str, state: SourceConnection, *, durable: bool) -> None:
+        """Set a state; without `durable` it is written within some seconds.
+
+        A state that cannot be written is logged: a full disk stops the archive as well.
+        """
+        with self._lock:
+            self._states[endpoint] = state
+            if not durable and monotonic() - self._saved < SAVE_INTERVAL:
+                return
+            self._saved = monotonic()
+            text = json.dumps({name: asdict(each) for name, each in self._states.items()})
+            try:
+                _write(self._path, text, durable=durable)
+            except OSError as error:
+                log.warning("%s: cannot be written: %s", self._path, error.strerror)
+
+    def forget(self, endpoint: str) -> None:
+        """Remove the state of a source that the configuration no longer has."""
+        with self._lock:
+            self._states.pop(endpoint, None)
+
+
+def _write(path: Path, text: str, *, durable: bool) -> None:
+    """Replace the file; one that is not durable survives the process, not the machine."""
+    if durable:
+        replace_text(path, text)
+        return
+    hidden = path.with_name(f".tmp-{path.name}")
+    with open(hidden, "w", opener=open_private) as file:  # `Path.open` has none
+        file.write(text)
+    os.replace(hidden, path)  # noqa: PTH105  # as `replace_text` does, without a sync
+
+
+def _read(path: Path) -> dict[str, SourceConnection]:
+    try:
+        entries = json.loads(path.read_bytes())
+        return {
+            str(name): SourceConnection(
+                int(entry["heard"]),
+                bool(entry["known"]),
+                Outage(**entry["outage"]) if entry["outage"] else None,
+                bool(entry["keeps"]),
+            )
+            for name, entry in entries.items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        log.warning("%s: is damaged: %s; gaps before this start are unknown", path, error)
+        return {}

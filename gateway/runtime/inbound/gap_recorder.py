@@ -1,0 +1,241 @@
+"""Records the gaps of a source: the times in which it may have missed messages.
+
+A source that is not connected has an outage. A row is written when it begins, after each midnight
+while it lasts, and when it ends; all have the same begin (`gateway.archive.gaps.merge_gaps`).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Final
+
+from gateway.archive.gaps import GapRule
+from gateway.clock import now
+from gateway.endpoints.continuity import Continuity, ReportsContinuity, Retention
+from gateway.errors import (
+    ArchiveError,
+    ClosedByBrokerError,
+    GatewayError,
+    SubscriptionRefusedError,
+    TakenOverError,
+)
+from gateway.runtime.context import SourceBinding
+from gateway.runtime.inbound.connection_log import ConnectionLog, Outage, SourceConnection
+from gateway.runtime.record.gap_rows import gap_rows
+from gateway.runtime.record.ledger import ArchiveAppend
+
+log = logging.getLogger(__name__)
+
+CHECK_INTERVAL: Final = 0.25  # seconds between two checks for reported losses
+SHORT_CONNECTION: Final = 30_000_000  # microseconds; the backoff of a client in dispute is shorter
+MAX_CLOSES: Final = 3  # short connections in a row that the broker closed, as in a dispute
+_DAY: Final = 86_400_000_000  # microseconds
+
+
+@dataclass(slots=True)
+class _Dispute:
+    """Short connections in a row that the broker closed, perhaps for another client of one id.
+
+    Mutable: owned by the recorder. Units: microseconds.
+    """
+
+    begin: int = 0  # of the outage after the first of them; 0 without one
+    closes: int = 0
+
+
+class GapRecorder:
+    """The outages and losses of one source endpoint.
+
+    Without an archive, or for a broker inside this process, it records nothing.
+    Mutable: owned by the pump's thread.
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        binding: SourceBinding,
+        archive: ArchiveAppend | None,
+        connections: ConnectionLog | None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._archive, self._connections = archive, connections
+        self._known = False  # whether it was ever connected
+        self._keeps = True  # whether the broker keeps messages, as of the last connection
+        self._outage: Outage | None = None
+        self._begun = now()
+        self._connected_at = 0  # 0 while it is not connected
+        self._last_row = 0  # time of the last row of the outage
+        self._next_check = 0.0  # monotonic
+        self._dispute = _Dispute()
+        self.attach(binding)
+        if connections is not None and (state := connections.get(endpoint)) is not None:
+            self._known, self._keeps = state.known, state.keeps
+            reason = "the gateway did not run"
+            self._outage = state.outage or Outage(state.heard, GapRule.NOT_RUNNING.value, reason)
+
+    def attach(self, binding: SourceBinding) -> None:
+        """Continue with the source and the routes of `binding`."""
+        self._binding = binding
+        self._source: ReportsContinuity | None = None
+        recorded = self._archive is not None and self._connections is not None
+        if recorded and isinstance(binding.source, ReportsContinuity):
+            self._source = binding.source
+
+    def connected(self) -> None:
+        """Note that the source is connected, and record the outage that ends."""
+        if self._source is None:
+            return
+        continuity = self._source.continuity
+        at = now()
+        if (outage := self._outage) is not None:
+            retention = continuity.retention if self._keeps else Retention.NOTHING
+            rule = self._final_rule(GapRule(outage.rule), retention)
+            self._write(replace(outage, rule=rule.value), at)
+            _report(self._endpoint, rule, outage, at)
+        self._outage, self._known, self._connected_at = None, True, at
+        self._keeps = continuity.retention is not Retention.NOTHING
+        self._save(at)
+
+    def lost(self, error: GatewayError) -> None:
+        """Note that the connection is lost, or that an attempt to connect failed."""
+        if self._source is None:
+            return
+        continuity = self._source.continuity
+        self._record_losses(continuity)
+        at, before = now(), self._outage
+        rule, begin = self._judge(error, self._outage_begin(continuity, at), at)
+        if self._connected_at:
+            self._keeps = continuity.retention is not Retention.NOTHING
+        self._connected_at = 0
+        # The broker may turn out to have lost the session.
+        provisional = GapRule.AWAY if self._known and self._keeps else GapRule.DISCONNECTED
+        if before is None:
+            outage = Outage(begin, (rule or provisional).value, str(error))
+        elif rule is not None:
+            outage = replace(before, rule=rule.value, reason=str(error))
+        elif before.rule == GapRule.NOT_RUNNING.value:
+            outage = replace(before, rule=provisional.value, reason=str(error))
+        else:
+            outage = before
+        self._outage = outage
+        if before is None or outage.rule != before.rule or at // _DAY != self._last_row // _DAY:
+            self._write(outage, at)
+            self._save(at)
+
+    def check(self) -> None:
+        """Record the reported losses, and note that the source is connected."""
+        if self._source is None or monotonic() < self._next_check:
+            return
+        self._next_check = monotonic() + CHECK_INTERVAL
+        continuity = self._source.continuity
+        self._record_losses(continuity)
+        self._keeps = continuity.retention is not Retention.NOTHING
+        self._save(self._heard(continuity, now()), durable=False)
+
+    def stopped(self) -> None:
+        """Note that the gateway stops: an outage continues until the next start.
+
+        For a source whose broker keeps nothing an outage begins now.
+        """
+        if self._source is None:
+            return
+        continuity = self._source.continuity
+        self._record_losses(continuity)
+        at, outage = now(), self._outage
+        if self._connected_at:
+            self._keeps = continuity.retention is not Retention.NOTHING
+        if self._connected_at and not self._keeps:
+            outage = Outage(at, GapRule.NOT_RUNNING.value, "the gateway was stopped")
+            self._outage = outage
+            self._write(outage, at)
+        elif outage is not None and outage.rule != GapRule.NOT_RUNNING.value:
+            self._write(outage, at)
+        if self._connected_at or self._last_row:  # else the file has the earlier run's state
+            self._save(self._heard(continuity, at))
+
+    def _judge(self, error: GatewayError, begin: int, at: int) -> tuple[GapRule | None, int]:
+        """The rule of the outage that `error` proves, if it does, and the begin of the outage.
+
+        MQTT 3.1.1 has no reason for a takeover: a broker that closes one short connection after
+        the other counts as a dispute. A dispute is one gap.
+        """
+        if isinstance(error, SubscriptionRefusedError):
+            return GapRule.REFUSED, self._connected_at or begin
+        if not self._connected_at:
+            return None, begin
+        dispute = self._dispute
+        closed = isinstance(error, TakenOverError | ClosedByBrokerError)
+        if not closed or at - self._connected_at > SHORT_CONNECTION:
+            dispute = self._dispute = _Dispute()
+        if closed:
+            dispute.begin = dispute.begin or begin
+            dispute.closes += 1
+        if isinstance(error, TakenOverError) or dispute.closes >= MAX_CLOSES:
+            return GapRule.TAKEN_OVER, dispute.begin
+        return None, begin
+
+    def _final_rule(self, rule: GapRule, retention: Retention) -> GapRule:
+        if rule in {GapRule.TAKEN_OVER, GapRule.REFUSED}:
+            return rule
+        match retention:
+            case Retention.KEPT:
+                return GapRule.AWAY
+            case Retention.NEW:
+                return GapRule.SESSION_LOST if self._known else GapRule.DISCONNECTED
+            case Retention.NOTHING:
+                return rule if rule is GapRule.NOT_RUNNING else GapRule.DISCONNECTED
+
+    def _outage_begin(self, continuity: Continuity, at: int) -> int:
+        """The last sign of the broker; the start of the gateway before the first connection."""
+        return self._heard(continuity, at) if self._connected_at else self._begun
+
+    def _heard(self, continuity: Continuity, at: int) -> int:
+        if not self._connected_at:
+            return at
+        return min(at, max(continuity.heard or at, self._connected_at))
+
+    def _record_losses(self, continuity: Continuity) -> None:
+        for loss in continuity.take_losses():
+            found = Outage(loss.begin, GapRule.DROPPED.value, loss.reason)
+            self._write(found, loss.end, loss.messages)
+
+    def _write(self, outage: Outage, end: int, lost: int | None = None) -> None:
+        """Append the rows; only a closed archive refuses them."""
+        routes, rule = self._binding.router.routes, GapRule(outage.rule)
+        if not routes or self._archive is None:
+            return
+        if rule is not GapRule.DROPPED:
+            self._last_row = end
+        rows = gap_rows(
+            routes, self._endpoint, rule=rule, reason=outage.reason, begin=outage.begin, end=end,
+            lost=lost,
+        )  # fmt: skip
+        try:
+            self._archive([rows], _nothing)
+        except ArchiveError as error:
+            log.warning("a gap is not recorded: %s", error, extra={"endpoint": self._endpoint})
+
+    def _save(self, heard: int, *, durable: bool = True) -> None:
+        if self._connections is not None:
+            state = SourceConnection(heard, self._known, self._outage, self._keeps)
+            self._connections.put(self._endpoint, state, durable=durable)
+
+
+def _report(endpoint: str, rule: GapRule, outage: Outage, end: int) -> None:
+    level = logging.INFO if rule is GapRule.AWAY else logging.WARNING
+    begin, until = (_text(each) for each in (outage.begin, end))
+    text = "source gap, %s: from %s to %s: %s"
+    log.log(level, text, rule.value, begin, until, outage.reason, extra={"endpoint": endpoint})
+
+
+def _text(time: int) -> str:
+    moment = datetime.fromtimestamp(time / 1_000_000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _nothing() -> None:
+    """Ignore that the rows are durable: no message waits for them."""

@@ -1,0 +1,143 @@
+"""The dictionary of short names on disk."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.lookup.name_store import NameStore
+from gateway.errors import ArchiveError
+from gateway.translate.shorten import ShortNamesInMemory
+
+LEVELS = ("größe", "a.b", "")
+
+
+def remember(root: Path, gateway: str, *digests: str, levels: tuple[str, ...] = LEVELS) -> None:
+    store = NameStore(root, gateway)
+    for digest in digests:
+        store.remember(digest, levels)
+    store.close()
+
+
+def recalled(root: Path, *digests: str, gateway: str = "one") -> list[tuple[str, ...] | None]:
+    store = NameStore(root, gateway)
+    try:
+        return [store.recall(digest) for digest in digests]
+    finally:
+        store.close()
+
+
+def index(root: Path) -> Path:
+    (path,) = (root / "_names").glob(".*.index")
+    return path
+
+
+def test_names_of_all_gateways_are_known_after_a_start(tmp_path: Path) -> None:
+    remember(tmp_path, "one", "~a")
+    remember(tmp_path, "two", "~b")
+
+    assert recalled(tmp_path, "~a", "~b", "~c") == [LEVELS, LEVELS, None]
+
+
+def test_a_name_is_written_once(tmp_path: Path) -> None:
+    remember(tmp_path, "one", "~a", "~a")
+    remember(tmp_path, "one", "~a")
+
+    lines = (tmp_path / "_names" / "one.jsonl").read_text().splitlines()
+    assert [json.loads(line)["digest"] for line in lines if line[:1] == "{"] == ["~a"]
+
+
+def test_a_torn_line_is_ignored_and_the_file_stays_usable(tmp_path: Path) -> None:
+    remember(tmp_path, "one", "~a")
+    file = tmp_path / "_names" / "one.jsonl"
+    file.write_bytes(file.read_bytes() + b'{"digest": "~b", "lev')
+
+    remember(tmp_path, "one", "~c")
+
+    assert recalled(tmp_path, "~a", "~b", "~c") == [LEVELS, None, LEVELS]
+
+
+def test_the_rest_of_a_line_that_was_being_written_is_read_later(tmp_path: Path) -> None:
+    remember(tmp_path, "two", "~a")
+    line = json.dumps({"digest": "~b", "levels": ["x"], "time": 1}).encode()
+    file = tmp_path / "_names" / "two.jsonl"
+    with file.open("ab") as names:
+        names.write(line[:9])
+    assert recalled(tmp_path, "~b") == [None]
+    with file.open("ab") as names:
+        names.write(line[9:] + b"\n")
+
+    assert recalled(tmp_path, "~a", "~b") == [LEVELS, ("x",)]
+
+
+@pytest.mark.parametrize("damage", ["absent", "damaged", "too-long"])
+def test_an_index_that_cannot_be_used_is_made_again(tmp_path: Path, damage: str) -> None:
+    remember(tmp_path, "one", *(f"~{number}" for number in range(100)))
+    if damage == "absent":
+        index(tmp_path).unlink()
+    elif damage == "damaged":
+        index(tmp_path).write_bytes(b"no database" * 1_000)
+    else:  # the name file is an older one
+        file = tmp_path / "_names" / "one.jsonl"
+        file.write_bytes(b'{"digest": "~new", "levels": ["n"], "time": 1}\n')
+        assert recalled(tmp_path, "~new") == [("n",)]
+        return
+
+    assert recalled(tmp_path, "~0", "~99") == [LEVELS, LEVELS]
+
+
+def test_names_in_the_file_but_not_in_the_index_are_indexed(tmp_path: Path) -> None:
+    remember(tmp_path, "one", "~a")
+    before = index(tmp_path).read_bytes()
+    remember(tmp_path, "one", "~b")
+    index(tmp_path).write_bytes(before)  # a power failure lost the last commit
+
+    assert recalled(tmp_path, "~a", "~b") == [LEVELS, LEVELS]
+
+
+def test_many_long_names_take_little_memory(tmp_path: Path) -> None:
+    """The names take 60 MB on disk, also when all of them are indexed at a start."""
+    folder = tmp_path / "_names"
+    folder.mkdir()
+    with (folder / "two.jsonl").open("w") as file:
+        for number in range(1_000):
+            entry = {"digest": f"~{number}", "levels": ["x" * 60_000], "time": 1}
+            file.write(json.dumps(entry) + "\n")
+    dictionary = ShortNamesInMemory()
+    tracemalloc.start()
+    try:
+        store = NameStore(tmp_path, "one")
+        dictionary.move_to(store)
+        for number in range(50):
+            dictionary.remember(f"~more-{number}", ("y" * 60_000,))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert dictionary.recall("~999") == ("x" * 60_000,)
+    assert dictionary.recall("~more-0") == ("y" * 60_000,)
+    store.close()
+
+    assert peak < 4_000_000
+
+
+def test_names_in_memory_move_to_the_store(tmp_path: Path) -> None:
+    old, new = ShortNamesInMemory(), ShortNamesInMemory()
+    old.remember("~a", LEVELS)
+    store = NameStore(tmp_path, "one")
+    old.move_to(store)
+    new.remember("~b", LEVELS)
+    new.take_over(old)
+    new.remember("~c", LEVELS)
+    store.close()
+
+    assert recalled(tmp_path, "~a", "~b", "~c") == [LEVELS] * 3
+
+
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ArchiveError, match="cannot be written"):
+        NameStore(tmp_path / "file", "one")

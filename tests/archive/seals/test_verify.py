@@ -1,0 +1,514 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.archive.layout import HOUR, day_of, pairs_path, sets_path
+from gateway.archive.seals.chains import NotRunning
+from gateway.archive.seals.seal import End, MergeSeal, Replaced, SealedDamage, to_json
+from gateway.archive.seals.store import make_entry, seal_path, write_seal
+from gateway.archive.seals.verify import verify_archive, verify_day
+from gateway.archive.segments.journal_facts import CUT
+from gateway.archive.segments.write import write_segment
+from gateway.archive.storage import RemoteStorage
+from tests.archive.samples import DAY, NOON, START
+from tests.archive.seals.chained import (
+    AFTER,
+    KEY,
+    MIDNIGHT,
+    SECOND,
+    Chained,
+    chained,
+    errors,
+    file_of,
+    rows_at,
+    sealed_day,
+    segment_of,
+    warnings,
+)
+from tests.archive.test_storage import Bucket, bucket  # noqa: F401  # a fixture
+
+KEYS = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
+NEXT = timedelta(days=1)
+
+
+@KEYS
+def test_a_sealed_day_is_complete(tmp_path: Path, key: bytes | None) -> None:
+    made = sealed_day(tmp_path, key)
+
+    verified = made.verify()
+
+    assert verified.findings == ()
+    assert verified.complete
+    assert all(each.sealed and each.sets and each.pairs for each in verified.segments)
+    assert {each.gateway for each in verified.segments} == {"east", "west"}
+    rows = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob(f"date={DAY}/*/*"))
+    assert sum(each.rows for each in verified.segments) == rows > 0
+    whole = verify_archive(made.storage, key, today=AFTER)
+    assert (errors(whole), warnings(whole)) == ([], [])
+
+
+def test_a_sealed_day_in_a_bucket_is_complete(bucket: Bucket) -> None:  # noqa: F811  # a fixture
+    bucket.start()
+    made = Chained(RemoteStorage(bucket.url), KEY).day()
+
+    assert made.verify().findings == ()
+
+    made.storage.delete(Path(made.seals[2].segments[0].path))
+    made.storage.delete(seal_path(made.seals[3]))
+    assert errors(made.verify()) == ["missing-seal", "missing-segment", *["unsealed-segment"] * 1]
+
+
+@KEYS
+def test_a_missing_segment_is_found(tmp_path: Path, key: bytes | None) -> None:
+    made = sealed_day(tmp_path, key)
+    segment_of(tmp_path, made.seals[2]).unlink()
+
+    (finding,) = made.verify().findings
+
+    assert finding.rule == "missing-segment"
+    assert finding.text == f"it is absent; {made.seals[2].journal} sealed 6 rows in it"
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["segment-alone", "with-sets-and-pairs"])
+def test_a_segment_that_is_gone_with_its_sets_is_found(tmp_path: Path, *, kept: bool) -> None:
+    made = sealed_day(tmp_path)
+    segment = segment_of(tmp_path, made.seals[2])
+    segment.unlink()
+    if not kept:
+        sets_path(tmp_path, segment).unlink()
+        pairs_path(tmp_path, segment).unlink()
+
+    assert errors(made.verify()) == ["missing-segment"]
+
+
+@KEYS
+def test_a_segment_that_is_gone_with_its_seal_is_found(tmp_path: Path, key: bytes | None) -> None:
+    made = sealed_day(tmp_path, key)
+    segment_of(tmp_path, made.seals[2]).unlink()
+    file_of(tmp_path, made.seals[2]).unlink()
+
+    assert errors(made.verify()) == ["missing-seal"]
+
+
+@KEYS
+def test_everything_after_noon_gone_is_found(tmp_path: Path, key: bytes | None) -> None:
+    made = sealed_day(tmp_path, key, gateways=("east",))
+    for seal in made.seals[3:]:
+        shutil.rmtree(segment_of(tmp_path, seal).parent)
+        file_of(tmp_path, seal).unlink()
+
+    verified = made.verify()
+
+    assert errors(verified) == ["open-chain"]
+    assert "nothing proves the rows of east after 2026-03-14 12:00:00 UTC" in str(verified.findings)
+
+
+def test_a_whole_gateway_gone_since_the_day_before_is_found(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    for seal in made.seals[2:5]:
+        shutil.rmtree(segment_of(tmp_path, seal).parent, ignore_errors=True)
+        file_of(tmp_path, seal).unlink()
+
+    assert "open-chain" in errors(made.verify())
+
+
+def test_a_whole_date_gone_is_found(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path, gateways=("east",))
+    for folder in ("", "_seals", "_sets", "_pairs"):
+        shutil.rmtree(tmp_path / folder / f"date={DAY}")
+
+    assert "missing-seal" in errors(made.verify())
+    assert "missing-seal" in errors(verify_archive(made.storage, today=AFTER))
+
+
+def test_a_date_gone_between_two_stops_is_found(tmp_path: Path) -> None:
+    made = chained(tmp_path)
+    for number in range(0, 9, 4):
+        noon = NOON + (number - 4) * 24 * HOUR
+        made.add("east", noon, noon + HOUR, end=End.STOPPED, start=START + number)
+    for folder in ("", "_seals", "_sets", "_pairs"):
+        shutil.rmtree(tmp_path / folder / f"date={DAY}")
+
+    assert errors(made.verify()) == ["missing-seal"]
+    assert errors(verify_archive(made.storage, today=AFTER)) == ["missing-seal"]
+
+
+@KEYS
+def test_a_copy_of_a_segment_is_found(tmp_path: Path, key: bytes | None) -> None:
+    made = sealed_day(tmp_path, key)
+    segment = segment_of(tmp_path, made.seals[2])
+    copy = segment.with_name("copy-1-000000-0000.parquet")
+    for place in (lambda _, path: path, sets_path, pairs_path):
+        shutil.copy2(place(tmp_path, segment), place(tmp_path, copy))
+
+    (finding,) = made.verify().findings
+
+    assert finding.rule == "unsealed-segment"
+    assert f"it is a copy of {segment.relative_to(tmp_path)}" in finding.text
+    assert [each.path.name for each in made.verify().segments if not each.sealed] == [copy.name]
+
+
+@KEYS
+def test_a_changed_segment_with_its_old_time_is_found(tmp_path: Path, key: bytes | None) -> None:
+    made = sealed_day(tmp_path, key)
+    segment = segment_of(tmp_path, made.seals[2])
+    table = pq.read_table(segment, partitioning=None)
+    pq.write_table(table.slice(1), segment)
+
+    verified = made.verify()
+
+    assert errors(verified) == ["changed-segment"]
+    assert [each.path for each in verified.segments if not each.sealed] == [
+        segment.relative_to(tmp_path)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("place", "rule"),
+    [
+        pytest.param(sets_path, "sets", id="sets"),
+        pytest.param(pairs_path, "pairs", id="pairs"),
+    ],
+)
+@pytest.mark.parametrize("change", ["changed", "missing"])
+def test_other_sets_or_pairs_of_a_segment_are_found(
+    tmp_path: Path, place: Callable[[Path, Path], Path], rule: str, change: str
+) -> None:
+    made = sealed_day(tmp_path)
+    first, second = (segment_of(tmp_path, seal) for seal in made.seals[2:4])
+    if change == "missing":
+        place(tmp_path, first).unlink()
+    else:
+        shutil.copy2(place(tmp_path, second), place(tmp_path, first))
+
+    verified = made.verify()
+
+    assert errors(verified) == [f"{change}-{rule}"]
+    (segment,) = [each for each in verified.segments if each.path.name == first.name]
+    assert segment.sealed
+    assert (segment.sets is None) == (rule == "sets")
+    assert (segment.pairs is None) == (rule == "pairs")
+
+
+def test_a_segment_in_another_folder_is_found(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    segment = segment_of(tmp_path, made.seals[2])
+    other = tmp_path / f"date={DAY - NEXT}" / "hour=12" / segment.name
+    other.parent.mkdir(parents=True, exist_ok=True)
+    segment.rename(other)
+
+    assert errors(made.verify()) == ["missing-segment"]
+    assert errors(made.verify(DAY - NEXT)) == ["unsealed-segment"]
+
+
+def test_rows_of_another_hour_than_their_folder_are_found(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    seal = made.seals[2]
+    path = Path(f"date={DAY}/hour=03/{Path(seal.segments[0].path).name}")
+    table = pq.read_table(segment_of(tmp_path, seal), partitioning=None)
+    entry = write_segment(made.storage, path, table, seal.journal)
+    assert entry.misplaced == entry.rows
+    write_seal(made.storage, replace(seal, segments=(*seal.segments, entry)))
+
+    assert errors(made.verify()) == ["wrong-folder"]
+
+
+@KEYS
+def test_a_changed_seal_is_found(tmp_path: Path, key: bytes | None) -> None:
+    made = sealed_day(tmp_path, key)
+    path = file_of(tmp_path, made.seals[2])
+    document = json.loads(path.read_bytes())
+    document["rows"] += 1
+    path.write_text(json.dumps(document))
+
+    verified = made.verify()
+
+    assert errors(verified) == ["forged-seal"]
+    assert sum(not each.sealed for each in verified.segments) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 1}', b'{"version": 9}', b"\0"])
+def test_a_file_that_is_no_seal_is_found(tmp_path: Path, content: bytes) -> None:
+    made = sealed_day(tmp_path)
+    file_of(tmp_path, made.seals[2]).write_bytes(content)
+
+    assert "forged-seal" in errors(made.verify())
+
+
+def test_a_seal_under_another_name_is_found(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    path = file_of(tmp_path, made.seals[2])
+    shutil.copy2(path, path.with_name("east-1-000099.json"))
+
+    (finding,) = made.verify().findings
+
+    assert finding.rule == "forged-seal"
+    assert f"is the seal of {path.relative_to(tmp_path)}" in finding.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret.parquet",
+        f"date={DAY}/hour=03/../../../secret.parquet",
+        f"date={DAY}/hour=24/a.parquet",
+        f"/date={DAY}/hour=03/a.parquet",
+        f"date={DAY}/hour=03/.a.parquet",
+        f"date={DAY}/hour=03/a.parquet\n",
+    ],
+)
+def test_a_path_out_of_the_archive_is_refused(tmp_path: Path, path: str) -> None:
+    made = sealed_day(tmp_path)
+    seal = made.seals[2]
+    bad = replace(seal, segments=(replace(seal.segments[0], path=path),)).signed(None)
+    file_of(tmp_path, seal).write_bytes(to_json(bad))
+
+    assert "forged-seal" in errors(made.verify())
+
+
+def test_a_forger_without_the_key_is_found(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path, KEY)
+    seal = made.seals[2]
+    table = rows_at("east", [MIDNIGHT + SECOND])
+    entry = write_segment(made.storage, Path(seal.segments[0].path), table, seal.journal)
+    for forged, rule in (
+        (replace(seal, segments=(entry,)).signed(b"a guess"), "forged-seal"),
+        (replace(seal, segments=(entry,)).signed(None), "unsigned-seal"),
+    ):
+        file_of(tmp_path, seal).write_bytes(to_json(forged))
+        assert errors(made.verify()) == [rule]
+
+
+def test_keyed_seals_without_a_key_are_a_warning(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path, KEY)
+
+    verified = verify_day(made.storage, DAY, today=AFTER)
+
+    assert (errors(verified), warnings(verified)) == ([], ["unchecked-seals"])
+
+
+def test_another_content_of_a_predecessor_is_found(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    write_seal(made.storage, replace(made.seals[2], digest="0" * 64))
+
+    assert errors(made.verify()) == ["forked-chain"]
+
+
+def test_two_gateways_of_one_name_are_found(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path, gateways=("east",))
+    made.links.clear()
+    made.add("east", MIDNIGHT - HOUR, NOON, start=START + 1)
+    made.add("east", NOON, MIDNIGHT + 25 * HOUR, start=START + 1, end=End.STOPPED)
+
+    verified = made.verify()
+
+    assert errors(verified) == ["forked-chain"]
+    assert "give each gateway its own name" in str(verified.findings)
+
+
+def test_two_successors_of_one_journal_are_found(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path, gateways=("east",))
+    made.add("east", NOON, NOON + HOUR, start=START + 1, previous=made.seals[2].link)
+
+    assert "forked-chain" in errors(made.verify())
+
+
+@pytest.mark.parametrize(
+    ("end", "errors_", "warnings_"),
+    [
+        pytest.param(End.STOPPED, [], ["new-chain"], id="stopped"),
+        pytest.param(End.CLOSED, ["new-chain"], [], id="closed"),
+        pytest.param(End.KILLED, ["new-chain"], ["killed-journal"], id="killed"),
+    ],
+)
+def test_a_new_chain_is_found(
+    tmp_path: Path, end: End, errors_: list[str], warnings_: list[str]
+) -> None:
+    made = chained(tmp_path)
+    made.add("east", MIDNIGHT - HOUR, NOON, end=end)
+    made.links.clear()
+    made.add("east", NOON + HOUR, MIDNIGHT + 25 * HOUR, start=START + 1)
+
+    verified = made.verify()
+
+    assert (errors(verified), warnings(verified)) == (errors_, warnings_)
+
+
+def test_a_killed_journal_is_a_warning_and_a_pause(tmp_path: Path) -> None:
+    made = chained(tmp_path)
+    made.add("east", MIDNIGHT - HOUR, NOON, end=End.KILLED)
+    made.add("east", NOON + HOUR, NOON + 2 * HOUR, start=START + 1, end=End.STOPPED)
+
+    verified = made.verify()
+
+    assert (errors(verified), warnings(verified)) == ([], ["killed-journal"])
+    assert verified.pauses == (
+        NotRunning("east", NOON, NOON + HOUR),
+        NotRunning("east", NOON + 2 * HOUR, MIDNIGHT + 24 * HOUR),
+    )
+
+
+def test_a_gateway_that_stopped_days_ago_did_not_run(tmp_path: Path) -> None:
+    made = chained(tmp_path)
+    made.add("east", NOON - 72 * HOUR, NOON - 71 * HOUR, end=End.STOPPED)
+    made.add("east", NOON + 72 * HOUR, NOON + 73 * HOUR, end=End.STOPPED, start=START + 1)
+
+    verified = made.verify()
+
+    assert verified.findings == ()
+    assert verified.pauses == (NotRunning("east", MIDNIGHT, MIDNIGHT + 24 * HOUR),)
+
+
+def test_the_chain_begins_where_older_dates_were_removed(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path, gateways=("east",))
+    for folder in ("", "_seals", "_sets", "_pairs"):
+        shutil.rmtree(tmp_path / folder / f"date={DAY - NEXT}")
+
+    verified = made.verify()
+
+    assert (errors(verified), warnings(verified)) == ([], ["chain-begins"])
+
+
+def test_a_date_without_seals_is_an_error(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    shutil.rmtree(tmp_path / "_seals")
+
+    (finding,) = made.verify().findings
+
+    assert (finding.rule, finding.place) == ("no-seals", f"date={DAY}")
+    assert len(made.verify().segments) == 4
+    assert errors(verify_archive(made.storage, today=AFTER)) == ["no-seals"] * 3
+
+
+def test_a_date_before_the_archive_is_an_error(tmp_path: Path) -> None:
+    assert errors(chained(tmp_path).verify()) == ["no-seals"]
+    assert errors(sealed_day(tmp_path).verify(DAY - 30 * NEXT)) == ["no-seals"]
+
+
+def test_a_journal_of_a_stepped_clock_proves_its_rows(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path, gateways=("east",))
+    made.add("east", NOON, NOON + 96 * HOUR, start=START + 1)  # the clock was four days behind
+    made.add("east", NOON + 96 * HOUR, NOON + 97 * HOUR, start=START + 1, end=End.STOPPED)
+
+    assert "unsealed-segment" not in errors(made.verify())
+
+
+def test_a_journal_that_ended_before_it_began_is_of_both_dates(tmp_path: Path) -> None:
+    made = chained(tmp_path)
+    made.add("east", NOON + 24 * HOUR, NOON, end=End.KILLED)  # the clock was set back
+    made.add("east", NOON, NOON + HOUR, start=START + 1, end=End.STOPPED)
+
+    assert warnings(made.verify()) == ["killed-journal"]
+    assert warnings(made.verify(DAY + NEXT)) == ["killed-journal"]
+
+
+def test_a_suspended_gateway_covers_the_dates_between(tmp_path: Path) -> None:
+    made = chained(tmp_path)
+    made.add("east", NOON, NOON + 96 * HOUR)
+    made.add("east", NOON + 96 * HOUR, NOON + 97 * HOUR, end=End.STOPPED)
+
+    assert made.verify().findings == ()
+    assert made.verify(DAY + 2 * NEXT).findings == ()
+
+
+def test_damages_of_a_journal_are_errors(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    damages = (SealedDamage(300, 20, "damaged record skipped"), SealedDamage(400, 80, CUT))
+    write_seal(made.storage, replace(made.seals[2], damages=damages))
+
+    assert errors(made.verify()) == ["damaged-journal", "torn-journal"]
+
+
+def test_many_findings_of_one_kind_are_counted(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path, gateways=("east",))
+    segment = segment_of(tmp_path, made.seals[2])
+    for number in range(50):
+        shutil.copy2(segment, segment.with_name(f"copy-{number}.parquet"))
+
+    findings = made.verify().findings
+
+    assert len(findings) == 21
+    assert "(and 29 more of this kind)" in findings[-1].text
+
+
+def merged(made: Chained) -> MergeSeal:
+    """Merge two journals' segments of one hour, and leave the inputs in place."""
+    entries = [seal.segments[0] for seal in made.seals[:2]]
+    path = Path(entries[0].path).with_name("merged-1-0000.parquet")
+    rows = rows_at("east", [NOON, NOON + HOUR // 2])
+    entry = write_segment(made.storage, path, rows, "merged-1")
+    assert make_entry(made.storage, path) == entry
+    seal = MergeSeal(
+        day_of(NOON).isoformat(),
+        1,
+        tuple(Replaced(each.path, each.sha256) for each in entries),
+        (entry,),
+    )
+    write_seal(made.storage, seal, made.key)
+    return seal
+
+
+def two_journals(root: Path, key: bytes | None) -> Chained:
+    made = chained(root, key)
+    made.add("east", NOON, NOON + HOUR // 2)
+    made.add("east", NOON + HOUR // 2, NOON + HOUR, end=End.STOPPED)
+    return made
+
+
+@KEYS
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_merged_segments_replace_their_inputs(tmp_path: Path, key: bytes | None, left: int) -> None:
+    made = two_journals(tmp_path, key)
+    assert errors(made.verify()) == []
+    seal = merged(made)
+    for each in seal.replaces[left:]:
+        (tmp_path / each.path).unlink()
+
+    verified = made.verify()
+
+    assert verified.findings == ()
+    assert [each.path.name for each in verified.segments] == ["merged-1-0000.parquet"]
+
+
+def test_a_merged_segment_with_fewer_rows_is_found(tmp_path: Path) -> None:
+    made = two_journals(tmp_path, None)
+    seal = merged(made)
+    rows = rows_at("east", [NOON])
+    entry = write_segment(made.storage, Path(seal.segments[0].path), rows, "merged-1")
+    write_seal(made.storage, replace(seal, segments=(entry,)))
+
+    assert errors(made.verify()) == ["changed-segment"]
+
+
+def test_a_compaction_of_another_content_is_found(tmp_path: Path) -> None:
+    made = two_journals(tmp_path, None)
+    seal = merged(made)
+    first = replace(seal.replaces[0], sha256="0" * 64)
+    write_seal(made.storage, replace(seal, replaces=(first, *seal.replaces[1:])))
+
+    assert errors(made.verify()) == ["changed-segment"]
+
+
+def test_a_missing_merged_segment_is_found(tmp_path: Path) -> None:
+    made = two_journals(tmp_path, None)
+    seal = merged(made)
+    (tmp_path / seal.segments[0].path).unlink()
+
+    assert errors(made.verify()) == ["missing-segment"]
+
+
+def test_a_merge_seal_may_name_its_date_alone(tmp_path: Path) -> None:
+    made = two_journals(tmp_path, None)
+    seal = merged(made)
+    other = replace(seal.segments[0], path=f"date={DAY + NEXT}/hour=12/merged-1-0000.parquet")
+    write_seal(made.storage, replace(seal, segments=(other,)))
+
+    assert "forged-seal" in errors(made.verify())

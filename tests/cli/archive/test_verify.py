@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.layout import journal_folder
+from gateway.cli import main
+from tests.archive.samples import DAY, NOON, archive, identity, received
+from tests.archive.seals.chained import KEY, sealed_day, segment_of
+from tests.archive.test_storage import Bucket, bucket  # noqa: F401  # a fixture
+
+
+def verify(*arguments: object) -> int:
+    return main(["archive", "verify", *map(str, arguments)])
+
+
+def test_a_sealed_archive_is_proven(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sealed_day(tmp_path)
+
+    assert verify(tmp_path) == 0
+
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "10 seals, 10 segments, 44 rows",
+        "proven: nothing is missing or changed",
+    ]
+
+
+def test_a_missing_segment_is_not_proven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = sealed_day(tmp_path)
+    segment = segment_of(tmp_path, made.seals[2])
+    segment.unlink()
+
+    assert verify(tmp_path, "--date", DAY) == 1
+
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"error: {segment.relative_to(tmp_path)}: it is absent; ")
+    assert first.endswith("[missing-segment]")
+    assert last == "not proven: 1 errors"
+
+
+@pytest.mark.parametrize("by", ["file", "environment", "no"])
+def test_the_key_is_a_file_or_a_variable(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    by: str,
+) -> None:
+    sealed_day(tmp_path / "archive", KEY)
+    (tmp_path / "key").write_bytes(KEY + b"\n")
+    if by == "environment":
+        monkeypatch.setenv("GATEWAY_SEAL_KEY", KEY.decode())
+    option = ["--seal-key", tmp_path / "key"] if by == "file" else []
+
+    assert verify(tmp_path / "archive", "--date", DAY, *option) == 0
+
+    assert ("[unchecked-seals]" in capsys.readouterr().out) == (by == "no")
+
+
+def test_another_key_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sealed_day(tmp_path / "archive", KEY)
+    (tmp_path / "key").write_text("another key")
+
+    assert verify(tmp_path / "archive", "--date", DAY, "--seal-key", tmp_path / "key") == 1
+    assert "or the key is another one [forged-seal]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["{}/absent"], "is not a folder"),
+        (["{}", "--date", "yesterday"], "write YYYY-MM-DD"),
+        (["{}", "--seal-key", "{}/absent"], "cannot be read"),
+        (["{}", "--seal-key", "/dev/null"], "is empty; write the value of archive.seal_key"),
+        (["s3://night/a", "--buffer", "{}/absent"], "is not a folder"),
+        (["ftp://night/a"], "ftp:// is no archive location"),
+    ],
+)
+def test_wrong_arguments_are_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    assert verify(*(each.format(tmp_path) for each in arguments)) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_an_archive_in_a_bucket_is_verified_with_its_buffer(
+    tmp_path: Path,
+    bucket: Bucket,  # noqa: F811  # a fixture
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bucket.start()
+    journal_folder(tmp_path).mkdir()
+    (journal_folder(tmp_path) / f"edge-{NOON}-000000.open").write_bytes(b"GWJRNL\0\3")
+
+    assert verify(bucket.url, "--buffer", tmp_path, "--date", DAY) == 1
+
+    assert "[unconverted-journal]" in capsys.readouterr().out
+
+
+def test_every_row_of_a_message_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = received([7], source_name="a\x1b[2J", origin_id="ID:\u202e1", payload=b"\x1b]0;x")
+    archive(tmp_path, rows, received([8]))
+    capsys.readouterr()
+
+    for given in (identity(7).hex(), "ID:\u202e1"):
+        assert main(["archive", "show", str(tmp_path), given]) == 0
+        out = capsys.readouterr().out
+        assert out.splitlines()[0] == "2026-03-14 12:00:00.000000 UTC  received"
+        assert "  name         a/b7" in out
+        assert f"  id           {identity(7).hex()}" in out
+        assert "a\\x1b[2J" in out
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+        assert "b8" not in out
+
+    assert main(["archive", "show", str(tmp_path), identity(7).hex(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["size"] == 100
+    assert main(["archive", "show", str(tmp_path), identity(9).hex()]) == 1
+    assert main(["archive", "show", str(tmp_path), identity(7).hex(), "--date", "2026-03-20"]) == 1

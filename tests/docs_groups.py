@@ -1,0 +1,129 @@
+"""The test of each printed command, or the reason why it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from tests.docs_world import stand_in
+from tests.printed_commands import Command, printed_commands
+
+EXCUSED = {  # the beginning of a command, and the reason why no test runs it
+    "/usr/bin/python3 -m venv /opt/": "installs packages as root",
+    "/opt/gateway/bin/pip ": "installs packages as root",
+    "EMS_URL=": "needs an EMS server",
+    "apt-get ": "installs packages as root",
+    "docker ": "needs a Docker engine",
+    "gateway demo": "takes minutes",
+    "gateway reconcile ./archive --follow": "runs until a signal; tests/reconcile/follow runs it",
+    "gateway reconcile ARCHIVE --follow": "runs until a signal; tests/reconcile/follow runs it",
+    "install -": "writes to /etc as root",
+    "kubectl ": "needs a cluster",
+    "mosquitto_pub -h mqtt.example ": "its host is an example",
+    "python -m benchmarks": "measures for minutes",
+    "python -m gateway.endpoints.jms.build_jars": "needs a JDK, and replaces a file of the package",
+    "systemctl ": "needs systemd as the first process",
+}
+SPARK = ("gateway archive compact ", "gateway archive names ", "gateway reconcile ")
+SUBMITTED = "MASTER="  # starts a Java process
+RECONCILED = ("--class ", "gateway.reconcile.report.html ")  # they read a reconciliation's tables
+SERVERS = {  # and the text that they print when they are ready
+    "gateway run ": "connected",
+    "gateway broker ": "listening on",
+}
+LONG = (  # they run until the end of their story
+    "gateway broker ", "gateway run ", "mosquitto ", "mosquitto_sub ", "python -m gateway.brokers.",
+)  # fmt: skip
+STATUS = {  # other exit statuses than 0
+    "gateway check wrong.yaml": 1,
+    "gateway import ems bridges.conf topics.conf transports.conf -o ems.yaml": 1,
+    "gateway import mosquitto mosquitto.conf -o plant.yaml": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Commands of a section that carry a message to a subscriber, which prints `arrives`.
+
+    `file` is the section's YAML file, if it does not begin with its name. `swaps` has stand-ins,
+    with the number of a free port in braces. The commands of `before` run already at a reader's.
+    """
+
+    page: str
+    section: str
+    arrives: str
+    connections: int
+    swaps: Mapping[str, str]
+    file: str = ""
+    before: tuple[str, ...] = ()
+
+
+README = Story(
+    page="README.md",
+    section="Move messages between two brokers",
+    arrives="hall/7/temperature 21.5",
+    connections=2,
+    swaps={"1883": "{0}", "1884": "{1}"},
+)
+SOLACE = Story(
+    page="docs/solace.md",
+    section="To a running route",
+    arrives="confirmed/emea/fx/1 10 EUR",
+    connections=4,
+    swaps={
+        "1883": "{0}",
+        "host: localhost\n": "host: localhost\n    port: {0}\n",
+        "_pub ": "_pub -p {0} ",
+        "_sub ": "_sub -p {0} ",
+        "55555": "{1}",
+    },
+    file="bridge.yaml",
+)
+EMS = Story(
+    page="docs/ems.md",
+    section="The same without EMS",
+    arrives="confirmed/fx hello",
+    connections=4,
+    swaps={
+        "1883": "{0}",
+        "_pub ": "_pub -p {0} ",
+        "_sub ": "_sub -p {0} ",
+        "brokers.activemq": "brokers.activemq {1}",
+        "61616": "{1}",
+    },
+    file="gateway.yaml",
+    before=("mosquitto -p 1883",),  # as a service of Debian
+)
+STORIES = (README, SOLACE, EMS)
+
+COMMANDS = printed_commands()
+
+
+def group_of(command: Command) -> str:
+    """Return the test that runs a command, or "excused"."""
+    if command.text.startswith(tuple(EXCUSED)):
+        return "excused"
+    stories = {(each.page, each.section) for each in STORIES}
+    if (command.page, command.section) in stories and command.output is None:
+        return "story"
+    if command.text.startswith(SUBMITTED):
+        return "submitted"
+    if command.text.startswith(SPARK) or any(each in command.text for each in RECONCILED):
+        return "spark"
+    return "server" if command.text.startswith(tuple(SERVERS)) else "quick"
+
+
+def group(name: str) -> list[Command]:
+    """Return the commands of a group, one of those that differ in their stand-ins only."""
+    found = {stand_in(each.text, {}): each for each in COMMANDS if group_of(each) == name}
+    return list(found.values())
+
+
+def of(name: str) -> pytest.MarkDecorator:
+    """Give a test each command of a group."""
+    found = group(name)
+    return pytest.mark.parametrize(
+        "command", found, ids=[f"{each.page}: {each.text}" for each in found]
+    )

@@ -1,0 +1,74 @@
+"""Notes about routes, from a sample of the archive's segments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.layout import segments
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.storage import Storage, open_storage
+from gateway.reconcile.input.route_notes import with_notes
+from gateway.reconcile.report.text import Row
+from tests.archive.samples import DAY, archive, delivered, received
+
+EMS = "the JMS library encodes texts and maps"
+
+
+def route(name: str, target: str = "erp", **counts: int) -> Row:
+    return {"route": name, "target": target, **counts}
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> tuple[Storage, list[Path]]:
+    archive(
+        tmp_path,
+        received([1], payload=b"x"),
+        received([2]),
+        delivered([1, 2]),
+        received([3], route="bare"),
+        delivered([3], route="bare", target="far", system="mqtt"),
+    )
+    paths = [each.relative_to(tmp_path) for each in segments(tmp_path, DAY)]
+    return open_storage(ArchiveLocation(tmp_path)), paths
+
+
+def test_a_route_has_its_notes(stored: tuple[Storage, list[Path]]) -> None:
+    routes = [route("orders", missing=1), route("bare", "far", **{"lost in target": 1})]
+
+    assert with_notes(routes, *stored, tapped=()) == [
+        {**routes[0], "taps_needed": EMS, "payloads_archived": True},
+        {**routes[1], "payloads_archived": False},
+    ]
+
+
+def test_payloads_are_not_read_without_a_loss(stored: tuple[Storage, list[Path]]) -> None:
+    calm = route("orders", missing=0)
+
+    assert with_notes([calm], *stored, tapped=()) == [{**calm, "taps_needed": EMS}]
+
+
+def test_a_tapped_target_and_an_unknown_route_have_no_note(
+    stored: tuple[Storage, list[Path]],
+) -> None:
+    routes = [route("orders"), route("unknown", missing=1)]
+
+    assert with_notes(routes, *stored, tapped={("orders", "erp")}) == routes
+
+
+def test_an_unreadable_segment_is_left_out(stored: tuple[Storage, list[Path]]) -> None:
+    storage, paths = stored
+    storage.put(Path("date=2026-03-14/hour=12/torn.parquet"), b"torn")
+
+    found = with_notes(
+        [route("orders")], storage, [Path("date=2026-03-14/hour=12/torn.parquet"), *paths], ()
+    )
+
+    assert found[0]["taps_needed"] == EMS
+
+
+def test_a_date_without_segments_has_no_notes(stored: tuple[Storage, list[Path]]) -> None:
+    assert with_notes([route("orders", missing=1)], stored[0], [], ()) == [
+        route("orders", missing=1)
+    ]

@@ -1,0 +1,103 @@
+"""Rows for the join: one for each target, selected by receipt and by id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gateway.archive.intervals import Intervals
+from gateway.archive.layout import segments
+from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.storage import LocalStorage
+from gateway.errors import ArchiveError
+from gateway.reconcile.input.inputs import day_range, hours_around
+from gateway.reconcile.input.row_reader import (
+    IdKey,
+    SegmentFile,
+    Selection,
+    read_rows,
+    read_segment,
+    selected,
+)
+from tests.archive.samples import DAY, NOON, START, archive, dead, delivered, digest, received
+
+HOUR = 3_600_000_000
+DAY_OF_NOON = Selection(*day_range(DAY), hours_around(DAY))
+
+
+def wanted(ids: Mapping[str, tuple[int, int]]) -> Selection:
+    keys: dict[IdKey, Intervals] = {
+        ("edge", "orders", target, START): Intervals(np.array([first]), np.array([last]))
+        for target, (first, last) in ids.items()
+    }
+    return Selection(*day_range(DAY), hours_around(DAY), wanted=keys)
+
+
+def read(root: Path, selection: Selection = DAY_OF_NOON) -> list[dict[str, object]]:
+    tables = [
+        table
+        for path in segments(root, DAY)
+        for table in read_rows(
+            LocalStorage(root), SegmentFile(path.relative_to(root)), selection
+        )
+    ]  # fmt: skip
+    return [row for table in tables for row in table.to_pylist()]
+
+
+def test_a_row_is_repeated_for_each_of_its_targets(tmp_path: Path) -> None:
+    archive(tmp_path, received([1, 2], ("erp", "audit")), delivered([1], "audit"), dead(2))
+
+    rows = read(tmp_path)
+
+    assert sorted((row["leg"], row["counter"], row["target"]) for row in rows) == [
+        ("dead", 2, "erp"), ("delivered", 1, "audit"),
+        ("received", 1, "audit"), ("received", 1, "erp"),
+        ("received", 2, "audit"), ("received", 2, "erp"),
+    ]  # fmt: skip
+    assert {row["run"] for row in rows} == {START}
+    high, low = digest("1")[:8], digest("1")[8:]
+    hashes = {(row["hash_high"], row["hash_low"]) for row in rows if row["counter"] == 1}
+    assert hashes == {tuple(int.from_bytes(part, "big", signed=True) for part in (high, low))}
+
+
+def test_only_wanted_ids_are_read(tmp_path: Path) -> None:
+    archive(tmp_path, received(range(9), ("erp", "audit")), delivered(range(9)))
+
+    rows = read(tmp_path, wanted({"erp": (3, 4), "audit": (8, 99)}))
+
+    assert sorted((row["leg"], row["counter"], row["target"]) for row in rows) == [
+        ("delivered", 3, "erp"), ("delivered", 4, "erp"),
+        ("received", 3, "erp"), ("received", 4, "erp"), ("received", 8, "audit"),
+    ]  # fmt: skip
+
+
+def test_rows_of_other_dates_are_skipped(tmp_path: Path) -> None:
+    earlier = delivered([1], time=NOON, received=NOON - 24 * HOUR)
+    archive(tmp_path, earlier, delivered([2], time=NOON, received=NOON), received([3]))
+
+    assert sorted(str(row["counter"]) for row in read(tmp_path)) == ["2", "3"]
+
+
+def test_an_absent_hash_is_null() -> None:
+    table, _ = to_table([delivered([1], gateway="edge", received=NOON)])
+    place = table.schema.get_field_index("hash")
+    unhashed = table.set_column(place, "hash", pa.nulls(1, pa.binary()))
+
+    (row,) = selected(sort_rows(unhashed), DAY_OF_NOON).to_pylist()
+
+    assert (row["hash_high"], row["hash_low"]) == (None, None)
+
+
+def test_a_damaged_page_is_an_error_with_the_name_of_the_file(tmp_path: Path) -> None:
+    archive(tmp_path, received(range(500)))
+    (path,) = segments(tmp_path, DAY)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    path.write_bytes(content)
+
+    with pytest.raises(ArchiveError, match=rf"{path.name}: cannot be read: "):
+        read_segment(LocalStorage(tmp_path), path.relative_to(tmp_path))

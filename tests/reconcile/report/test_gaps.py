@@ -1,0 +1,110 @@
+"""Gaps of sources: outages from rows, and their lanes over the day."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+
+from gateway.archive.gaps import GapRule
+from gateway.reconcile.report.gaps import GAP_RULES, clock, outages, rule_of, source_gaps, time_of
+from gateway.reconcile.report.html import page
+from gateway.reconcile.report.lanes import DAY_SECONDS, MAX_LANES, lanes
+from gateway.reconcile.report.summary import parse_summary
+from tests.reconcile.summaries import DAY, clean, content, eventful, gap, gappy
+
+
+def test_every_rule_has_a_meaning_and_an_advice() -> None:
+    assert set(GAP_RULES) == set(GapRule)
+    assert rule_of("of-a-later-version").meaning == "the source may have missed messages"
+
+
+def test_the_rows_of_one_outage_are_counted_once() -> None:
+    first, *others = outages(gappy().gaps)
+
+    assert (first.rule, first.routes, first.seconds) == ("session-lost", ["orders", "audit"], 77)
+    assert [(each.rule, each.counted) for each in others] == [
+        ("away", False), ("not-running", False),
+    ]  # fmt: skip
+    assert "Ask the publishers" in first.advice
+    assert all(each.advice.startswith("Nothing") for each in others)
+    assert source_gaps(gappy().gaps) == 1
+
+
+def test_an_outage_of_another_gateway_or_time_is_another_gap() -> None:
+    rows = [
+        gap("disconnected", 3, 60),
+        gap("disconnected", 3, 61),
+        gap("disconnected", 3, 60, gateway="west"),
+        gap("disconnected", 3, 60, endpoint="other"),
+        gap("not-running", 3, 60),
+    ]
+
+    assert source_gaps(rows) == 5
+
+
+@pytest.mark.parametrize(("lost", "shown"), [([None, None], None), ([7, 7], 7), ([None, 3], 3)])
+def test_the_number_of_lost_messages_is_that_of_the_source(
+    lost: list[int | None], shown: int | None
+) -> None:
+    (found,) = outages(
+        gap("dropped", 3, 60, route=str(n), lost=each) for n, each in enumerate(lost)
+    )
+
+    assert found.lost == shown
+
+
+def test_times_are_read_from_json_and_shown_for_the_day() -> None:
+    day = date(2026, 3, 14)
+
+    assert time_of("2026-03-14T06:12:00") == time_of("2026-03-14T07:12:00+01:00")
+    assert (time_of("soon"), time_of(7), clock(None, day)) == (None, None, "-")
+    assert clock(DAY + timedelta(seconds=3_661), day) == "01:01:01"
+    assert clock(DAY + timedelta(days=1), day) == "24:00:00"
+    assert clock(DAY - timedelta(seconds=1), day) == "2026-03-13 23:59:59"
+
+
+def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
+    rows = [
+        gap("session-lost", 23.99, 3_600),
+        gap("disconnected", -2, 2 * 3_600 + 1_800),
+        gap("away", 6, 1),
+        {**gap("dropped", 5, 0, endpoint="other"), "begin": None, "end": None},
+    ]
+    found = lanes(parse_summary(content(replace(clean(), gaps=rows))))
+
+    plant, other = sorted(found.drawn, key=lambda lane: lane.label != "plant")
+    assert sorted((bar.begin, bar.width, bar.css) for bar in plant.bars) == [
+        (0, 1_800, "bad"), (21_600, 240, "calm"), (DAY_SECONDS - 240, 240, "bad"),
+    ]  # fmt: skip
+    assert [(bar.begin, bar.width) for bar in other.bars] == [(0, DAY_SECONDS)]
+
+
+def test_the_number_of_lanes_is_bounded() -> None:
+    rows = [gap("session-lost", 6, 77, endpoint=f"plant-{n}") for n in range(500)]
+    summary = content(replace(clean(), gaps=rows))
+    found = lanes(parse_summary(summary))
+
+    assert (len(found.drawn), found.total) == (MAX_LANES, 500)
+    text = page(summary)
+    assert f"{MAX_LANES} of 500 sources" in text
+    assert "200 of 500 are shown" in text
+
+
+def test_a_source_of_two_gateways_has_two_lanes() -> None:
+    found = lanes(parse_summary(content(eventful())))
+
+    assert sorted((lane.label, lane.gateway) for lane in found.drawn) == [
+        ("gateway east", ""), ("headquarters", "east"), ("headquarters", "west"),
+        ("plant", "east"), ("plant", "west"),
+    ]  # fmt: skip
+
+
+def test_a_summary_of_an_older_version_has_no_gaps() -> None:
+    older = {
+        name: rows for name, rows in content(clean()).items() if name not in ("gaps", "carried")
+    }
+
+    assert parse_summary(older).gaps == []
+    assert "Source gaps" not in page(older)

@@ -1,0 +1,146 @@
+"""The report on a terminal: nothing is cut at 80 columns, and the last lines are plain."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from gateway.archive.findings import error
+from gateway.reconcile.report.terminal import print_report
+from gateway.reconcile.report.text import COLUMNS, Report, Row
+from tests.reconcile.summaries import clean, counted, eventful, gappy, huge, lossy
+
+ROUTE = {**dict.fromkeys((*COLUMNS, "marked", "redelivered"), 0), "route": "orders", "target": "e"}
+LONG = "plant-events-of-line-12-in-hamburg-north"  # 40 characters
+
+
+def printed(report: Report, width: int | None = 80) -> list[str]:
+    """The lines on a terminal of this width, or in a file when it is None."""
+    text = io.StringIO()
+    console = Console(
+        file=text, width=width or 80, force_terminal=width is not None, color_system=None
+    )
+    print_report(report, console)
+    return text.getvalue().splitlines()
+
+
+def route(name: str, target: str, **counts: int) -> Row:
+    return {"route": name, "target": target, **counted(1_000_000, **counts)}
+
+
+def table_of(lines: list[str]) -> list[str]:
+    end = next(n for n, line in enumerate(lines) if line.startswith("verdict: "))
+    return lines[1:end]
+
+
+def test_the_last_lines_are_plain_text_and_end_with_the_gravest_count() -> None:
+    samples = [{"class": "missing", "id": "01", "route": "r", "target": "t", "name": "[red]n"}]
+    fault = error("foreign-file", "f", "is foreign")
+    night = Report("a", "2026-03-14", [fault] * 12, [{**ROUTE, "missing": 1}], [], samples)
+
+    lines = printed(night, None)
+
+    assert lines[-3:] == ["recovered 0", "source gaps 0", "missing 1"]
+    assert "verdict: not clean: 1 missing, 12 errors in the archive" in lines
+    assert "error: f: is foreign [foreign-file]" in lines
+    assert "... and 2 more [foreign-file]; --json has all" in lines
+    assert "missing: 01 r -> t '[red]n'" in lines
+
+
+@pytest.mark.parametrize("width", [80, None])
+def test_the_counts_are_one_to_a_line_wherever_they_are_printed(width: int | None) -> None:
+    lines = printed(eventful(), width)
+
+    start = lines.index("received 34800")
+    assert lines[start:] == [
+        "received 34800", "delivered 34787", "delivered late 0", "refused 0", "dead-lettered 0",
+        "in flight 2", "unexpected 0", "out of order 0", "altered 0", "duplicated 0",
+        "lost in target 2", "recovered 5", "source gaps 3", "missing 4",
+    ]  # fmt: skip
+    assert lines[start - 1].startswith("verdict: not clean: 4 missing")
+    assert "reconciled again: 2026-03-13, 5 in flight -> 0" in lines
+
+
+def test_gaps_are_lines_with_their_interval_and_rule() -> None:
+    lines = printed(eventful())
+
+    assert (
+        "source gap: plant, 06:12:00 to 06:13:17: the broker kept no session; 77 s [session-lost]"
+        in lines
+    )
+    assert [line.split(":")[0] for line in lines if line.startswith("source ")] == (
+        ["source gap"] * 3 + ["source away"] * 2
+    ) + [f"source gaps {eventful().source_gaps}"]
+    assert any("13:30:00 to 14:00:00, 1,204 messages lost" in line for line in lines)
+
+
+def test_a_table_drops_the_counts_that_are_zero_everywhere() -> None:
+    lines = table_of(printed(replace(clean(), routes=[route("orders", "erp", missing=2)])))
+
+    assert lines[0].split() == ["route", "target", "received", "delivered", "missing"]
+    assert lines[2].split() == ["orders", "erp", "1,000,000", "999,998", "2"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_names_of_40_characters_are_complete_at_every_width(width: int) -> None:
+    routes = [route(LONG, LONG[::-1], missing=2, altered=3, recovered=5), route("a", "b")]
+
+    lines = table_of(printed(replace(clean(), routes=routes), width))
+
+    text = "\n".join(lines)
+    assert LONG in text
+    assert LONG[::-1] in text
+    assert "…" not in text
+    assert max(map(len, lines)) <= width
+
+
+def test_a_block_has_the_counts_of_a_route_that_are_not_zero() -> None:
+    lines = table_of(printed(replace(clean(), routes=[route(LONG, LONG, missing=2)])))
+
+    assert lines == [
+        LONG, f"  -> {LONG}", "    received 1,000,000  delivered 999,998  missing 2",
+    ]  # fmt: skip
+
+
+def test_a_count_is_never_torn_from_its_class() -> None:
+    lines = table_of(printed(lossy()))
+
+    assert "    received 40,000  delivered 39,931  delivered late 7  refused 9  dead 10" in lines
+    assert any("in flight 11" in line for line in lines)
+    assert any("lost in target 3" in line for line in lines)
+
+
+def test_a_terminal_has_the_worst_routes_and_a_file_has_all() -> None:
+    on_terminal, in_file = printed(huge()), printed(huge(), None)
+
+    assert "... and 950 more routes; --json has all" in on_terminal
+    assert sum(line.startswith("route-") for line in on_terminal) == 50
+    assert sum(line.startswith("route-") for line in in_file) == 1_000
+
+
+def test_a_file_has_no_limit_of_width() -> None:
+    routes = [route(LONG * 5, LONG, missing=2)]
+
+    lines = printed(replace(clean(), routes=routes), None)
+
+    assert any(line.split() == [LONG * 5, LONG, "1,000,000", "999,998", "2"] for line in lines)
+
+
+def test_control_characters_of_names_do_not_reach_the_terminal() -> None:
+    report = replace(lossy("\x1b[2J\u202e"), samples=[], findings=[], gaps=gappy().gaps)
+
+    text = "\n".join(printed(report))
+
+    assert "\x1b" not in text
+    assert "\\x1b[2J\\u202e" in text
+
+
+def test_an_earlier_date_that_turned_out_not_clean_has_its_verdict() -> None:
+    again = {**eventful().carried[0], "status": 1, "verdict": "not clean: 5 missing"}
+
+    lines = printed(replace(clean(), carried=[again]))
+
+    assert "reconciled again: 2026-03-13, 5 in flight -> 0, not clean: 5 missing" in lines

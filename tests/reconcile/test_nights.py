@@ -1,0 +1,106 @@
+"""Nights that depend on each other: spooled copies, replays, and gaps of sources."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.gaps import NO_ID
+from gateway.archive.journal.records import Cell, Rows
+from gateway.reconcile.carried import reconcile_night
+from gateway.reconcile.job import Job, reconcile
+from tests.archive.samples import DAY, NOON, START, archive, dead, delivered, received
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("spark"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+DAYS = 86_400_000_000
+MINUTE = 60_000_000
+
+
+def silent(_text: str, _share: float | None = None) -> None:
+    return None
+
+
+def gap(rule: str, begin: int, end: int, reason: str = "", **more: Cell) -> Rows:
+    """A gap row of the route's source."""
+    common: dict[str, Cell] = {
+        "leg": "gap", "route": "orders", "endpoint": "plant", "system": "mqtt", "name": "a/#",
+        "id": NO_ID, "source_time": begin, "received": begin, "time": end, "rule": rule,
+        "reason": reason, "outcome": "gap", **more,
+    }  # fmt: skip
+    return Rows(1, common)
+
+
+def test_a_night_becomes_clean_when_its_copies_arrive(tmp_path: Path) -> None:
+    root, output = tmp_path / "archive", tmp_path / "output"
+    ids = [1, 2, 3, 4]
+    spooled = delivered([2], received=NOON, leg="spooled", outcome="spooled")
+    archive(
+        root,
+        received(ids, received=NOON),
+        delivered([1], received=NOON),
+        spooled,
+        dead(4, received=NOON),
+    )
+    later = DAY + timedelta(days=3)
+    first = Job(root, DAY, output / f"date={DAY}", full=False, late=10**6, now=NOON + DAYS)
+
+    night = reconcile(first, silent)
+
+    assert night.verdict == "not clean: 1 missing"
+    assert {name: night.total(name) for name in ("in flight", "refused")} == {
+        "in flight": 1, "refused": 1,
+    }  # fmt: skip
+
+    at = NOON + 3 * DAYS
+    archive(
+        root,
+        *[received([9], time=at), delivered([9], time=at, received=at)],
+        delivered([2], time=at, received=NOON),
+        delivered([3, 4], time=at, received=NOON, replayed=True),
+        start=START + 1,
+    )
+    second = Job(root, later, output / f"date={later}", late=10**6, now=at + DAYS)
+
+    report = reconcile_night(second, silent)
+
+    assert report.verdict == "clean"
+    (carried,) = report.carried
+    assert (carried["date"], carried["before"], carried["after"]) == (str(DAY), 1, 0)
+    assert (carried["verdict"], carried["status"]) == ("clean", 0)
+    for full in (True, False):
+        again = reconcile(Job(root, DAY, tmp_path / "again", full=full, late=10**6), silent)
+        assert (again.verdict, again.total("recovered"), again.total("delivered")) == (
+            "clean", 2, 2,
+        )  # fmt: skip
+    assert not reconcile_night(second, silent).carried
+
+
+def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    archive(
+        root,
+        received([1], received=NOON),
+        delivered([1], received=NOON),
+        gap("session-lost", NOON, NOON + MINUTE, "the broker had no session", size=7),
+        gap("away", NOON + 2 * MINUTE, NOON + 3 * MINUTE, redelivered=True),
+        gap("disconnected", NOON - 2 * DAYS, NOON - 2 * DAYS + MINUTE),  # of another date
+    )
+
+    report = reconcile(Job(root, DAY, tmp_path / "out", full=False, now=NOON), silent)
+    accepted = reconcile(Job(root, DAY, tmp_path / "out", accept_gaps=True, now=NOON), silent)
+
+    assert (report.status, report.verdict) == (3, "clean for what was received, 1 source gap")
+    assert accepted.status == 0
+    assert accepted.gaps == report.gaps
+    recorded = [row for row in report.gaps if row["endpoint"]]  # else by the chain of journals
+    assert [(row["rule"], row["lost"], row["kept"]) for row in recorded] == [
+        ("session-lost", 7, False),
+        ("away", None, True),
+    ]

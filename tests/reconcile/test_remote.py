@@ -1,0 +1,63 @@
+"""A night in a bucket: read, joined, and its results written where it lies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gateway.archive.layout import reconciled_folder
+from gateway.archive.location import parse_location
+from gateway.archive.storage import open_storage
+from gateway.reconcile.job import Job, reconcile
+from tests.archive.samples import DAY, NOON
+from tests.archive.test_storage import Bucket
+from tests.reconcile.night import FEW_HOURS, LATE, model, night
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("spark"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+def silent(_text: str, _share: float | None = None) -> None:
+    return None
+
+
+def test_a_night_in_a_bucket_has_the_classes_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("moto")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "archive"
+    made = night(3, messages=120, hours=FEW_HOURS)
+    made.write(root)
+    bucket = Bucket()
+    try:
+        bucket.start()
+        storage = open_storage(parse_location(bucket.url))
+        for path in sorted(path for path in root.rglob("*") if path.is_file()):
+            storage.put(path.relative_to(root), path.read_bytes())
+        job = Job(bucket.url, DAY, full=False, late=LATE, now=NOON)
+
+        report = reconcile(job, silent)
+
+        folder = reconciled_folder(Path(), DAY)
+        rows = []
+        for path, _ in storage.files(folder / "exceptions"):
+            with storage.open(path) as file:
+                rows += pq.read_table(file).to_pylist()
+        summary = storage.read(folder / "summary.json")
+    finally:
+        bucket.stop()
+
+    keys = ("gateway", "route", "target", "id")
+    assert {tuple(row[key] for key in keys): row["class"] for row in rows} == model(made)
+    assert summary is not None
+    assert json.loads(summary)["verdict"] == report.verdict
+    assert job.report_page == f"s3://night/gateway/archive/{folder}/report.html"

@@ -1,0 +1,90 @@
+"""Dead letters that are sent again are recorded as replays, with the hash of what was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from gateway.archive.lookup.reader import read_rows
+from gateway.cli import main
+from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.registry import make_source
+from gateway.endpoints.settings.memory import MemorySettings
+from gateway.model.message import Message
+from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters
+from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.record.rows import fingerprint
+from tests.endpoints.exchange import collect, opened
+from tests.waiting import PATIENCE
+
+CONFIG = """
+endpoints:
+  plant: {{kind: memory, dialect: mqtt, broker: plant-{run}}}
+  erp: {{kind: memory, dialect: ems, broker: erp-{run}}}
+routes:
+  orders:
+    from: {{endpoint: plant, pattern: "orders/{{rest...}}"}}
+    to:
+      - {{endpoint: erp, template: "ORDERS.{{rest...}}"}}
+      - {{endpoint: erp, template: "TEXTS.{{rest...}}", payload: text}}
+archive: {{path: {folder}/archive}}
+spool: {{path: {folder}/spool}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(CONFIG.format(run=uuid4().hex, folder=tmp_path))
+    return file
+
+
+@pytest.fixture
+def erp(config: Path) -> Iterator[Source]:
+    broker = config.read_text().partition("broker: erp-")[2].partition("}")[0]
+    settings = MemorySettings(name="out", dialect="ems", broker=f"erp-{broker}")
+    with opened(source := make_source(settings, [Subscription(">")])):
+        yield source
+
+
+def keep(folder: Path, *letters: DeadLetter) -> None:
+    """Store the dead letters as a gateway does."""
+    database = SpoolDatabase(folder / "spool")
+    DeadLetters(database, 1 << 20).put(letters, lambda: None)
+    assert database.flush(PATIENCE)
+    database.close(PATIENCE)
+
+
+def letter(number: int, target: str, endpoint: str, message: Message) -> DeadLetter:
+    return DeadLetter(
+        0, 1, bytes(15) + bytes([number]), "orders", "plant", "orders/1", target, endpoint,
+        "rule", "why", 1, message,
+    )  # fmt: skip
+
+
+def test_the_rows_are_replays_and_a_converted_copy_stays_converted(
+    tmp_path: Path, config: Path, erp: Source
+) -> None:
+    """The hash of a copy that was converted before its rejection is not that of the receipt."""
+    keep(
+        tmp_path,
+        letter(1, "erp", "erp", Message("ORDERS.1", b"as received")),
+        letter(2, "erp:2", "erp", Message("TEXTS.1", "converted before")),
+        letter(3, "erp:2", "", Message("orders/1", b"not translated")),
+    )
+
+    assert main(["dead-letters", "replay", str(config)]) == 0
+
+    sent = [message.payload for message in collect(erp, 3)]
+    assert sorted(map(str, sent)) == ["b'as received'", "converted before", "not translated"]
+    rows = sorted(read_rows(tmp_path / "archive", datetime.now(UTC).date()), key=lambda r: r["id"])
+    assert [(row["outcome"], row["replayed"]) for row in rows] == [
+        ("accepted", True),
+        ("converted", True),
+        ("converted", True),
+    ]
+    assert rows[1]["hash"] == fingerprint("converted before")[1]

@@ -1,0 +1,245 @@
+"""The gap rows of a source that is lost, refused, contested, or reports dropped messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from gateway.archive.gaps import SourceGap, merge_gaps
+from gateway.archive.journal.records import Rows
+from gateway.config.load import load
+from gateway.endpoints.base import Batch, Source
+from gateway.endpoints.continuity import Continuity, Retention
+from gateway.errors import ClosedByBrokerError, GatewayError, NotConnectedError, TakenOverError
+from gateway.runtime.inbound import gap_recorder
+from gateway.runtime.inbound.connection_log import ConnectionLog
+from gateway.runtime.inbound.gap_recorder import GapRecorder
+from gateway.runtime.wiring import make_source_binding
+from tests.runtime.one_route import ONE_ROUTE
+
+SECOND = 1_000_000
+MIDNIGHT = 20_000 * 86_400 * SECOND
+LOST = NotConnectedError("here: connection lost")
+CLOSED = ClosedByBrokerError("here: the broker closed the connection")
+TAKEN = TakenOverError("here: the broker ended the session")
+
+
+class QuietSource:
+    """A source without messages."""
+
+    def __init__(self, retention: Retention) -> None:
+        self.continuity = Continuity(retention)
+
+    def open(self) -> None:
+        """Connect at once."""
+
+    def receive(self, timeout: float) -> Batch | None:
+        del timeout
+        return None
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
+class Recording:
+    """A recorder with a clock that the test sets, and its rows. Mutable."""
+
+    def __init__(self, folder: Path, set_clock: Callable[[Callable[[], int]], None]) -> None:
+        self.time = MIDNIGHT - 3_600 * SECOND
+        set_clock(lambda: self.time)
+        self._folder = folder
+        (folder / "gateway.yaml").write_text(ONE_ROUTE)
+        self.rows: list[Rows] = []
+        self.start(Retention.KEPT)
+
+    def start(self, retention: Retention) -> None:
+        """Begin a run of the gateway."""
+        self.source = QuietSource(retention)
+        configuration = load(self._folder / "gateway.yaml")
+        binding = make_source_binding(configuration, "here", cast(Source, self.source))
+        connections = ConnectionLog(self._folder, "test", ["here"])
+        self.recorder = GapRecorder("here", binding, self._append, connections)
+
+    def connect(self, retention: Retention, after: int = 0) -> None:
+        self.time += after * SECOND
+        self.source.continuity.retention = retention
+        self.recorder.connected()
+
+    def lose(self, error: GatewayError, after: int = 0) -> None:
+        self.time += after * SECOND
+        self.source.continuity.heard = self.time
+        self.recorder.lost(error)
+
+    @property
+    def gaps(self) -> list[SourceGap]:
+        names = ("gateway", "route", "endpoint", "name", "rule", "reason", "source_time", "time",
+                 "size")  # fmt: skip
+        return merge_gaps(
+            dict(zip(names, values, strict=True))
+            for rows in self.rows
+            for values in zip(*map(rows.values, names), strict=True)
+        )
+
+    @property
+    def rules(self) -> list[tuple[str, int]]:
+        """Rule and seconds of each gap."""
+        return [(gap.rule, (gap.end - gap.begin) // SECOND) for gap in self.gaps]
+
+    def _append(self, rows: Sequence[Rows], durable: Callable[[], None]) -> None:
+        self.rows += rows
+        durable()
+
+
+@pytest.fixture
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recording:
+    return Recording(tmp_path, lambda clock: monkeypatch.setattr(gap_recorder, "now", clock))
+
+
+@pytest.mark.parametrize(
+    ("retention", "rule"),
+    [
+        pytest.param(Retention.KEPT, "away", id="kept"),
+        pytest.param(Retention.NEW, "session-lost", id="lost"),
+        pytest.param(Retention.NOTHING, "disconnected", id="nothing"),
+    ],
+)
+def test_the_rule_of_an_outage_follows_from_what_the_broker_kept(
+    recording: Recording, retention: Retention, rule: str
+) -> None:
+    recording.connect(Retention.NEW)
+    recording.lose(LOST, after=600)
+    recording.connect(retention, after=77)
+
+    assert recording.rules == [(rule, 77)]
+    (first, *_) = recording.rows
+    assert first.values("id") == [bytes(16)]
+
+
+def test_an_outage_begins_with_the_last_sign_of_the_broker(recording: Recording) -> None:
+    recording.connect(Retention.NOTHING)
+    recording.lose(LOST, after=600)
+    recording.connect(Retention.NOTHING, after=1)
+    recording.source.continuity.heard = recording.time + 100 * SECOND
+    recording.time += 145 * SECOND
+    recording.recorder.lost(LOST)
+    recording.connect(Retention.NOTHING, after=5)
+
+    assert recording.rules == [("disconnected", 1), ("disconnected", 50)]
+
+
+def test_a_source_that_cannot_connect_at_first_has_a_gap(recording: Recording) -> None:
+    recording.lose(LOST, after=2)
+    recording.connect(Retention.NEW, after=60)
+
+    assert recording.rules == [("disconnected", 62)]
+
+
+def test_each_day_of_an_outage_has_a_row(recording: Recording) -> None:
+    recording.connect(Retention.NOTHING)
+    recording.lose(LOST, after=60)
+    for _ in range(3 * 24 * 60):
+        recording.lose(LOST, after=60)
+
+    times = [int(str(rows.common["time"])) for rows in recording.rows]
+    assert [time // (86_400 * SECOND) for time in times] == [19_999, 20_000, 20_001, 20_002]
+    assert len(recording.gaps) == 1
+
+
+def test_the_next_run_continues_an_outage(recording: Recording) -> None:
+    recording.connect(Retention.NOTHING)
+    recording.lose(LOST, after=60)
+    recording.start(Retention.NOTHING)  # killed
+    recording.lose(LOST, after=30)
+    recording.connect(Retention.NOTHING, after=30)
+
+    assert recording.rules == [("disconnected", 60)]
+
+
+def test_the_next_run_records_the_time_without_a_run(recording: Recording) -> None:
+    recording.connect(Retention.NOTHING)
+    recording.time += 60 * SECOND
+    recording.source.continuity.heard = recording.time
+    recording.recorder.stopped()
+    recording.start(Retention.NOTHING)
+    recording.connect(Retention.NOTHING, after=30)
+    recording.recorder.stopped()
+    recording.start(Retention.NOTHING)
+    recording.lose(LOST, after=10)
+    recording.connect(Retention.NOTHING, after=10)
+
+    assert recording.rules == [("not-running", 30), ("disconnected", 20)]
+
+
+def test_a_stop_begins_a_gap_when_the_broker_keeps_nothing(recording: Recording) -> None:
+    """The gateway may not run again before the night is reconciled."""
+    recording.connect(Retention.NOTHING)
+    recording.time += 60 * SECOND
+    recording.recorder.stopped()
+    assert recording.rules == [("not-running", 0)]
+
+    recording.start(Retention.KEPT)  # from now on
+    recording.connect(Retention.KEPT, after=1)
+    recording.recorder.stopped()
+
+    assert recording.rules == [("not-running", 1)]
+
+
+def test_a_takeover_is_a_gap_although_the_session_is_kept(recording: Recording) -> None:
+    recording.connect(Retention.NEW)
+    recording.lose(TAKEN, after=600)
+    recording.connect(Retention.KEPT, after=10)
+
+    assert recording.rules == [("taken-over", 10)]
+
+
+@pytest.mark.parametrize(("error", "closes"), [(TAKEN, 1), (CLOSED, 3)], ids=["5", "3.1.1"])
+def test_a_dispute_over_a_client_id_is_one_gap(
+    recording: Recording, error: GatewayError, closes: int
+) -> None:
+    recording.connect(Retention.NEW)
+    recording.lose(error, after=1)
+    for _ in range(closes + 4):
+        recording.connect(Retention.KEPT, after=1)
+        recording.lose(error, after=1)
+    recording.connect(Retention.KEPT, after=1)
+
+    counted = [gap for gap in recording.gaps if gap.counts]
+    assert [gap.rule for gap in counted] == ["taken-over"]
+    assert (counted[0].end - counted[0].begin) // SECOND == 2 * (closes + 4) + 1
+
+
+def test_a_broker_that_closes_long_connections_is_not_in_dispute(recording: Recording) -> None:
+    recording.connect(Retention.NEW)
+    for _ in range(5):
+        recording.lose(CLOSED, after=31)
+        recording.connect(Retention.KEPT, after=1)
+
+    assert {rule for rule, _ in recording.rules} == {"away"}
+
+
+def test_dropped_messages_are_a_gap_with_their_number(recording: Recording) -> None:
+    recording.connect(Retention.KEPT)
+    recording.source.continuity.report_loss("dropped by the broker", 3)
+    recording.source.continuity.report_loss("dropped by the broker", 4)
+    recording.recorder.check()
+    recording.source.continuity.report_loss("a gap in the numbers")
+    recording.recorder.stopped()
+
+    assert sorted((gap.rule, gap.reason, gap.lost) for gap in recording.gaps) == [
+        ("dropped", "a gap in the numbers", None),
+        ("dropped", "dropped by the broker", 7),
+    ]
+
+
+def test_a_damaged_connection_log_is_reported(
+    tmp_path: Path, recording: Recording, caplog: pytest.LogCaptureFixture
+) -> None:
+    recording.connect(Retention.NOTHING)
+    (file,) = tmp_path.glob("_sources/*.json")
+    file.write_text("{")
+    recording.start(Retention.NOTHING)
+
+    assert "is damaged" in caplog.text

@@ -1,0 +1,80 @@
+"""The hash of a delivered row is that of the payload as it was handed to the sink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.archive.journal.records import Rows
+from gateway.config.load import load
+from gateway.model.message import Message, Payload, Value
+from gateway.routing.router import RouteMatch, Router
+from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
+from gateway.runtime.record.rows import BatchOrigin, BatchRecord, fingerprint
+from tests.runtime.one_route import ONE_ROUTE
+
+ORIGIN = BatchOrigin("here", "mqtt", 1, 2, 0)
+VALUES: st.SearchStrategy[Value] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3).map(MappingProxyType)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.fixture
+def match(tmp_path: Path) -> RouteMatch:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    (route,) = load(file).routes
+    return Router(route.dialect, [route])["a/1"][0]
+
+
+def delivered(record: BatchRecord, match: RouteMatch, payloads: Sequence[Payload]) -> Rows:
+    """The delivered rows of a batch whose copies have these payloads."""
+    sent = [Message("b/1", payload) for payload in payloads]
+    return record.delivered(
+        list(match.deliveries) * len(sent), range(len(sent)), sent, attempts=1, at=5
+    )
+
+
+def test_a_copy_with_another_payload_has_another_hash(match: RouteMatch) -> None:
+    payloads: list[Payload] = [b"first", "second", b"third"]
+    record = BatchRecord([Message("a/1", payload) for payload in payloads], ORIGIN)
+    received = record.received(range(3), [match] * 3)
+
+    same = delivered(record, match, payloads)
+    other = delivered(record, match, [b"first", "altered", b"third"])
+
+    assert same.columns["hash"] is received.columns["hash"]
+    assert other.columns["hash"] == [fingerprint(b"first")[1], fingerprint("altered")[1],
+                                     fingerprint(b"third")[1]]  # fmt: skip
+    assert other.columns["size"] == [5, 7, 5]
+    assert other.common["outcome"] == "accepted"  # so that the hashes are compared
+
+
+def test_a_map_that_a_sink_changes_has_another_hash(match: RouteMatch) -> None:
+    payload: dict[str, Value] = {"quantity": 1}
+    before = fingerprint(payload)
+    record = BatchRecord([Message("a/1", payload)], ORIGIN)
+
+    payload["quantity"] = 2  # by a driver, before any row is made
+    received = record.received([0], [match])
+    sent = delivered(record, match, [payload])
+
+    assert received.columns["hash"] == [before[1]]
+    assert sent.columns["hash"] == [fingerprint({"quantity": 2})[1]]
+
+
+@given(st.binary() | st.text() | st.dictionaries(st.text(max_size=3), VALUES, max_size=3))
+def test_the_spool_keeps_the_hash_of_every_payload(payload: Payload) -> None:
+    returned = unpack_message(pack_message(Message("a", payload)))
+
+    assert fingerprint(returned.payload) == fingerprint(payload)
