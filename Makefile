@@ -6,6 +6,8 @@ PYTHON ?= $(shell /usr/bin/python3 -c 'import os, sys; from importlib.util impor
 	2>/dev/null && echo /usr/bin/python3 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# Without compiled files each worker of the tests, and each gateway that they start, compiles anew.
+unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
 .PHONY: demo test test-nightly test-chaos check format docs-tables bench bench-check clean system jms-helper lock licences audit
@@ -15,14 +17,14 @@ demo: $(READY)
 
 # Half of the time is waiting for brokers, so there are more workers than cores.
 test: check
-	$(BIN)/pytest -m "not nightly and not chaos" -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -m "not nightly and not chaos" -n 5 --dist loadfile --no-loadscope-reorder --session-timeout 2400
 
 test-nightly: $(READY)
-	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600
+	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600 -o faulthandler_timeout=3700
 
 # Kills, cuts, full disks and a million spooled messages: about half an hour.
 test-chaos: $(READY)
-	$(BIN)/pytest -m chaos --timeout 3600 tests/chaos
+	$(BIN)/pytest -m chaos --timeout 3600 -o faulthandler_timeout=3700 tests/chaos
 
 check: $(READY)
 	$(BIN)/ruff format --check .

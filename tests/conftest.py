@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 pytest_plugins = ["tests.brokers.activemq", "tests.brokers.mosquitto", "tests.reconcile.sparking"]
 
 settings.register_profile(
-    "default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "default", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -25,7 +27,8 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 ROOT = Path(__file__).parents[1]
 SLOWEST = (  # files that begin first, so that no worker ends long after the others
     "tests/reconcile/", "tests/chaos/", "tests/brokers/test_jms", "tests/brokers/test_solace",
-    "tests/brokers/test_delivery", "tests/conformance/", "tests/brokers/", "tests/archive/",
+    "tests/brokers/test_delivery", "tests/test_docs_commands", "tests/conformance/",
+    "tests/brokers/", "tests/archive/",
     "tests/runtime/", "tests/proofs/", "tests/web/",
 )  # fmt: skip
 
@@ -37,9 +40,44 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         file = nodeid.partition("::")[0]
         return "spark" if uses_spark(file) else file
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give what a worker that died had left to others, without the test that killed it.
+
+        The inherited method gives that test once more, and each file that is done: then the new
+        worker waits for ever, and so does the run.
+        """
+        files = self.assigned_work.pop(node)
+        left = [
+            (file, test)
+            for file, tests in files.items()
+            for test, done in tests.items()
+            if not done
+        ]
+        for file, test in left[1:]:
+            self.workqueue.setdefault(file, {})[test] = False
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return left[0][1] if left else None
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give another file after one of a single test: a worker waits for a second test."""
+        super()._assign_work_unit(node)
+        if not self.workqueue:
+            node.shutdown()
+        elif self._pending_of(self.assigned_work[node]) < 2:
+            self._assign_work_unit(node)
+
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
     return ByFile(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Print a failure of a worker at once: a run that is killed later has told it."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ and hasattr(report, "node"):
+        sys.stdout.write(f"\n{report.nodeid} ({report.when})\n{report.longreprtext}\n")
+        sys.stdout.flush()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
