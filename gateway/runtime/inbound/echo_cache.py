@@ -50,7 +50,7 @@ class EchoCache:
         with self._lock:
             for key, origin in copies:
                 self._add(key, shared.setdefault(origin, (until, origin)))
-                self._size += _size(key, origin)
+                self._size += copy_size(key, origin)
             self._evict()
 
     def take_origin(self, broker: str, message: Message) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class EchoCache:
         if copies is None:
             return None
         copy = copies.popleft() if isinstance(copies, deque) else copies
-        self._size -= _size(key, copy[1])
+        self._size -= copy_size(key, copy[1])
         if copies is copy or not copies:
             del self._sent[key]
         return copy
@@ -94,10 +94,10 @@ class EchoCache:
             each = copies if isinstance(copies, deque) else (copies,)
             if self._size <= MAX_SIZE and each[-1][0] >= now:
                 return
-            self._size -= sum(_size(key, origin) for _, origin in each)
+            self._size -= sum(copy_size(key, origin) for _, origin in each)
             del self._sent[key]
 
 
-def _size(key: EchoKey, origin: tuple[str, ...]) -> int:
+def copy_size(key: EchoKey, origin: tuple[str, ...]) -> int:
     """Return about the bytes of a copy; a character takes at most four."""
     return _OVERHEAD + 4 * (len(key[1]) + sum(map(len, origin)))

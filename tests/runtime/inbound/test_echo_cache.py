@@ -8,7 +8,7 @@ import pytest
 
 from gateway.model.message import NO_HEADERS, Message
 from gateway.runtime.inbound import echo_cache
-from gateway.runtime.inbound.echo_cache import COPY_LIFETIME, MAX_SIZE, EchoCache
+from gateway.runtime.inbound.echo_cache import COPY_LIFETIME, MAX_SIZE, EchoCache, copy_size
 from tests.model.test_memory_size import taken
 
 BROKER = "mqtt://plant"
@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """A small limit of copies, so that the test is fast."""
-    size = echo_cache._size((BROKER, "a/b", b""), ("g/r",))
+    size = copy_size((BROKER, "a/b", b""), ("g/r",))
     monkeypatch.setattr(echo_cache, "MAX_SIZE", 100 * size)
     return 100
 
