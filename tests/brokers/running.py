@@ -10,13 +10,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from gateway.archive.lookup.reader import read_rows
 from tests.brokers.mosquitto import Mosquitto
 from tests.waiting import PATIENCE
 
@@ -144,7 +142,3 @@ def clients(source: Mosquitto, target: Mosquitto) -> Iterator[tuple[Client, Clie
     finally:
         into.close()
         out.close()
-
-
-def archived(folder: Path) -> list[dict[str, object]]:
-    return list(read_rows(folder / "archive", datetime.now(tz=UTC).date()))

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
+from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
-from tests.brokers.running import Client, Process, archived, clients
+from tests.brokers.running import Client, Process, clients
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker

@@ -14,8 +14,9 @@ import pytest
 from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.cli import main
 from gateway.runtime.record.rows import fingerprint
+from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto
-from tests.brokers.running import Client, Process, archived
+from tests.brokers.running import Client, Process
 
 pytestmark = pytest.mark.broker
 

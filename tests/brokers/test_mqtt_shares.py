@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
-from tests.brokers.running import Process, archived, clients, started
+from tests.brokers.running import Process, clients, started
 
 pytestmark = pytest.mark.broker
 

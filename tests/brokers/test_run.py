@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
-from tests.brokers.running import CONFIG, Process, archived, bridged, clients
+from tests.brokers.running import CONFIG, Process, bridged, clients
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker

@@ -6,12 +6,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from gateway.archive.lookup.reader import Row, read_rows
 from gateway.brokers.smf import SmfBroker
 from gateway.endpoints.base import Sink
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -23,6 +21,7 @@ from gateway.wire.smf.assured_control import ControlField, ControlType, encode_f
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import encode_parameter
 from gateway.wire.smf.subscriptions import SubscriptionChange
+from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Process
 from tests.brokers.smf_client import SmfClient, direct
@@ -150,13 +149,9 @@ def cross(
     return arrived[0], arrived[1]
 
 
-def rows_of(folder: Path) -> list[Row]:
-    return list(read_rows(folder / "archive", datetime.now(tz=UTC).date()))
-
-
 def check(folder: Path, there: list[Message], back: list[Message]) -> None:
     """Check that nothing is lost, repetitions are marked, and every row has its counterpart."""
-    rows = rows_of(folder)
+    rows = archived(folder)
     for route, arrived in (("there", there), ("back", back)):
         own = [row for row in rows if row["route"] == route]
         ids = {
@@ -323,7 +318,7 @@ def test_an_undecodable_message_becomes_a_dead_letter_with_its_bytes(
         until(lambda: broker.depth("gateway/office/back") == 0, "all are settled")
         assert process.end() == 0
 
-    letters = [row for row in rows_of(tmp_path) if row["leg"] == "dead"]
+    letters = [row for row in archived(tmp_path) if row["leg"] == "dead"]
     assert len(letters) == len(UNDECODABLE)
     for topic, dead in zip(UNDECODABLE, letters, strict=True):
         assert dead["rule"] == "empty-name"

@@ -18,8 +18,8 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED
+from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
-from tests.brokers.running import archived
 from tests.brokers.solace_bridge import QUICK, gateway, open_sink, open_source, receive_all
 from tests.endpoints.exchange import send
 

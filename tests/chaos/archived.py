@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,11 +11,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from gateway.archive.findings import Weight
-from gateway.archive.layout import damaged_journals, days, journals, segments
+from gateway.archive.layout import damaged_journals, days, segments
 from gateway.archive.seals.verify import verify_archive
 from gateway.archive.storage import LocalStorage
 from gateway.runtime.outbound.spool_db import FILE_NAME
 from gateway.runtime.record.rows import fingerprint
+from tests.archived import convert_journals
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +36,7 @@ def read_archive(folder: Path) -> ArchivedHashes:
         AssertionError: a journal is damaged or cannot be converted, or the archive is not proven.
     """
     root = folder / "archive"
-    if left := journals(root):
-        command = [sys.executable, "-m", "gateway.archive.segments", *map(str, (root, *left))]
-        subprocess.run(command, check=True, timeout=300)  # noqa: S603  # our own
-    assert not journals(root)
+    convert_journals(root)
     assert not damaged_journals(root)
     verified = verify_archive(LocalStorage(root), journals=root)
     unproven = [each for each in verified.findings if each.weight is Weight.ERROR]

@@ -14,8 +14,8 @@ from gateway.archive.layout import journals
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import GATEWAY_ID, DeliveryMode, Headers, Message
+from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
-from tests.brokers.running import archived
 from tests.chaos.archived import spooled
 from tests.chaos.rig import RelayConfig, load_and_witness, running
 from tests.endpoints.exchange import opened, send

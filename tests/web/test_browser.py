@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -18,6 +18,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from gateway.config.load import load
 from gateway.config.process import WebSettings
 from gateway.routing.route import Route
+from tests.chromium import DESKTOP, NEEDS_CHROMIUM, PHONE, chromium, sized
 from tests.waiting import PATIENCE
 from tests.web.status_samples import (
     START,
@@ -31,13 +32,8 @@ from tests.web.status_samples import (
 )
 from tests.web.test_lookup import CONFIG
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium or no chromedriver"),
-]
-DESKTOP, PHONE = (1280, 900), (390, 844)
+__all__ = ["chromium"]  # the fixture
+pytestmark = NEEDS_CHROMIUM
 HOSTILE = "<img src=x onerror=alert(1)>"
 LOST = endpoint(
     "office", "sink", connection="lost", reason=f"office: gone {HOSTILE}",
@@ -70,30 +66,14 @@ class Page:
         return [each.text for each in found if each.is_displayed()]
 
     def until(self, seen: Callable[[], object]) -> None:
-        WebDriverWait(self.browser, PATIENCE, 0.05).until(lambda _: seen())
+        redrawn = [StaleElementReferenceException]  # the page replaces what it shows
+        WebDriverWait(self.browser, PATIENCE, 0.05, redrawn).until(lambda _: seen())
 
     def run(self, script: str) -> Any:  # noqa: ANN401  # JSON
         return self.browser.execute_script(script)
 
     def errors(self) -> list[str]:
         return [str(line["message"]) for line in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]  # selenium's
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    yield browser
-    browser.quit()
-
-
-def sized(browser: webdriver.Chrome, size: tuple[int, int]) -> None:
-    facts = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", facts)
 
 
 @pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
