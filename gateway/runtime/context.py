@@ -9,10 +9,10 @@ from typing import Protocol
 
 from gateway.endpoints.base import Source
 from gateway.routing.router import Router
+from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.heartbeat import Heartbeat
-from gateway.runtime.outbound.backlog import OutboundBatch
 from gateway.runtime.outbound.lane import SinkBinding
 from gateway.runtime.record.ledger import Ledger
 

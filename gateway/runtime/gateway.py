@@ -20,6 +20,7 @@ from gateway.errors import ArchiveError
 from gateway.routing.route import Route
 from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, MessageIds, OutboundLane, SourceBinding
+from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover
 from gateway.runtime.inbound.echo_cache import EchoCache
@@ -29,7 +30,7 @@ from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_reco
 from gateway.runtime.monitor.watchdog import Watchdog
 from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters
 from gateway.runtime.outbound.lane import Lane, SinkBinding
-from gateway.runtime.outbound.spool import Spool, SpoolLimits
+from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.pump import Pump
 from gateway.runtime.record.ledger import Ledger
@@ -244,11 +245,10 @@ class Gateway:
 
     def _make_lane(self, name: str, binding: SinkBinding | None = None) -> Lane:
         binding = binding or wiring.make_sink_binding(self.configuration, name, self._echoes)
-        backlog = None
-        spool = self.configuration.spool
-        if self.spool_database is not None and spool is not None:
-            backlog = Spool(name, self.spool_database, self._ledger, _limits(spool))
-        return Lane(binding, EndpointState(name, "sink"), backlog)
+        spool, settings = None, self.configuration.spool
+        if self.spool_database is not None and settings is not None:
+            spool = Spool(name, self.spool_database, self._ledger, _limits(settings))
+        return Lane(binding, EndpointState(name, "sink"), spool)
 
     def _make_pump(self, name: str) -> Pump:
         binding = wiring.make_source_binding(self.configuration, name)
@@ -315,12 +315,16 @@ class Gateway:
         for name in unused:
             if self._connections is not None:
                 self._connections.forget(name)
+        removed = self.lanes.keys() - {*wiring.target_endpoints(wanted)}
+        for name in removed:
+            if not self.lanes[name].direct:  # a source that waits for its room cannot rebind
+                self.lanes[name].remove(0.0)
         _wait_until(
             lambda: not any(pump.rebinding for pump in self.pumps.values()),
             time.monotonic() + seconds,
         )
-        for name in self.lanes.keys() - {*wiring.target_endpoints(wanted)}:
-            self.lanes.pop(name).stop(seconds)
+        for name in removed:
+            self.lanes.pop(name).remove(seconds)
 
     def _publish_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
         """Send copies of dead letters to the configured endpoint, if there is one."""

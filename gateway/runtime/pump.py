@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -19,14 +20,14 @@ from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route, Target, WhenFull
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
+from gateway.runtime.delivery.backoff import Backoff
+from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.in_flight import InFlightBatch, LaneBatch
 from gateway.runtime.inbound.admission import Admission
 from gateway.runtime.inbound.dedup import BatchCompletion, DuplicateFilter
 from gateway.runtime.inbound.gap_recorder import GapRecorder
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.monitor.counters import ConnectionState, EndpointState
-from gateway.runtime.outbound.backlog import OutboundBatch
-from gateway.runtime.outbound.backoff import Backoff
 from gateway.runtime.record.rows import BatchOrigin
 
 log = logging.getLogger(__name__)
@@ -130,7 +131,13 @@ class Pump:
             self.state.lost(error)
             self._gaps.lost(error)
             refused = not error.retryable
-            self._stop.wait(self._backoff.pause(self._binding.backoff, refused=refused))
+            pause = self._backoff.pause(
+                self._binding.backoff,
+                time.monotonic(),
+                random.random(),  # noqa: S311  # jitter
+                refused=refused,
+            )
+            self._stop.wait(pause)
         self._gaps.stopped()
 
     def _receive_once(self) -> None:
@@ -144,7 +151,7 @@ class Pump:
             self._binding.source.open()
             self._gaps.connected()
             self.state.connected()
-            self._backoff.connected()
+            self._backoff.connected(time.monotonic())
         batch = self._binding.source.receive(RECEIVE_TIMEOUT)
         self._gaps.check()
         if batch is not None:

@@ -16,6 +16,7 @@ from gateway.model.message import Message
 from gateway.routing.route import Route
 from gateway.routing.router import Router
 from gateway.runtime.context import MessageIds, SourceBinding
+from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.subscriptions import subscriptions
 from gateway.runtime.outbound.lane import SinkBinding
@@ -56,7 +57,8 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
     settings = configuration.endpoints[name].settings
     broker = echo_brokers(configuration).get(name)
 
-    def note_sent(messages: Sequence[Message]) -> None:
+    def note_sent(messages: Sequence[Message], again: bool) -> None:
+        del again
         if broker is not None:
             echoes.note_sent(broker, messages)
 
@@ -64,10 +66,12 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
         make_sink(settings),
         settings.dialect,
         settings.carries,
-        (settings.backoff_min, settings.backoff_max),
-        isolate_after=configuration.gateway.isolate_after,
-        stuck_after_seconds=configuration.gateway.stuck_after_seconds,
-        before_send=None if broker is None else note_sent,
+        LaneLimits(
+            (settings.backoff_min, settings.backoff_max),
+            isolate_after=configuration.gateway.isolate_after,
+            stuck_after_seconds=configuration.gateway.stuck_after_seconds,
+        ),
+        None if broker is None else note_sent,
     )
 
 

@@ -11,6 +11,7 @@ from gateway.endpoints.base import Batch
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
 from gateway.runtime.context import GatewayContext, MessageIds
+from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.counters import EndpointState, RouteCounters
 from gateway.runtime.outbound.lane import Lane, SinkBinding
@@ -55,7 +56,8 @@ def test_a_replaced_source_is_closed_after_its_batch_is_settled(tmp_path: Path) 
     sink = ScriptedSink()
     sink.mute = True
     lane = Lane(
-        SinkBinding(sink, "mqtt", frozenset(), (0.01, 0.02)), EndpointState("there", "sink")
+        SinkBinding(sink, "mqtt", frozenset(), LaneLimits((0.01, 0.02))),
+        EndpointState("there", "sink"),
     )
     ledger = Ledger({"all": RouteCounters()})
     context = GatewayContext("test", {"there": lane}, ledger, MessageIds(1), EchoCache(), {})

@@ -17,9 +17,10 @@ from gateway.endpoints.jms.property_names import encode_property_name
 from gateway.endpoints.solace.message_properties import build_properties
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
+from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.monitor.counters import EndpointState
 from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_recorder
-from gateway.runtime.outbound.backlog import OutboundBatch
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.tracing import spans as exporting
@@ -59,7 +60,10 @@ def batch_of(answers: list[Settlement], *messages: Message) -> OutboundBatch:
 def lanes(
     sink: ScriptedSink, share: float, carries: frozenset[str] = frozenset({"properties"})
 ) -> Iterator[tuple[Collector, TracedLanes]]:
-    lane = Lane(SinkBinding(sink, "mqtt", carries, (0.01, 0.02)), EndpointState("target", "sink"))
+    lane = Lane(
+        SinkBinding(sink, "mqtt", carries, LaneLimits((0.01, 0.02))),
+        EndpointState("target", "sink"),
+    )
     with collecting() as (collector, url), pytest.MonkeyPatch.context() as patch:
         patch.setattr(exporting, "EXPORT_INTERVAL", 20)  # milliseconds; so that the test is fast
         spans = open_span_recorder(TracingSettings(otlp=url), "test")

@@ -12,10 +12,10 @@ from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.endpoints.base import Sink, Source
 from gateway.routing.route import Route
+from gateway.runtime.delivery.backlog import SpoolBacklog
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.monitor.counters import EndpointState, Refusal, RouteCounters
 from gateway.runtime.outbound.lane import Lane
-from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.pump import Pump
 
 
@@ -121,10 +121,11 @@ def _source_status(name: str, pump: Pump, running: Gateway) -> EndpointStatus:
 
 def _sink_status(lane: Lane) -> EndpointStatus:
     status = _status(lane.state, lane.binding.system, _driver_counts(lane.binding.sink))
-    backlog = lane.backlog
-    if not isinstance(backlog, Spool):
+    spool = lane.spool
+    if spool is None:
         return replace(status, held=lane.held)
-    oldest = backlog.oldest() if backlog.messages else None
+    backlog = spool.backlog
+    oldest = spool.oldest() if backlog.messages else None
     return replace(
         status,
         held=lane.held,
@@ -135,7 +136,7 @@ def _sink_status(lane: Lane) -> EndpointStatus:
     )
 
 
-def _used_share(spool: Spool) -> float:
+def _used_share(spool: SpoolBacklog) -> float:
     limits = spool.limits
     used = spool.bytes / limits.bytes
     return max(used, spool.messages / limits.messages) if limits.messages else used

@@ -18,7 +18,7 @@ from gateway.config.process import TracingSettings
 from gateway.errors import DriverMissingError
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
-from gateway.runtime.outbound.backlog import OutboundBatch
+from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.tracing.context import TRACEPARENT, TraceContext, context_of, with_context

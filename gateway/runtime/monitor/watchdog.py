@@ -12,9 +12,9 @@ from typing import Final
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
+from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.monitor.counters import ConnectionState
 from gateway.runtime.monitor.heartbeat import Heartbeat
-from gateway.runtime.outbound.backlog import OutboundBatch
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.pump import Pump
 

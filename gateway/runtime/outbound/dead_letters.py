@@ -144,7 +144,8 @@ class DeadLetters:
             self.publish(letters)
             durable()
 
-        self._database.wait_for_room()
+        # It never waits: the thread that makes room calls it. The sources wait, because their
+        # batches are settled when the letters are durable.
         self._database.put(changes, stored, size)
 
     def refresh(self) -> None:

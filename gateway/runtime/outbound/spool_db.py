@@ -1,7 +1,9 @@
 """The SQLite file of a gateway's spool: spooled batches and dead letters.
 
 One thread writes. It commits all queued changes at once and then calls back, so that one flush of
-the disk serves every change that arrived during the last one.
+the disk serves every change that arrived during the last one. On a full disk it commits the changes
+that need no room alone: deletions make room, and marks keep copies from being sent unmarked. A
+reserve file gives them the little that they need.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ Durable: TypeAlias = Callable[[], None]
 _QueuedChanges: TypeAlias = tuple[Sequence[Change], int, Durable]
 
 FILE_NAME: Final = "spool.sqlite"
+RESERVE_NAME: Final = "spool.reserve"  # deleted when the disk is full
+RESERVE_BYTES: Final = 1 << 20
 MAX_QUEUED_BYTES: Final = 32 << 20  # changes waiting for the disk; past it callers wait
 RETRY_INTERVAL: Final = 0.5  # seconds between attempts to write to a failing disk
 MAX_VACUUM_PAGES: Final = 256  # free pages returned to the file system after a commit
@@ -86,7 +90,8 @@ class SpoolDatabase:
             SpoolError: the folder is not writable, or another gateway uses it.
         """
         self._folder = folder
-        self._writing = connect(folder, create=True)
+        self._reserve = folder / RESERVE_NAME
+        self._writing = self._open()
         self._lock_file = _lock_folder(folder)
         self._reading = connect(folder)
         self._read_lock = threading.Lock()
@@ -97,6 +102,7 @@ class SpoolDatabase:
         self._numbers = count(self._last_number() + 1)
         self.failure = ""
         self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
+        self._make_reserve()
         self._thread.start()
 
     def put(self, changes: Sequence[Change], durable: Durable, size: int = 0) -> None:
@@ -177,33 +183,74 @@ class SpoolDatabase:
         self._writing.close()
         self._lock_file.close()
 
+    def _open(self) -> sqlite3.Connection:
+        """Open the file; on a full disk with the room of the reserve."""
+        try:
+            return connect(self._folder, create=True)
+        except SpoolError:
+            if not self._reserve.exists():
+                raise
+            self._reserve.unlink(missing_ok=True)
+            return connect(self._folder, create=True)
+
+    def _make_reserve(self) -> None:
+        """Keep the room that deletions need on a full disk."""
+        if self._reserve.exists():
+            return
+        try:
+            with self._reserve.open("wb") as file:
+                close_to_others(self._reserve)
+                file.write(bytes(RESERVE_BYTES))
+        except OSError:
+            self._reserve.unlink(missing_ok=True)
+
     def _run(self) -> None:
-        while taken := self._take():
-            if not self._commit(taken):
+        waiting: list[_QueuedChanges] = []  # taken, and not durable
+        while True:
+            with self._lock:
+                if waiting:
+                    self._lock.wait_for(lambda: self._closing, RETRY_INTERVAL)
+                else:
+                    self._lock.wait_for(lambda: self._queue or self._closing)
+                closing = self._closing
+                waiting, self._queue = waiting + self._queue, []
+                self._busy = bool(waiting)
+            if waiting:
+                waiting = self._commit(waiting)
+            if closing:
                 return
 
-    def _take(self) -> list[_QueuedChanges]:
+    def _commit(self, changes: list[_QueuedChanges]) -> list[_QueuedChanges]:
+        """Make the changes durable and call back; return those that found no room."""
+        left: list[_QueuedChanges] = []
+        if not self._try_commit(changes):
+            without_size = [each for each in changes if not each[1]]
+            if not without_size or not self._try_commit_on_full_disk(without_size):
+                return changes
+            left = [each for each in changes if each[1]]
+            changes = without_size
+        elif self.failure:
+            log.warning("spool %s: works again", self._folder)
+            self.failure = ""
+            self._make_reserve()
         with self._lock:
-            self._lock.wait_for(lambda: self._queue or self._closing)
-            taken, self._queue = self._queue, []
-            self._busy = bool(taken)
-            return taken
+            self._queued_bytes -= sum(size for _, size, _ in changes)
+            self._lock.notify_all()
+        for _, _, durable in changes:
+            try:
+                durable()
+            except Exception:  # it must not end this thread, on which every target depends
+                log.exception("unexpected error after a change of the spool")
+        with self._lock:
+            self._busy = bool(left)
+            self._lock.notify_all()
+        return left
 
-    def _commit(self, taken: Sequence[_QueuedChanges]) -> bool:
-        """Make the changes durable, with retries; return false if the database closes first."""
-        while not self._try_commit(taken):
-            with self._lock:
-                if self._lock.wait_for(lambda: self._closing, RETRY_INTERVAL):
-                    return False
-        with self._lock:
-            self._queued_bytes -= sum(size for _, size, _ in taken)
-            self._lock.notify_all()
-        for _, _, durable in taken:
-            durable()
-        with self._lock:
-            self._busy = False
-            self._lock.notify_all()
-        return True
+    def _try_commit_on_full_disk(self, changes: Sequence[_QueuedChanges]) -> bool:
+        if self._try_commit(changes):
+            return True
+        self._reserve.unlink(missing_ok=True)
+        return self._try_commit(changes)
 
     def _last_number(self) -> int:
         tables = "SELECT number FROM parcels UNION ALL SELECT number FROM letters"
@@ -211,14 +258,13 @@ class SpoolDatabase:
         found = self._writing.execute(f"SELECT COALESCE(MAX(number), 0) FROM ({tables})").fetchone()  # noqa: S608  # a constant
         return int(found[0])
 
-    def _try_commit(self, taken: Sequence[_QueuedChanges]) -> bool:
+    def _try_commit(self, changes: Sequence[_QueuedChanges]) -> bool:
         try:
             self._writing.execute("BEGIN IMMEDIATE")
-            for changes, _, _ in taken:
-                for statement, values in changes:
+            for statements, _, _ in changes:
+                for statement, values in statements:
                     self._writing.execute(statement, tuple(values))
             self._writing.execute("COMMIT")
-            self._writing.execute(f"PRAGMA incremental_vacuum({MAX_VACUUM_PAGES})").fetchall()
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._writing.execute("ROLLBACK")
@@ -227,9 +273,8 @@ class SpoolDatabase:
                           self._folder, error)  # fmt: skip
             self.failure = str(error)
             return False
-        if self.failure:
-            log.warning("spool %s: works again", self._folder)
-            self.failure = ""
+        with suppress(sqlite3.Error):  # a full disk; the changes are durable nevertheless
+            self._writing.execute(f"PRAGMA incremental_vacuum({MAX_VACUUM_PAGES})").fetchall()
         return True
 
 

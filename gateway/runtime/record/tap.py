@@ -6,6 +6,8 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import random
+from time import monotonic
 from typing import Final
 
 from gateway.archive.journal.records import Rows
@@ -16,8 +18,8 @@ from gateway.errors import ArchiveError, GatewayError, unexpected_error
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.context import MessageIds
+from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.monitor.counters import ConnectionState, EndpointState
-from gateway.runtime.outbound.backoff import Backoff
 from gateway.runtime.record.ledger import ArchiveAppend
 from gateway.runtime.record.rows import fingerprint
 
@@ -77,7 +79,7 @@ class Tap:
                 if self.state.connection is not ConnectionState.CONNECTED:
                     self._source.open()
                     self.state.connected()
-                    backoff.connected()
+                    backoff.connected(monotonic())
                 batch = self._source.receive(RECEIVE_TIMEOUT)
                 if batch is not None:
                     self._record(batch)
@@ -91,7 +93,8 @@ class Tap:
                 error = unexpected_error(self.state.name, failure)
             self.state.lost(error)
             self._source.close()
-            self._stop.wait(backoff.pause(self._backoff, refused=not error.retryable))
+            refused = not error.retryable
+            self._stop.wait(backoff.pause(self._backoff, monotonic(), random(), refused=refused))  # noqa: S311  # jitter
 
     def _record(self, batch: Batch) -> None:
         messages = batch.messages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -10,6 +11,9 @@ import pytest
 from gateway.errors import EndpointError
 from gateway.model.message import Message
 from gateway.runtime import wiring
+from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.gateway import Gateway
+from tests.brokers.mosquitto import free_port
 from tests.runtime.gateway.running import (
     PLANT_AND_EMS,
     BrokerClient,
@@ -18,7 +22,7 @@ from tests.runtime.gateway.running import (
     running,
     wait_until_connected,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 ORDERS = """\
 routes:
@@ -45,6 +49,14 @@ routes:
     to:
       - {endpoint: ems, template: "ORDERS.{rest...}"}
       - {endpoint: plant, template: "copies/{rest...}"}
+"""
+ORDERS_TO_AWAY = """\
+routes:
+  orders:
+    from: {endpoint: plant, pattern: "orders/{rest...}"}
+    to:
+      - {endpoint: ems, template: "ORDERS.{rest...}"}
+      - {endpoint: away, template: "copies/{rest...}"}
 """
 ORDERS_FROM_EMS = """\
 routes:
@@ -116,6 +128,32 @@ def test_a_removed_target_is_closed_and_the_others_continue(
 
     names = sorted(str(row["name"]) for row in archive_rows("delivered"))
     assert names == ["ORDERS.1", "ORDERS.2", "copies/1"]
+
+
+def test_a_source_continues_when_a_reload_removes_a_target_that_is_away(
+    plant: BrokerClient, ems: BrokerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages whose other copies wait for the removed target are settled, and not stuck."""
+    monkeypatch.setattr(wiring, "LaneLimits", partial(LaneLimits, capacity=1_000))
+    away = f"  away: {{kind: mqtt, host: 127.0.0.1, port: {free_port()}}}\n"
+    with_away = PLANT_AND_EMS.replace("archive:", away + "archive:")
+    gateway = Gateway(configured(with_away + ORDERS_TO_AWAY))
+    gateway.start()
+    try:
+        for number in range(100):
+            plant.publish(Message(f"orders/{number}", b"x" * 100))
+        until(lambda: not gateway.lanes["away"].idle())
+        gateway.reload(configured(with_away + ORDERS))
+        names = [message.address for message in ems.receive(100)]
+        until(lambda: gateway.pumps["plant"].settled)
+    finally:
+        gateway.stop(PATIENCE)
+
+    assert names == [f"ORDERS.{number}" for number in range(100)]
+    dead = archive_rows("dead")
+    assert {(row["target"], row["rule"]) for row in dead} == {("away", "target-removed")}
+    received = {row["id"] for row in archive_rows("received")}
+    assert received == {row["id"] for row in archive_rows("delivered")}
 
 
 def test_a_removed_source_is_closed_and_a_new_one_is_connected(

@@ -10,8 +10,9 @@ import pytest
 
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
+from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.monitor.counters import EndpointState
-from gateway.runtime.outbound.backlog import OutboundBatch
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from tests.runtime.targets import ScriptedSink
 from tests.waiting import PATIENCE, until
@@ -43,7 +44,12 @@ class RecordedAnswers:
 
 @contextmanager
 def open_lane(sink: ScriptedSink, **facts: float) -> Iterator[Lane]:
-    binding = SinkBinding(sink, "mqtt", frozenset(), BACKOFF, **facts)  # type: ignore[arg-type]  # numbers
+    binding = SinkBinding(
+        sink,
+        "mqtt",
+        frozenset(),
+        LaneLimits(BACKOFF, **facts),  # type: ignore[arg-type]  # numbers
+    )
     lane = Lane(binding, EndpointState("target", "sink"))
     lane.start()
     try:
@@ -187,7 +193,7 @@ def test_a_new_sink_gets_the_unanswered_batches() -> None:
         until(lambda: lane.direct)
         old.mute = True
         lane.deliver(answers.batch("a", "b"))
-        lane.rebind(SinkBinding(new, "mqtt", frozenset(), BACKOFF))
+        lane.rebind(SinkBinding(new, "mqtt", frozenset(), LaneLimits(BACKOFF)))
         lane.deliver(answers.batch("c"))
         until(lambda: len(answers.outcomes) == 3)
 

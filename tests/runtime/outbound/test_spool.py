@@ -15,11 +15,14 @@ from gateway.errors import SpoolError
 from gateway.model.message import Message, Value
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
+from gateway.runtime.delivery.backlog import MAX_JOINED, SpoolLimits
+from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.runtime.delivery.lane import MAX_HELD_BYTES, LaneLimits
 from gateway.runtime.monitor.counters import EndpointState, RouteCounters
-from gateway.runtime.outbound.backlog import OutboundBatch
+from gateway.runtime.outbound import spool_db
 from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters, from_row
-from gateway.runtime.outbound.lane import MAX_HELD_BYTES, Lane, SinkBinding
-from gateway.runtime.outbound.spool import MAX_JOINED, Spool, SpoolLimits
+from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.runtime.outbound.spool_db import FILE_NAME, SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
@@ -46,7 +49,7 @@ class SpoolRig:
         self.letters = DeadLetters(self.database, letters)
         self.ledger = Ledger({"relay": self.counters}, self._archive, self.letters)
         self.spool = Spool("target", self.database, self.ledger, limits)
-        binding = SinkBinding(self.sink, "mqtt", frozenset(), BACKOFF, capacity)
+        binding = SinkBinding(self.sink, "mqtt", frozenset(), LaneLimits(BACKOFF, capacity))
         self.lane = Lane(binding, EndpointState("target", "sink"), self.spool)
         self.lane.start()
 
@@ -138,7 +141,7 @@ def test_spooled_messages_are_settled_at_once_and_delivered_later_in_order(
         rig.sink.up = True
         until(lambda: len(rig.delivered()) == 500)
         until(lambda: rig.waiting() == 0)
-        assert (rig.spool.messages, rig.spool.bytes) == (0, 0)
+        assert (rig.spool.backlog.messages, rig.spool.backlog.bytes) == (0, 0)
 
     assert [message.address for message in rig.sink.received] == names
     assert rig.delivered() == names
@@ -197,7 +200,7 @@ def test_a_restart_drains_the_spool_and_marks_batches_that_may_have_been_sent(
         rig.sink.up = True
         until(lambda: len(rig.sink.received) == 50)
     with spool_rig(tmp_path) as second:
-        assert second.spool.messages == 50
+        assert second.spool.backlog.messages == 50
         second.deliver("new")
         second.sink.up = True
         until(lambda: len(second.delivered()) == 51)
@@ -285,7 +288,7 @@ def test_a_full_spool_slows_the_source(tmp_path: Path) -> None:
         feeder.start()
         until(lambda: len(rig.settled) == 10)
         assert feeder.is_alive()
-        assert rig.spool.messages == 10
+        assert rig.spool.backlog.messages == 10
         rig.sink.up = True
         feeder.join(PATIENCE)
         until(lambda: len(rig.sink.received) == 30)
@@ -343,6 +346,73 @@ def test_a_full_disk_delays_settlement_until_it_is_writable(tmp_path: Path) -> N
         blocker.close()
         until(lambda: rig.settled == {"a": Outcome.SPOOLED})
         assert not rig.database.failure
+
+
+def test_a_full_disk_is_freed_by_what_the_target_takes(tmp_path: Path) -> None:
+    """New copies find no room, but those that are delivered are marked and deleted."""
+    with spool_rig(tmp_path) as rig:
+        rig.deliver("old", payload=b"x" * 200_000)
+        until(lambda: rig.settled == {"old": Outcome.SPOOLED})
+        limit_pages(rig, int(one(rig, "PRAGMA page_count")))
+        rig.deliver("new", payload=b"y" * 400_000)
+        until(lambda: bool(rig.database.failure))
+        rig.sink.up = True
+        until(lambda: rig.delivered() == ["old"])
+        assert int(one(rig, "SELECT number FROM handed")) > 0
+        assert "new" not in rig.settled
+        limit_pages(rig, 1 << 20)
+        until(lambda: rig.delivered() == ["old", "new"])
+        until(lambda: not rig.database.failure)
+        assert rig.waiting() == 0
+
+    assert [message.address for message in rig.sink.received] == ["old", "new"]
+
+
+def limit_pages(rig: SpoolRig, pages: int) -> None:
+    rig.database._writing.execute(f"PRAGMA max_page_count = {pages}").fetchall()  # noqa: SLF001  # the disk's room
+
+
+def one(rig: SpoolRig, query: str) -> str:
+    return str(rig.database.rows(query)[0][0])
+
+
+def test_batches_keep_their_order_when_the_oldest_are_rejected_at_a_break(tmp_path: Path) -> None:
+    """A batch that was sent and has no answer is older than one that waits on disk."""
+    limits = SpoolLimits(1 << 30, messages=10)
+    with spool_rig(tmp_path, limits) as rig:
+        rig.sink.up = True
+        until(lambda: rig.lane.direct)
+        rig.sink.mute = True
+        for number in range(30):
+            rig.deliver(f"sent/{number}", when=WhenFull.OLDEST)
+        rig.sink.mute = False
+        rig.sink.drop()
+        for number in range(30):
+            rig.deliver(f"new/{number}", when=WhenFull.OLDEST)
+        until(lambda: len(rig.settled) == 60)
+        kept = [letter.message.address for letter in rig.kept_letters()]
+        before = len(rig.sink.received)
+        rig.sink.up = True
+        until(lambda: rig.waiting() == 0)
+
+    arrived = [message.address for message in rig.sink.received[before:]]
+    names = [f"sent/{number}" for number in range(30)] + [f"new/{number}" for number in range(30)]
+    assert sorted(kept + arrived, key=names.index) == names
+    assert arrived == names[-len(arrived) :]
+
+
+def test_dead_letters_of_the_spool_do_not_wait_for_its_own_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that makes a batch durable also records its dead letters."""
+    monkeypatch.setattr(spool_db, "MAX_QUEUED_BYTES", 10_000)
+    with spool_rig(tmp_path) as rig:
+        rig.sink.answer = lambda _: rejected("no", "because")
+        for number in range(200):
+            rig.deliver(f"m/{number}", payload=b"x" * 1_000)
+        rig.sink.up = True
+        until(lambda: rig.counters.dead == 200)
+        until(lambda: rig.waiting() == 0)
 
 
 def test_two_gateways_cannot_use_one_folder(tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from time import monotonic
 from typing import Final
 
 STABLE_SECONDS: Final = 10.0  # a connection that lived this long resets the back-off
@@ -17,33 +14,31 @@ class Backoff:
     A connection that is lost soon counts as a failed attempt. A broker closes the first of two
     connections with one client id, so two such clients would otherwise replace each other several
     times a second.
-    Mutable: owned by the thread that connects.
+    Mutable: owned by the state that connects.
+    Units: seconds of a monotonic clock.
     """
 
-    def __init__(
-        self,
-        clock: Callable[[], float] = monotonic,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
-        self._clock, self._jitter = clock, jitter
+    def __init__(self) -> None:
         self._failed = 0
         self._connected_at: float | None = None
 
-    def connected(self) -> None:
+    def connected(self, now: float) -> None:
         """Note that an attempt succeeded."""
-        self._connected_at = self._clock()
+        self._connected_at = now
 
-    def pause(self, backoff: tuple[float, float], *, refused: bool = False) -> float:
+    def pause(
+        self, backoff: tuple[float, float], now: float, jitter: float, *, refused: bool = False
+    ) -> float:
         """Seconds to wait after a failed attempt or a lost connection.
 
         The pause doubles from the minimum of `backoff` to its maximum; when the broker `refused`
-        the connection, it is the maximum at once. Jitter subtracts up to half, so that many
-        gateways do not reconnect to one broker at the same moment.
+        the connection, it is the maximum at once. `jitter`, from 0 to 1, subtracts up to half, so
+        that many gateways do not reconnect to one broker at the same moment.
         """
         connected_at, self._connected_at = self._connected_at, None
-        if connected_at is not None and self._clock() - connected_at >= STABLE_SECONDS:
+        if connected_at is not None and now - connected_at >= STABLE_SECONDS:
             self._failed = 0
         minimum, maximum = backoff
         doublings = MAX_DOUBLINGS if refused else min(self._failed, MAX_DOUBLINGS)
         self._failed += 1
-        return min(maximum, minimum * 2.0**doublings) * (1.0 - self._jitter() / 2)
+        return min(maximum, minimum * 2.0**doublings) * (1.0 - jitter / 2)

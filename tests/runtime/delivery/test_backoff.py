@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.runtime.outbound.backoff import STABLE_SECONDS, Backoff
+from gateway.runtime.delivery.backoff import STABLE_SECONDS, Backoff
 
 BACKOFF = (0.5, 4.0)
 
@@ -14,25 +14,28 @@ class FakeBroker:
 
     def __init__(self, jitter: float = 0.0) -> None:
         self.now = 0.0
-        self.backoff = Backoff(lambda: self.now, lambda: jitter)
+        self._backoff, self._jitter = Backoff(), jitter
+
+    def pause(self, *, refused: bool = False) -> float:
+        return self._backoff.pause(BACKOFF, self.now, self._jitter, refused=refused)
 
     def pause_after(self, seconds: float) -> float:
         """The pause after a connection that lived for `seconds`."""
-        self.backoff.connected()
+        self._backoff.connected(self.now)
         self.now += seconds
-        return self.backoff.pause(BACKOFF)
+        return self.pause()
 
 
 def test_pauses_double_up_to_the_maximum() -> None:
-    backoff = FakeBroker().backoff
+    broker = FakeBroker()
 
-    assert [backoff.pause(BACKOFF) for _ in range(5)] == [0.5, 1.0, 2.0, 4.0, 4.0]
+    assert [broker.pause() for _ in range(5)] == [0.5, 1.0, 2.0, 4.0, 4.0]
 
 
 def test_a_refusal_takes_the_maximum_pause() -> None:
-    backoff = FakeBroker().backoff
+    broker = FakeBroker()
 
-    assert [backoff.pause(BACKOFF, refused=True), backoff.pause(BACKOFF)] == [4.0, 1.0]
+    assert [broker.pause(refused=True), broker.pause()] == [4.0, 1.0]
 
 
 @pytest.mark.parametrize("seconds", [0.0, STABLE_SECONDS * 0.9])
@@ -45,7 +48,7 @@ def test_a_connection_that_is_lost_at_once_is_a_failed_attempt(seconds: float) -
 def test_a_stable_connection_resets_the_backoff() -> None:
     broker = FakeBroker()
     pauses = [
-        broker.backoff.pause(BACKOFF),
+        broker.pause(),
         broker.pause_after(0.0),
         broker.pause_after(STABLE_SECONDS),
         broker.pause_after(0.0),
@@ -59,8 +62,8 @@ def test_time_without_a_connection_does_not_count_as_its_life() -> None:
     broker.pause_after(0.0)
     broker.now += STABLE_SECONDS
 
-    assert broker.backoff.pause(BACKOFF) == 1.0
+    assert broker.pause() == 1.0
 
 
 def test_jitter_subtracts_at_most_half() -> None:
-    assert FakeBroker(jitter=1.0).backoff.pause(BACKOFF) == 0.25
+    assert FakeBroker(jitter=1.0).pause() == 0.25

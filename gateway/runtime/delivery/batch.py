@@ -1,11 +1,11 @@
-"""The backlog of one target: batches in order. This one is in memory; the spool is on disk."""
+"""Batches for one target, and the settlements that they collect over their attempts."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
@@ -36,7 +36,7 @@ class QueuedBatch:
 
     `number` is its place in the order of the lane. `stored` is true when the spool has it on disk,
     `resend` when it is sent again after a lost connection.
-    Mutable: guarded by the lane's lock while it is in flight.
+    Mutable: owned by the lane.
     """
 
     __slots__ = (
@@ -81,76 +81,13 @@ class QueuedBatch:
         self.unsettled = [each for each in self.unsettled if self.settlements[each] is None]
         return all(self.settlements[position] is not None for position in positions)
 
-    def finish(self) -> None:
-        """Call `done` of the batch; every message must have its final settlement."""
+    def settle_rest(self, settlement: Settlement) -> None:
+        """Give every message without a final settlement this one."""
+        self.settle(self.unsettled, [settlement] * len(self.unsettled))
+
+    def report(self) -> None:
+        """Call `done` of the batch; every message must have its final settlement.
+
+        Only a shell calls this, when it performs `Finish`.
+        """
         self.batch.done([each for each in self.settlements if each is not None], self.attempts)
-
-
-class Backlog(Protocol):
-    """Batches that wait for a target, in order.
-
-    Thread-safe: for one thread that numbers and puts, and one that takes and puts back.
-    """
-
-    on_disk: bool  # whether a batch in it counts as settled for its source
-
-    def next_number(self) -> int:
-        """The place of the next batch in the order."""
-
-    def admit(self, batch: OutboundBatch) -> bool:
-        """Wait for room, or apply the batch's `when_full`; return whether to put it now."""
-
-    def put(self, queued: QueuedBatch) -> None:
-        """Append the batch."""
-
-    def put_back(self, batches: Iterable[QueuedBatch]) -> None:
-        """Put batches that were taken back at the front, in their order."""
-
-    def take(self) -> QueuedBatch | None:
-        """Remove and return the first batch; None if no batch is ready."""
-
-    def expire(self) -> None:
-        """Reject the batches that are too old; called by the thread that takes."""
-
-    def empty(self) -> bool:
-        """Return whether no batch is ready or about to be."""
-
-    def stop(self) -> None:
-        """End every waiting `admit`."""
-
-
-class MemoryBacklog:
-    """The backlog of a target without a spool; its lane limits the bytes.
-
-    Thread-safe: by the atomic operations of its deque.
-    """
-
-    on_disk = False
-
-    def __init__(self) -> None:
-        self._batches: deque[QueuedBatch] = deque()
-
-    def next_number(self) -> int:
-        return 0  # the order of the calls suffices
-
-    def admit(self, batch: OutboundBatch) -> bool:
-        del batch  # its lane has waited for room
-        return True
-
-    def put(self, queued: QueuedBatch) -> None:
-        self._batches.append(queued)
-
-    def put_back(self, batches: Iterable[QueuedBatch]) -> None:
-        self._batches.extendleft(reversed(list(batches)))
-
-    def take(self) -> QueuedBatch | None:
-        return self._batches.popleft() if self._batches else None
-
-    def empty(self) -> bool:
-        return not self._batches
-
-    def expire(self) -> None:
-        """Do nothing: batches in memory have no maximum age."""
-
-    def stop(self) -> None:
-        """Do nothing: `admit` never waits."""

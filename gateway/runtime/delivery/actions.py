@@ -1,0 +1,90 @@
+"""Actions: all that a lane's state asks of the threads, the sink and the disk around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gateway.model.message import Message
+from gateway.runtime.delivery.batch import QueuedBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Connect the sink, then tell `opened` or `failed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close the sink for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recover:
+    """Close the sink, which ends a send that blocks; tell `recover` when none is in progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Ask an idle sink whether its connection is known to be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send part of a batch; its answer has this number."""
+
+    number: int
+    queued: QueuedBatch
+    positions: Sequence[int]
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return self.queued.messages(self.positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Report the settlements of a batch, which are final."""
+
+    queued: QueuedBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write the unsettled messages of a batch to disk, then tell `written` and `stored`."""
+
+    queued: QueuedBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Read rows with numbers above `after` and below `before`, then tell `read`."""
+
+    after: int
+    before: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Write that the rows up to `number` may have been sent, then tell `marked`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Do nothing for these seconds, or until the next event; None without an end."""
+
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The lane has stopped."""
+
+
+DiskAction: TypeAlias = Read | Mark
+Action: TypeAlias = (
+    Open | Close | Recover | Check | Send | Finish | Store | Read | Mark | Wait | End
+)

@@ -1,0 +1,414 @@
+"""The lane of one target: which batch is sent when, and again in order after a lost connection.
+
+While the target is connected and nothing waits, the lane is direct: a batch is sent as soon as it
+is accepted. Otherwise it joins the backlog. After a lost connection every unanswered batch is sent
+again before any newer one.
+
+A batch that was in flight at several losses is sent message by message. A message that breaks
+connections alone is rejected as poisoned; the other messages are sent.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from gateway.model.outcome import Settlement, rejected
+from gateway.routing.route import WhenFull
+from gateway.runtime.delivery.actions import (
+    Action,
+    Check,
+    Close,
+    End,
+    Finish,
+    Mark,
+    Open,
+    Read,
+    Recover,
+    Send,
+    Wait,
+)
+from gateway.runtime.delivery.backlog import Backlog, SpoolBacklog, refuse_newest
+from gateway.runtime.delivery.backoff import Backoff
+from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
+
+MAX_HELD_BYTES: Final = 64 << 20
+IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection
+MAX_SOLO_LOSSES: Final = 2  # connections a message may break alone; then it is poisoned
+POISON_WINDOW: Final = 5.0  # seconds after a send; a later loss is not the message's fault
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLimits:
+    """The limits of one lane.
+
+    Units: seconds and bytes.
+    """
+
+    backoff: tuple[float, float]
+    capacity: int = MAX_HELD_BYTES  # bytes in flight and waiting in memory
+    isolate_after: int = 3  # attempts after which the messages of a batch are sent one by one
+    stuck_after_seconds: float = 60.0  # silence after which an unanswered target is stuck
+
+
+class Connection(Enum):
+    AWAY = auto()  # until the pause before the next attempt is over
+    OPENING = auto()
+    UP = auto()
+    BROKEN = auto()  # until no send is in progress
+    ENDED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class UnansweredSend:
+    """Part of a batch that was sent at a moment of the monotonic clock."""
+
+    queued: QueuedBatch
+    positions: Sequence[int]
+    since: float
+
+
+@dataclass(slots=True)
+class _Isolation:
+    """A batch whose messages are sent one by one.
+
+    `positions` are yet to be sent, None before the first; `number` is the send without an answer.
+    """
+
+    queued: QueuedBatch
+    until: float  # when to begin although other sends have no answer
+    attempts: int
+    positions: deque[int] | None = None
+    number: int = 0
+
+
+class LaneState:
+    """The state of one lane.
+
+    Events are methods; most return the actions that follow, in order. `now` is a monotonic clock,
+    `wall` the time in microseconds since 1970-01-01 UTC.
+    Mutable: owned by the lane, which calls one method at a time.
+    """
+
+    def __init__(self, name: str, limits: LaneLimits, backlog: Backlog, now: float) -> None:
+        self.limits = limits
+        self.backlog = backlog
+        self.held = 0  # unanswered bytes in memory
+        self.draining = False  # stopping: batches on disk stay there
+        self.connection = Connection.AWAY
+        self.direct = False  # connected, and nothing waits
+        self._name = name
+        self._removed = False  # by a reload
+        self._backoff = Backoff()
+        self._retry_at = self._check_at = self._last_answer = now
+        self._ours = False  # we closed the connection, so no message is suspected
+        self._unanswered: dict[int, UnansweredSend] = {}
+        self._sends = 0
+        self._taken: QueuedBatch | None = None  # taken from the backlog, and not sent yet
+        self._isolation: _Isolation | None = None
+
+    @property
+    def is_up(self) -> bool:
+        return self.connection is Connection.UP
+
+    # Batches that arrive
+
+    def has_room(self, batch: OutboundBatch) -> bool:
+        """Return whether `accept` takes the batch now, or never; if not, its source is slowed."""
+        if self.connection is Connection.ENDED:
+            return True
+        if self.direct or not self.backlog.on_disk:
+            return self._fits(batch.size)
+        return batch.when_full is not WhenFull.SLOW or self.backlog.fits(batch)
+
+    def accept(self, batch: OutboundBatch, now: float) -> list[Action] | None:
+        """Send the batch or let it wait; None if there is no room for it yet.
+
+        The oldest batches of a full spool must be rejected before, with `make_room`.
+        """
+        if self.connection is Connection.ENDED:
+            return [self._refuse_removed(batch)] if self._removed else []
+        if not self.has_room(batch):
+            return None
+        queued = QueuedBatch(batch, self.backlog.next_number())
+        if self.direct or not self.backlog.on_disk:
+            self.held += batch.size
+        if self.direct:
+            return [self._send(queued, queued.unsettled, now)]
+        if not self.backlog.fits(batch):  # only a spool has no room
+            return [refuse_newest(queued, self._name)]
+        store = self.backlog.put(queued)
+        return [store] if store else []
+
+    def make_room(self, batch: OutboundBatch) -> Finish | Read | Wait | None:
+        """The next step that makes room for `batch` at the expense of the oldest ones.
+
+        None if it fits, or none must make room for it.
+        """
+        backlog = self.backlog
+        if (
+            batch.when_full is not WhenFull.OLDEST or self.direct or backlog.fits(batch)
+            or not isinstance(backlog, SpoolBacklog) or self.connection is Connection.ENDED
+        ):  # fmt: skip
+            return None
+        return backlog.take_oldest(self._first_unanswered()) or Wait(None)
+
+    def offer(self, batch: OutboundBatch, now: float) -> Send | None:
+        """Send the batch if that is possible at once, and never again."""
+        if not self.direct or not self._fits(batch.size):
+            return None
+        self.held += batch.size
+        queued = QueuedBatch(batch, self.backlog.next_number(), resend=False)
+        return self._send(queued, queued.unsettled, now)
+
+    # Answers and lost connections
+
+    def answered(self, number: int, settlements: Sequence[Settlement], now: float) -> list[Action]:
+        """The target answered a send; it must be sent again if an answer is not final."""
+        send = self._unanswered.get(number)
+        if send is None:
+            return []  # a late answer, from a connection that was given up
+        self._last_answer = now
+        queued = send.queued
+        if not queued.settle(send.positions, settlements):
+            self.broken()
+            return []
+        del self._unanswered[number]
+        if queued.unsettled:
+            return []
+        self.held -= queued.batch.size
+        return [Finish(queued)]
+
+    def broken(self, *, ours: bool = False) -> bool:
+        """The connection is lost, or must be replaced for a reason of `ours`.
+
+        Return False if it was not up.
+        """
+        if self.connection is not Connection.UP:
+            return False
+        self.connection, self.direct, self._ours = Connection.BROKEN, False, ours
+        return True
+
+    def is_stuck(self, now: float) -> float:
+        """Return for how many seconds too long no send has been answered; 0 if it is not so."""
+        if self.connection is not Connection.UP or not self._unanswered:
+            return 0.0
+        silence = now - self._last_answer
+        return silence if silence > self.limits.stuck_after_seconds else 0.0
+
+    def recover(self, now: float, jitter: float) -> None:
+        """No send is in progress any more: put all that has no answer back, in order."""
+        if self.connection is not Connection.BROKEN:
+            return
+        sends, self._unanswered = list(self._unanswered.values()), {}
+        if not self._ours:
+            _suspect(sends, now)
+        queued = [send.queued for send in sends]
+        if self._taken is not None:
+            queued.append(self._taken)
+        if self._isolation is not None:
+            queued.append(self._isolation.queued)
+        in_memory = {id(send.queued) for send in sends}
+        left = [each for each in {id(each): each for each in queued}.values() if each.unsettled]
+        if self._isolation is not None and self.backlog.on_disk:
+            in_memory.add(id(self._isolation.queued))
+        self._taken = self._isolation = None
+        freed = [each for each in left if id(each) in in_memory]
+        if not self.backlog.on_disk:
+            freed = [each for each in freed if not each.resend]
+        self.held -= sum(each.batch.size for each in freed)
+        self.backlog.put_back(each for each in left if each.resend)
+        self._go_away(now, jitter, refused=False)
+
+    # The connection
+
+    def opened(self, now: float) -> list[Action]:
+        if self.connection is not Connection.OPENING:
+            return [Close()]
+        self.connection, self._ours = Connection.UP, False
+        self._backoff.connected(now)
+        self._check_at = now + IDLE_CHECK_INTERVAL
+        return []
+
+    def failed(self, now: float, jitter: float, *, refused: bool) -> None:
+        """The sink could not be opened; `refused` if its broker does not want us."""
+        if self.connection is Connection.OPENING:
+            self._go_away(now, jitter, refused=refused)
+
+    def next(self, now: float, wall: int) -> Action:
+        """What the lane's own thread does next."""
+        match self.connection:
+            case Connection.ENDED:
+                return End()
+            case Connection.BROKEN:
+                return Recover()
+            case Connection.UP:
+                return self._next_on_disk(wall) or self._drain(now) or self._next_check(now)
+            case _:
+                return self._next_on_disk(wall) or self._next_attempt(now)
+
+    # The end
+
+    def idle(self) -> bool:
+        """Return whether no batch in memory is unanswered; batches on disk do not count."""
+        in_memory = not self.backlog.on_disk
+        waiting = self._taken or self._isolation or not self.backlog.empty()
+        return not self._unanswered and not (in_memory and waiting)
+
+    def drain(self) -> None:
+        """Send nothing more from the disk: the lane is about to stop."""
+        self.draining = self.backlog.on_disk
+
+    def end(self) -> list[Action]:
+        """Stop; what has no answer stays at its source or on disk, and is sent again later."""
+        self.connection, self.direct = Connection.ENDED, False
+        return [Close()]
+
+    def remove(self) -> list[Action]:
+        """A reload removed the target: what is not on disk becomes dead letters.
+
+        Their sources would otherwise wait for it for ever.
+        """
+        waiting = [send.queued for send in self._unanswered.values()]
+        waiting += [each for each in (self._taken,) if each]
+        waiting += [self._isolation.queued] if self._isolation else []
+        while (store := self.backlog.next_store()) is not None:
+            waiting.append(store.queued)
+        if not self.backlog.on_disk:
+            while isinstance(queued := self.backlog.take(None), QueuedBatch):
+                waiting.append(queued)
+        self._unanswered, self._taken, self._isolation = {}, None, None
+        self._removed = True
+        actions = self.end()
+        for each in {id(each): each for each in waiting if not each.stored}.values():
+            each.settle_rest(self._removal())
+            actions.append(Finish(each))
+        return actions
+
+    # Within
+
+    def _fits(self, size: int) -> bool:
+        return not self.held or self.held + size <= self.limits.capacity
+
+    def _go_away(self, now: float, jitter: float, *, refused: bool) -> None:
+        pause = self._backoff.pause(self.limits.backoff, now, jitter, refused=refused)
+        self.connection, self._retry_at = Connection.AWAY, now + pause
+
+    def _send(self, queued: QueuedBatch, positions: Sequence[int], now: float) -> Send:
+        self._sends += 1
+        if not self._unanswered:
+            self._last_answer = now
+        self._unanswered[self._sends] = UnansweredSend(queued, positions, now)
+        queued.attempts += 1
+        return Send(self._sends, queued, positions)
+
+    def _next_on_disk(self, wall: int) -> Action | None:
+        """Write what was put back; reject what waited too long."""
+        return self.backlog.next_store() or (None if self.direct else self._next_expired(wall))
+
+    def _next_attempt(self, now: float) -> Action:
+        if now < self._retry_at:
+            return Wait(self._retry_at - now)
+        self.connection = Connection.OPENING
+        return Open()
+
+    def _next_check(self, now: float) -> Action:
+        if now < self._check_at:
+            return Wait(self._check_at - now)
+        self._check_at = now + IDLE_CHECK_INTERVAL
+        return Check()
+
+    def _drain(self, now: float) -> Action | None:
+        """The next step until the backlog is empty; None if the lane is direct."""
+        if self.direct:
+            return None
+        if self._isolation is not None and (action := self._send_alone(self._isolation, now)):
+            return action
+        if self.draining:
+            return Wait(None)
+        if self._taken is None and (action := self._take()):
+            return action
+        return None if self._taken is None else self._send_taken(self._taken, now)
+
+    def _take(self) -> Action | None:
+        """Take the next batch, or return what must happen before; neither if none is left."""
+        found = self.backlog.take(self._first_unanswered())
+        if isinstance(found, Read | Mark):
+            return found
+        self._taken = found
+        self.direct = found is None and self.backlog.empty()
+        return Wait(None) if found is None and not self.direct else None
+
+    def _send_taken(self, queued: QueuedBatch, now: float) -> Action:
+        if not queued.unsettled:  # its rows are damaged
+            self._taken = None
+            return Finish(queued)
+        if self.backlog.on_disk:
+            if not self._fits(queued.batch.size):
+                return Wait(None)
+            self.held += queued.batch.size
+        self._taken = None
+        if queued.attempts < self.limits.isolate_after:
+            return self._send(queued, queued.unsettled, now)
+        until = now + self.limits.stuck_after_seconds
+        self._isolation = _Isolation(queued, until, queued.attempts + 1)
+        return self._send_alone(self._isolation, now) or Wait(0.0)
+
+    def _send_alone(self, isolation: _Isolation, now: float) -> Action | None:
+        """The next step for a batch that is sent message by message; None when it is done."""
+        queued = isolation.queued
+        if isolation.positions is None:
+            if self._unanswered and now < isolation.until:
+                return Wait(isolation.until - now)
+            poisoned = [at for at in queued.unsettled if queued.solo_losses[at] >= MAX_SOLO_LOSSES]
+            reason = f"the connection to {self._name} broke each time it was sent"
+            queued.settle(poisoned, [rejected("poisoned", reason)] * len(poisoned))
+            if not queued.unsettled:
+                self._isolation = None
+                self.held -= queued.batch.size
+                return Finish(queued)
+            isolation.positions = deque(queued.unsettled)
+        elif isolation.number in self._unanswered:
+            return Wait(None)
+        if not isolation.positions:
+            self._isolation = None
+            return None
+        send = self._send(queued, [isolation.positions.popleft()], now)
+        queued.attempts = isolation.attempts  # counted for the batch, not for each message
+        isolation.number = send.number
+        return send
+
+    def _next_expired(self, wall: int) -> Finish | Read | None:
+        backlog = self.backlog
+        if not isinstance(backlog, SpoolBacklog) or backlog.limits.seconds is None or self._taken:
+            return None
+        oldest = wall - int(backlog.limits.seconds * 1_000_000)
+        return backlog.take_oldest(self._first_unanswered(), older_than=oldest)
+
+    def _first_unanswered(self) -> int | None:
+        """The number of the first batch that was sent without being put, and has no answer."""
+        unput = (
+            send.queued.number
+            for send in self._unanswered.values()
+            if send.queued.resend and not send.queued.stored
+        )
+        return next(unput, None)
+
+    def _refuse_removed(self, batch: OutboundBatch) -> Finish:
+        queued = QueuedBatch(batch, 0)
+        queued.settle_rest(self._removal())
+        return Finish(queued)
+
+    def _removal(self) -> Settlement:
+        return rejected("target-removed", f"a reload removed the target {self._name}")
+
+
+def _suspect(sends: Sequence[UnansweredSend], now: float) -> None:
+    """Count a lost connection for a message that was the only one sent, shortly before."""
+    if len(sends) != 1 or len(sends[0].positions) != 1:
+        return
+    if now - sends[0].since < POISON_WINDOW:
+        sends[0].queued.solo_losses[sends[0].positions[0]] += 1
