@@ -20,7 +20,8 @@ from gateway.cli.live.run import log_unhandled_errors
 from gateway.errors import GatewayError
 from gateway.logs.lines import set_up_logging
 from gateway.model.message import Headers, Message
-from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters
+from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.terminal import visible, visible_lines, visible_values
 from gateway.web.snapshot import snapshot_json

@@ -5,6 +5,7 @@ ARCHIVE/.journal/<writer>-<start>-<n>.ack               its acknowledged bytes
 ARCHIVE/.journal/<writer>-<start>-<n>.done              converted, being removed
 ARCHIVE/.journal/<writer>-<start>-<n>.damaged           kept for inspection
 ARCHIVE/.journal/<writer>.chain                         the last closed journal of the writer
+ARCHIVE/.journal/<writer>.echoes                        echoes that a clean stop waits for
 ARCHIVE/.journal/<writer>.lock                          locked by the process that writes
 ARCHIVE/date=YYYY-MM-DD/hour=HH/<journal>-<k>.parquet   segments
 ARCHIVE/_sets/date=.../hour=.../<segment>               ids of the segment

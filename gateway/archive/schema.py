@@ -17,6 +17,10 @@ class Leg(Enum):
     DEAD = "dead"  # dead-lettered by a rule; one row for each target, or one for the message
     OBSERVED = "observed"  # a tap at the target saw the message arrive
     GAP = "gap"  # a source may have missed messages; one row for each of its routes
+    CUT = "cut"  # a route left the message out: a loop or a duplicate, as `rule` says
+
+
+NOT_COPIES: Final = (Leg.GAP.value, Leg.CUT.value)  # rows that no reconciliation compares
 
 
 class RowOutcome(Enum):
@@ -28,6 +32,7 @@ class RowOutcome(Enum):
     REJECTED = "rejected"  # the copy is a dead letter
     SPOOLED = "spooled"  # the copy is on the gateway's disk
     GAP = "gap"  # on gap rows only
+    CUT = "cut"  # on cut rows only
 
 
 # Column -> type, in the order of the Parquet files. Type names are those common to Arrow and Spark:

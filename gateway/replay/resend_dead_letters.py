@@ -17,7 +17,8 @@ from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.replay.sender import SEND_MESSAGES, ReplaySender
 from gateway.routing.router import Delivery, Router
-from gateway.runtime.outbound.dead_letters import DELETE, DeadLetter
+from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.outbound.dead_letters import DELETE
 from gateway.runtime.record.rows import fingerprint
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from gateway.endpoints.base import Source
 from gateway.routing.router import Router
+from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.inbound.echo_cache import EchoCache
@@ -62,15 +63,12 @@ class GatewayContext:
 
 @dataclass(frozen=True, slots=True)
 class SourceBinding:
-    """A source with its routes and the echo settings of its broker.
-
-    `echo_broker` is the key of a broker that returns our own messages without their origin path,
-    or empty. Two messages with the same name and payload within `echo_window` count as one.
-    Units: seconds.
-    """
+    """A source, the rules for the messages that it receives, and its back-off in seconds."""
 
     source: Source
-    router: Router
+    rules: AdmissionRules
     backoff: tuple[float, float]
-    echo_broker: str = ""
-    echo_window: float = 0.0
+
+    @property
+    def router(self) -> Router:
+        return self.rules.router

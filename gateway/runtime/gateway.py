@@ -21,14 +21,16 @@ from gateway.routing.route import Route
 from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, MessageIds, OutboundLane, SourceBinding
 from gateway.runtime.delivery.backlog import SpoolLimits
+from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.connection_log import ConnectionLog
-from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover
+from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover, save_echoes
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.counters import EndpointState, RouteCounters
 from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_recorder
 from gateway.runtime.monitor.watchdog import Watchdog
-from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters
+from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
@@ -93,7 +95,8 @@ class Gateway:
         self._update_heartbeats()
         for name in wiring.source_endpoints(self.configuration):
             self.pumps[name] = self._make_pump(name)
-            self.pumps[name].duplicates.remember(recovered.identities.get(name, ()))
+            known = recovered.identities.get(name, ())
+            self.pumps[name].duplicates.remember(known, BatchCompletion.completed())
         self._echoes.remember(recovered.sent)
         self._update_taps()
         for lane in self.lanes.values():
@@ -135,6 +138,7 @@ class Gateway:
         if self.spool_database is not None:
             self.spool_database.close(CLOSE_TIMEOUT)
         _run_in_parallel([pump.close for pump in self.pumps.values()])
+        self._save_echoes()
         if self._names is not None:
             self._names.close()
         if self._span_recorder is not None:
@@ -202,6 +206,17 @@ class Gateway:
         self._connections = ConnectionLog(root, name, sources)
         self._open_name_store(self.configuration)
         return recovered
+
+    def _save_echoes(self) -> None:
+        """Keep what a kept session returns after this stop; after a kill the journals have it."""
+        archive = self.configuration.archive
+        if archive is None:
+            return
+        root, name = wiring.archive_location(archive).local, self.configuration.gateway.name
+        try:
+            save_echoes(root, name, self._echoes.waiting())
+        except OSError as error:
+            log.warning("the echoes that are on their way are forgotten: %s", error)
 
     def _open_spool(self) -> None:
         spool = self.configuration.spool

@@ -20,13 +20,15 @@ from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route, Target, WhenFull
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
+from gateway.runtime.delivery.admission import Admission, Admitted
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.batch import OutboundBatch
-from gateway.runtime.delivery.in_flight import InFlightBatch, LaneBatch
-from gateway.runtime.inbound.admission import Admission
-from gateway.runtime.inbound.dedup import BatchCompletion, DuplicateFilter
+from gateway.runtime.delivery.duplicates import DuplicateFilter
+from gateway.runtime.delivery.in_flight import LaneBatch
+from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.gap_recorder import GapRecorder
 from gateway.runtime.inbound.header_mapping import HeaderMapper
+from gateway.runtime.inbound.in_flight import SharedBatch
 from gateway.runtime.monitor.counters import ConnectionState, EndpointState
 from gateway.runtime.record.rows import BatchOrigin
 
@@ -52,15 +54,15 @@ class Pump:
         self, binding: SourceBinding, state: EndpointState, context: GatewayContext
     ) -> None:
         self.state = state
-        self.duplicates = DuplicateFilter()
+        self.duplicates = DuplicateFilter[BatchCompletion]()
         self._context = context
         self._binding = binding
         self._next_binding: SourceBinding | None = None  # set by a reload
-        self._admission = Admission(state.name, context, self.duplicates)
+        self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
         self._header_mapper = self._make_header_mapper(binding)
         archive = context.ledger.archive
         self._gaps = GapRecorder(state.name, binding, archive, context.connections)
-        self._in_flight: set[InFlightBatch] = set()
+        self._in_flight: set[SharedBatch] = set()
         self._stop = threading.Event()
         self._backoff = Backoff()
         self._reconnect_reason = ""  # set when the connection must be replaced
@@ -174,9 +176,9 @@ class Pump:
 
     def _relay(self, batch: Batch) -> None:
         completion = BatchCompletion()
-        batch, earlier = self._admission.recognise(batch, self._binding, completion)
-        received, lane_batches, refused = self._distribute(batch, earlier)
-        if not received and not refused and not earlier:
+        batch, earlier, admitted = self._admit(batch, completion)
+        received, lane_batches, refused = _distribute(admitted.matches)
+        if not received and not refused and not earlier and not admitted.cuts:
             batch.settle([ACCEPTED] * len(batch.messages))
             return
         in_flight = self._track(batch, completion)
@@ -193,44 +195,33 @@ class Pump:
             self._deliver(in_flight, self._context.lanes[endpoint], batch, lane_batch, when_full)
         for positions, matches in received.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
+        if admitted.cuts:
+            in_flight.record_cut(admitted.cuts)
         in_flight.release()
 
-    def _distribute(
-        self, batch: Batch, earlier: Mapping[int, BatchCompletion]
-    ) -> tuple[ReceivedGroups, LaneBatches, Refused]:
-        """Route the batch: messages to record as received, batches by lane, refused deliveries.
+    def _admit(
+        self, batch: Batch, completion: BatchCompletion
+    ) -> tuple[Batch, Mapping[int, BatchCompletion], Admitted]:
+        """Recognise echoes and duplicates, which changes their messages, and route the rest."""
+        messages, earlier = self._admission.recognise(
+            batch.messages, batch.identities, self._binding.rules, completion
+        )
+        if messages is not batch.messages:
+            batch = replace(batch, messages=messages)
+        admitted = self._admission.match(messages, self._binding.router, earlier)
+        self._count(admitted)
+        return batch, earlier, admitted
 
-        Each route that archives payloads has its own received group; the other routes share one.
-        """
-        received: ReceivedGroups = {}
-        lane_batches: LaneBatches = {}
-        refused: Refused = []
-        by_target: dict[int, LaneBatch] = {}
-        found = self._admission.match(batch.messages, self._binding, earlier)
-        for position, matches in enumerate(found):
-            for match in matches:
-                route = match.route
-                if route is not None:
-                    key = id(route) if route.archive_payload else 0
-                    group = received.get(key)
-                    if group is None:
-                        group = received[key] = ([], [])
-                    group[0].append(position)
-                    group[1].append(match)
-                for delivery in match.deliveries:
-                    target = delivery.target
-                    if target is None or delivery.rule:
-                        refused.append((position, delivery))
-                        continue
-                    lane_batch = by_target.get(id(target))
-                    if lane_batch is None:
-                        lane_batch = lane_batches.setdefault(
-                            (target.endpoint, target.when_full), LaneBatch()
-                        )
-                        by_target[id(target)] = lane_batch
-                    lane_batch.positions.append(position)
-                    lane_batch.deliveries.append(delivery)
-        return received, lane_batches, refused
+    def _count(self, admitted: Admitted) -> None:
+        """Count the messages that routes left out, and log our own faults."""
+        for route, reason in admitted.counts:
+            self._context.ledger.counters[route].count_left_out(reason)
+        for failure in admitted.failures:
+            log.error(
+                "internal error while routing",
+                exc_info=failure,
+                extra={"endpoint": self.state.name},
+            )
 
     def _note_heartbeats(
         self,
@@ -251,19 +242,19 @@ class Pump:
                 heartbeat.note_received()
                 completion.when_done(heartbeat.note_delivered)
 
-    def _track(self, batch: Batch, completion: BatchCompletion) -> InFlightBatch:
+    def _track(self, batch: Batch, completion: BatchCompletion) -> SharedBatch:
         message_ids = self._context.message_ids
         first = message_ids.reserve(len(batch.messages))
         system = self._binding.router.dialect.name
         origin = BatchOrigin(self.state.name, system, now(), message_ids.run, first)
-        in_flight = InFlightBatch(batch, origin, self._context.ledger, completion)
+        in_flight = SharedBatch(batch, origin, self._context.ledger, completion)
         self._in_flight.add(in_flight)
         in_flight.on_settled = self._in_flight.discard
         return in_flight
 
     def _deliver(
         self,
-        in_flight: InFlightBatch,
+        in_flight: SharedBatch,
         lane: OutboundLane,
         batch: Batch,
         routed: LaneBatch,
@@ -307,7 +298,44 @@ class Pump:
         )
 
 
-def _convert(message: Message, target: Target, in_flight: InFlightBatch, position: int) -> Message:
+def _distribute(
+    found: Sequence[tuple[RouteMatch, ...]],
+) -> tuple[ReceivedGroups, LaneBatches, Refused]:
+    """Sort the matches: messages to record as received, batches by lane, refused deliveries.
+
+    Each route that archives payloads has its own received group; the other routes share one.
+    """
+    received: ReceivedGroups = {}
+    lane_batches: LaneBatches = {}
+    refused: Refused = []
+    by_target: dict[int, LaneBatch] = {}
+    for position, matches in enumerate(found):
+        for match in matches:
+            route = match.route
+            if route is not None:
+                key = id(route) if route.archive_payload else 0
+                group = received.get(key)
+                if group is None:
+                    group = received[key] = ([], [])
+                group[0].append(position)
+                group[1].append(match)
+            for delivery in match.deliveries:
+                target = delivery.target
+                if target is None or delivery.rule:
+                    refused.append((position, delivery))
+                    continue
+                lane_batch = by_target.get(id(target))
+                if lane_batch is None:
+                    lane_batch = lane_batches.setdefault(
+                        (target.endpoint, target.when_full), LaneBatch()
+                    )
+                    by_target[id(target)] = lane_batch
+                lane_batch.positions.append(position)
+                lane_batch.deliveries.append(delivery)
+    return received, lane_batches, refused
+
+
+def _convert(message: Message, target: Target, in_flight: SharedBatch, position: int) -> Message:
     """Convert the payload and add the message id, as the target wants.
 
     `position` is the message's index in the received batch.

@@ -16,6 +16,7 @@ from gateway.model.message import Message
 from gateway.routing.route import Route
 from gateway.routing.router import Router
 from gateway.runtime.context import MessageIds, SourceBinding
+from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.subscriptions import subscriptions
@@ -58,9 +59,8 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
     broker = echo_brokers(configuration).get(name)
 
     def note_sent(messages: Sequence[Message], again: bool) -> None:
-        del again
         if broker is not None:
-            echoes.note_sent(broker, messages)
+            echoes.note_sent(broker, messages, again=again)
 
     return SinkBinding(
         make_sink(settings),
@@ -84,10 +84,12 @@ def make_source_binding(
     routes, wanted = _routes_and_subscriptions(configuration, name)
     return SourceBinding(
         source or make_source(settings, wanted),
-        Router(routes[0].dialect, routes, dictionary_for(configuration, name)),
+        AdmissionRules(
+            Router(routes[0].dialect, routes, dictionary_for(configuration, name)),
+            echo_brokers(configuration).get(name, ""),
+            endpoint.echo_window,
+        ),
         (settings.backoff_min, settings.backoff_max),
-        echo_brokers(configuration).get(name, ""),
-        endpoint.echo_window,
     )
 
 

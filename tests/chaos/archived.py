@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from gateway.archive.findings import Weight
 from gateway.archive.layout import damaged_journals, days, segments
+from gateway.archive.schema import NOT_COPIES
 from gateway.archive.seals.verify import verify_archive
 from gateway.archive.storage import LocalStorage
 from gateway.runtime.outbound.spool_db import FILE_NAME
@@ -49,7 +50,7 @@ def read_archive(folder: Path) -> ArchivedHashes:
         table = pq.read_table(segment, columns=columns, partitioning=None)
         rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
         for leg, identity, digest, attempt, again in rows:
-            if leg == "gap":  # it is about a source, and no message
+            if leg in NOT_COPIES:
                 continue
             found.get(leg, outcomes)[identity] = digest
             if again or (leg == "delivered" and attempt > 1):

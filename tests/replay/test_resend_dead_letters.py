@@ -15,7 +15,8 @@ from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import Message
-from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters
+from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.rows import fingerprint
 from tests.endpoints.exchange import collect, opened

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.intervals import Flags, Numbers
-from gateway.archive.schema import Leg
+from gateway.archive.schema import NOT_COPIES, Leg
 from gateway.archive.segments.parquet import with_all_columns
 from gateway.archive.segments.words import hex_ids, words
 
@@ -57,10 +57,16 @@ class Copies:
         return np.concatenate([[0], inner, [len(self.source)]] if len(self.source) else [[0]])
 
 
+def are_copies(leg: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return which rows say something about copies; gaps and cuts do not."""
+    gap, cut = (pc.not_equal(leg, each) for each in NOT_COPIES)
+    return pc.and_(gap, cut)
+
+
 def copies_of(rows: pa.Table) -> Copies:
-    """Return the copies of `rows`, without gaps; an absent column counts as null."""
+    """Return the copies of `rows`, without gaps and cuts; an absent column counts as null."""
     rows = with_all_columns(rows)
-    rows = rows.filter(pc.not_equal(rows["leg"], Leg.GAP.value))
+    rows = rows.filter(are_copies(rows["leg"]))
     source, targets = per_target(rows)
     group, keys = _groups(rows, source, targets)
     leg = pc.fill_null(pc.index_in(rows["leg"], _LEG_NAMES), len(LEGS)).to_numpy()

@@ -21,7 +21,8 @@ from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
 from gateway.replay.resend_dead_letters import Resend, ResendAttempt
-from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, DeadLetter, from_row
+from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, from_row
 from gateway.runtime.outbound.spool_db import connect
 from gateway.runtime.record.rows import header_map, payload_bytes
 from gateway.terminal import print_line, visible

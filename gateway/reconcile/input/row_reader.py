@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from gateway.archive.intervals import Flags, Intervals, Numbers, contains
 from gateway.archive.schema import Leg, RowOutcome
+from gateway.archive.segments.copies import are_copies
 from gateway.archive.segments.parquet import SCHEMA, schema_of
 from gateway.archive.segments.words import hex_ids, words
 from gateway.archive.storage import Storage
@@ -155,7 +156,7 @@ def _completed(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
 def selected(rows: pa.Table, selection: Selection) -> pa.Table:
     """Return the selected rows of a table of COLUMNS as a table of JOIN_SCHEMA."""
     rows = _completed(rows, _READ) if rows.column_names != list(_READ) else rows
-    rows = rows.filter(pc.not_equal(rows["leg"], Leg.GAP.value))
+    rows = rows.filter(are_copies(rows["leg"]))
     rows = _with_targets(rows)
     rows = rows.filter(pa.array(_is_near(rows, selection)))
     run, counter, no_id = _ids(rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Final, Protocol, TypeAlias
@@ -120,13 +120,9 @@ class SpoolTotals:
 
 @dataclass(frozen=True, slots=True)
 class RowsTaken:
-    """Rows that leave the backlog as one batch.
-
-    `inherited` when an earlier run wrote them, `tried` when it may also have sent them.
-    """
+    """Rows that leave the backlog as one batch; `tried` when an earlier run may have sent them."""
 
     rows: tuple[SpoolRow, ...]
-    inherited: bool
     tried: bool
 
 
@@ -157,7 +153,7 @@ class SpoolBacklog:
         self.next_number = next_number
         self._name = name
         self._join = join
-        self._last_inherited, self._last_tried = totals.last, totals.marked
+        self._last_tried = totals.marked
         self._marked = totals.marked  # as on disk
         self._stored = totals.last  # the highest number that is durable
         self._last_read = 0
@@ -246,7 +242,7 @@ class SpoolBacklog:
         elif older_than is None:
             oldest = self._take_rows()
         elif self._rows[0].time < older_than:
-            oldest = self._join(self._history((self._rows.popleft(),)))
+            oldest = self._join(self._taken([self._rows.popleft()]))
         else:
             return None
         if older_than is None:
@@ -274,22 +270,23 @@ class SpoolBacklog:
         return Read(self._last_read, end)
 
     def _take_rows(self) -> QueuedBatch:
-        """The next rows that were read; small batches of one history are taken as one."""
+        """The next rows that were read; small batches are taken as one."""
         first = self._rows.popleft()
         taken, count = [first], first.messages
-        while self._rows and count < MAX_JOINED and self._same_history(first, self._rows[0]):
+        while (
+            self._rows
+            and count < MAX_JOINED
+            and self._is_tried(first) is self._is_tried(self._rows[0])
+        ):
             taken.append(self._rows.popleft())
             count += taken[-1].messages
-        return self._join(self._history(tuple(taken)))
+        return self._join(self._taken(taken))
 
-    def _same_history(self, one: SpoolRow, other: SpoolRow) -> bool:
-        """Return whether both were written, and perhaps sent, by the same run."""
-        limits = self._last_inherited, self._last_tried
-        return all((one.number <= last) is (other.number <= last) for last in limits)
+    def _taken(self, rows: Sequence[SpoolRow]) -> RowsTaken:
+        return RowsTaken(tuple(rows), self._is_tried(rows[0]))
 
-    def _history(self, rows: tuple[SpoolRow, ...]) -> RowsTaken:
-        first = rows[0].number
-        return RowsTaken(rows, first <= self._last_inherited, first <= self._last_tried)
+    def _is_tried(self, row: SpoolRow) -> bool:
+        return row.number <= self._last_tried
 
 
 def refuse_newest(queued: QueuedBatch, name: str) -> Finish:

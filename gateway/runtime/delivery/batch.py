@@ -35,13 +35,13 @@ class QueuedBatch:
     """A batch in a lane, with the settlements of its attempts.
 
     `number` is its place in the order of the lane. `stored` is true when the spool has it on disk,
-    `resend` when it is sent again after a lost connection.
+    `resend` when it is sent again after a lost connection. `attempts` has those of an earlier run.
     Mutable: owned by the lane.
     """
 
     __slots__ = (
-        "attempts", "batch", "number", "resend", "settlements", "solo_losses", "stored",
-        "unsettled",
+        "attempts", "batch", "earlier_attempts", "number", "resend", "settlements", "solo_losses",
+        "stored", "unsettled",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class QueuedBatch:
         self.stored = stored
         self.resend = resend
         self.attempts = attempts
+        self.earlier_attempts = attempts
         self.unsettled = list(range(len(batch.messages)))  # positions
         self.settlements: list[Settlement | None] = [None] * len(batch.messages)  # final ones
         self.solo_losses: Counter[int] = Counter()  # lost connections with only this position sent
@@ -67,6 +68,11 @@ class QueuedBatch:
         if len(positions) == len(every):
             return every
         return [every[position] for position in positions]
+
+    @property
+    def sent_again(self) -> bool:
+        """Whether this run has sent some of it more than once."""
+        return self.attempts > self.earlier_attempts + 1
 
     def settle(self, positions: Sequence[int], settlements: Sequence[Settlement]) -> bool:
         """Store the final settlements; return whether all of `settlements` are final."""

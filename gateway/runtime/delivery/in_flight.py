@@ -1,22 +1,19 @@
-"""A received batch until it is settled: collects the outcomes, records them, settles the source."""
+"""A received batch until it is settled: collects the outcomes of all its copies."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from gateway.archive.journal.records import Rows
-from gateway.clock import now
-from gateway.endpoints.base import Batch
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch
-from gateway.runtime.inbound.dedup import BatchCompletion
-from gateway.runtime.outbound.dead_letters import DeadLetter
+from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.spool_codec import PendingRow
-from gateway.runtime.record.ledger import Ledger
-from gateway.runtime.record.rows import BatchOrigin, BatchRecord
+from gateway.runtime.record.rows import BatchOrigin, BatchRecord, Cut
 
 
 class LaneBatch:
@@ -56,70 +53,99 @@ class LaneBatch:
         return deliveries, positions, [self.messages[i] for i in indices]
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Messages of a route for its counters; `size` is the bytes of received payloads.
+
+    Units: `latency` in seconds since the receipt.
+    """
+
+    route: str
+    received: int = 0
+    size: int = 0
+    delivered: int = 0
+    latency: float = 0.0
+    spooled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CountDead:
+    """A dead letter for the counters and the log."""
+
+    letter: DeadLetter
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Make the dead letters durable, then the rows, then settle the batch at its source."""
+
+    rows: Sequence[Rows]
+    letters: Sequence[DeadLetter]
+
+
+BatchAction: TypeAlias = Count | CountDead | Record
+
+
 class InFlightBatch:
     """A received batch with outstanding answers.
 
-    It counts references: one for the pump that fills it, one for each expected answer. The last
-    release records the rows and settles the source.
-    Thread-safe: guarded by self._lock.
+    It counts references: one for the source that fills it, one for each expected answer. The last
+    release returns `Record`: nothing is settled before all its outcomes are known and durable.
+    Mutable: its owner calls one method at a time. Times are microseconds since 1970-01-01 UTC.
     """
 
-    def __init__(
-        self, batch: Batch, origin: BatchOrigin, ledger: Ledger, completion: BatchCompletion
-    ) -> None:
-        self._batch = batch
+    def __init__(self, messages: Sequence[Message], origin: BatchOrigin) -> None:
+        self._messages = messages
         self._origin = origin
-        self._record = BatchRecord(batch.messages, origin)
-        self._ledger = ledger
-        self._lock = threading.Lock()
+        self._record = BatchRecord(messages, origin)
         self._references = 1
         self._rows: list[Rows] = []
         self._dead_letters: list[DeadLetter] = []
-        self._completion = completion
-        self.on_settled: Callable[[InFlightBatch], None] = lambda _: None
 
-    def record_received(self, positions: Sequence[int], matches: Sequence[RouteMatch]) -> None:
-        """Record that the routes of `matches` received the messages at `positions`."""
-        rows = self._record.received(positions, matches)
-        with self._lock:
-            self._rows.append(rows)
+    def received(
+        self, positions: Sequence[int], matches: Sequence[RouteMatch]
+    ) -> list[BatchAction]:
+        """The routes of `matches` received the messages at `positions`."""
+        self._rows.append(self._record.received(positions, matches))
+        actions: list[BatchAction] = []
         for route, indices in _by_route([match.route for match in matches]):
             every = len(indices) == len(positions)
             selected = positions if every else [positions[i] for i in indices]
             size = self._record.size(selected)
-            self._ledger.counters[route.name].count_received(len(indices), size)
+            actions.append(Count(route.name, received=len(indices), size=size))
+        return actions
 
-    def refuse(self, position: int, delivery: Delivery) -> None:
-        """Record a dead letter for a delivery that the mapping refused."""
+    def cut(self, cuts: Sequence[Cut]) -> None:
+        """Routes left these messages out: their rows say so."""
+        self._rows += self._record.cut(cuts)
+
+    def refused(self, position: int, delivery: Delivery, at: int) -> list[BatchAction]:
+        """The mapping refused a delivery: a dead letter."""
         settlement = rejected(delivery.rule, delivery.reason)
-        message = self._batch.messages[position]
-        self._add_dead_letter(delivery, position, message, "", settlement, 0, now())
+        message = self._messages[position]
+        return [self._add_dead_letter(delivery, position, message, "", settlement, 0, at)]
 
     def expect_answer(self) -> None:
         """Add a reference: one more target will answer."""
-        with self._lock:
-            self._references += 1
+        self._references += 1
 
-    def record_answers(
-        self, lane_batch: LaneBatch, settlements: Sequence[Settlement], attempts: int
-    ) -> None:
+    def answered(
+        self, lane_batch: LaneBatch, settlements: Sequence[Settlement], attempts: int, at: int
+    ) -> list[BatchAction]:
         """Record the final settlements of one target and release its reference."""
-        at = now()
-        rows: list[Rows] = []
+        actions: list[BatchAction] = []
         all_accepted = settlements.count(ACCEPTED) == len(settlements)
         every = range(len(settlements))
         accepted = every if all_accepted else _with_outcome(Outcome.ACCEPTED, settlements)
+        latency = (at - self._origin.time) / 1_000_000
         for group in lane_batch.by_conversion(accepted):
             deliveries, positions, sent = lane_batch.select(group)
-            rows.append(self._record.delivered(deliveries, positions, sent, attempts, at))
-            latency = (at - self._origin.time) / 1_000_000
+            self._rows.append(self._record.delivered(deliveries, positions, sent, attempts, at))
             for route, indices in _by_route([delivery.route for delivery in deliveries]):
-                self._ledger.counters[route.name].count_delivered(len(indices), latency)
+                actions.append(Count(route.name, delivered=len(indices), latency=latency))
         if not all_accepted:
-            rows += self._spooled_and_rejected(lane_batch, settlements, attempts, at)
-        with self._lock:
-            self._rows += rows
-        self.release()
+            actions += self._spooled_and_rejected(lane_batch, settlements, attempts, at)
+        return actions + self.release()
 
     def message_id(self, position: int) -> bytes:
         """The id of the message at `position` in the batch."""
@@ -130,13 +156,10 @@ class InFlightBatch:
         every = range(len(lane_batch.deliveries))
         return [self._pending_row(lane_batch, group) for group in lane_batch.by_target(every)]
 
-    def release(self) -> None:
-        """Drop a reference; after the last one, record the rows and settle the source."""
-        with self._lock:
-            self._references -= 1
-            if self._references:
-                return
-        self._ledger.write(self._rows, self._dead_letters, self._settle)
+    def release(self) -> list[BatchAction]:
+        """Drop a reference; after the last one, all is to be recorded."""
+        self._references -= 1
+        return [] if self._references else [Record(self._rows, self._dead_letters)]
 
     def _pending_row(self, lane_batch: LaneBatch, group: Sequence[int]) -> PendingRow:
         rows = self._record.delivered(*lane_batch.select(group), 0, 0)
@@ -144,21 +167,23 @@ class InFlightBatch:
 
     def _spooled_and_rejected(
         self, lane_batch: LaneBatch, settlements: Sequence[Settlement], attempts: int, at: int
-    ) -> list[Rows]:
+    ) -> list[BatchAction]:
         """Rows of the spooled entries; rejected entries become dead letters."""
-        rows: list[Rows] = []
+        actions: list[BatchAction] = []
         for group in lane_batch.by_target(_with_outcome(Outcome.SPOOLED, settlements)):
-            rows.append(self._pending_row(lane_batch, group).spooled(group, at))
+            self._rows.append(self._pending_row(lane_batch, group).spooled(group, at))
             for route, indices in _by_route([lane_batch.deliveries[i].route for i in group]):
-                self._ledger.counters[route.name].count_spooled(len(indices))
+                actions.append(Count(route.name, spooled=len(indices)))
         for i in _with_outcome(Outcome.REJECTED, settlements):
             delivery, position = lane_batch.deliveries[i], lane_batch.positions[i]
             message = lane_batch.messages[i]
             endpoint = delivery.target.endpoint if delivery.target else ""
-            self._add_dead_letter(
-                delivery, position, message, endpoint, settlements[i], attempts, at
+            actions.append(
+                self._add_dead_letter(
+                    delivery, position, message, endpoint, settlements[i], attempts, at
+                )
             )
-        return rows
+        return actions
 
     def _add_dead_letter(  # noqa: PLR0913, PLR0917  # the facts of one dead letter
         self,
@@ -169,7 +194,7 @@ class InFlightBatch:
         settlement: Settlement,
         attempts: int,
         at: int,
-    ) -> None:
+    ) -> CountDead:
         origin = self._origin
         name = message.address if endpoint else delivery.address
         letter = DeadLetter(
@@ -178,7 +203,7 @@ class InFlightBatch:
             id=self._record.message_id(position),
             route=delivery.route.name if delivery.route else "",
             source=origin.endpoint,
-            source_name=self._batch.messages[position].address,
+            source_name=self._messages[position].address,
             target=delivery.label,
             endpoint=endpoint,
             rule=settlement.rule,
@@ -186,15 +211,9 @@ class InFlightBatch:
             attempts=attempts,
             message=message,
         )
-        with self._lock:
-            self._rows.append(self._record.dead(delivery, position, name, settlement, at))
-            self._dead_letters.append(letter)
-        self._ledger.count_dead_letter(letter)
-
-    def _settle(self) -> None:
-        self._batch.settle([ACCEPTED] * len(self._batch.messages))
-        self.on_settled(self)
-        self._completion.complete()
+        self._rows.append(self._record.dead(delivery, position, name, settlement, at))
+        self._dead_letters.append(letter)
+        return CountDead(letter)
 
 
 def _with_outcome(outcome: Outcome, settlements: Sequence[Settlement]) -> list[int]:

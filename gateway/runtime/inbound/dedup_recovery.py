@@ -6,16 +6,24 @@ not be delivered again when the source repeats it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgpack
+
+from gateway.archive.durable import replacing
 from gateway.archive.journal.records import Cell, Damage, Rows, is_journal, read_records
-from gateway.archive.layout import journals, writer_name
+from gateway.archive.layout import journal_folder, journals, writer_name
 from gateway.archive.schema import Leg
-from gateway.runtime.inbound.dedup import Identity
-from gateway.runtime.inbound.echo_cache import COPY_LIFETIME, EchoKey
+from gateway.runtime.delivery.admission import LOOP
+from gateway.runtime.delivery.duplicates import Identity
+from gateway.runtime.delivery.echoes import COPY_LIFETIME, EchoKey, SentCopy
+
+log = logging.getLogger(__name__)
 
 MAX_JOURNALS: Final = 2  # journals that are read: the one open at the crash and the one before
 
@@ -25,15 +33,18 @@ class RecoveredState:
     """Identities by source endpoint, and copies sent to echo brokers."""
 
     identities: dict[str, list[Identity]] = field(default_factory=dict)
-    sent: list[tuple[EchoKey, tuple[str, ...]]] = field(default_factory=list)
+    sent: list[SentCopy] = field(default_factory=list)
 
 
 def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredState:
     """Read the latest journals of `gateway`; `brokers` maps endpoints to their echo brokers.
 
-    Sent copies older than COPY_LIFETIME are omitted: their echoes have arrived.
+    Sent copies are omitted when their echo was recorded, or when they are older than
+    COPY_LIFETIME.
     """
     state = RecoveredState()
+    saved = _saved_echoes(root, gateway)
+    returned: Counter[EchoKey] = Counter()
     times: list[int] = []
     for path in journals(root, writer_name(gateway))[-MAX_JOURNALS:]:
         try:
@@ -46,10 +57,56 @@ def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredSt
                 _add_identities(rows, state)
             elif leg == Leg.DELIVERED.value and str(rows.common.get("endpoint")) in brokers:
                 _add_sent(rows, brokers, state, times)
+            elif leg == Leg.CUT.value and rows.common.get("rule") == LOOP:
+                returned.update(_echoes(rows, brokers))
+    state.sent = saved + _without_echoes(state.sent, times, returned)
+    return state
+
+
+def save_echoes(root: Path, gateway: str, waiting: Sequence[SentCopy]) -> None:
+    """Keep the copies whose echo has not come, at a stop that leaves no journal.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path = _echo_file(root, gateway)
+    if waiting:
+        with replacing(path) as file:
+            file.write(msgpack.packb([[*key, origin] for key, origin in waiting]))
+
+
+def _saved_echoes(root: Path, gateway: str) -> list[SentCopy]:
+    """Return what `save_echoes` kept, once."""
+    path = _echo_file(root, gateway)
+    try:
+        saved = msgpack.unpackb(path.read_bytes())
+        return [((broker, name, digest), tuple(origin)) for broker, name, digest, origin in saved]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError, msgpack.UnpackException) as error:
+        log.warning("%s: %s; echoes of the last run may be sent on", path, error)
+        return []
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _echo_file(root: Path, gateway: str) -> Path:
+    return journal_folder(root) / f"{writer_name(gateway)}.echoes"
+
+
+def _without_echoes(
+    sent: Sequence[SentCopy], times: Sequence[int], returned: Counter[EchoKey]
+) -> list[SentCopy]:
+    """The copies, sent at `times`, whose echo may still come."""
+    waiting: list[SentCopy] = []
     if times:
         oldest = max(times) - int(COPY_LIFETIME * 1_000_000)
-        state.sent = [each for each, at in zip(state.sent, times, strict=True) if at >= oldest]
-    return state
+        for copy, at in zip(sent, times, strict=True):
+            if returned[copy[0]]:
+                returned[copy[0]] -= 1
+            elif at >= oldest:
+                waiting.append(copy)
+    return waiting
 
 
 def _batches(data: bytes) -> Iterator[Rows]:
@@ -77,6 +134,14 @@ def _add_sent(
     for route, name, digest in zip(*wanted, strict=True):
         state.sent.append(((broker, str(name), _bytes(digest)), (f"{gateway}/{route}",)))
         times.append(int(str(common["time"])))
+
+
+def _echoes(rows: Rows, brokers: Mapping[str, str]) -> Iterator[EchoKey]:
+    """The keys of the echoes that were cut."""
+    broker = brokers.get(str(rows.common["endpoint"]))
+    if broker is not None:
+        for name, digest in zip(*map(rows.values, ("name", "hash")), strict=True):
+            yield broker, str(name), _bytes(digest)
 
 
 def _bytes(value: Cell) -> bytes:

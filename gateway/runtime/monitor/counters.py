@@ -120,21 +120,18 @@ class RouteCounters:
         with self._lock:
             self.spooled += messages
 
-    def count_ignored(self) -> None:
+    def count_left_out(self, reason: str) -> None:
+        """Count a message that the route left out for a reason of `delivery.admission`."""
         with self._lock:
-            self.ignored += 1
-
-    def count_unselected(self) -> None:
-        with self._lock:
-            self.unselected += 1
-
-    def count_loop(self) -> None:
-        with self._lock:
-            self.loops += 1
-
-    def count_duplicate(self) -> None:
-        with self._lock:
-            self.duplicates += 1
+            match reason:
+                case "ignored":
+                    self.ignored += 1
+                case "unselected":
+                    self.unselected += 1
+                case "loop":
+                    self.loops += 1
+                case _:
+                    self.duplicates += 1
 
     def count_refusal(self, refusal: Refusal) -> bool:
         """Count a dead letter; return whether it is the first of its rule."""

@@ -229,7 +229,7 @@ class Lane:
         messages = send.messages
         try:
             if self.binding.before_send is not None:
-                self.binding.before_send(messages, send.queued.attempts > 1)
+                self.binding.before_send(messages, send.queued.sent_again)
             self.binding.sink.send(messages, partial(self._answered, send.number))
         except GatewayError as error:
             self._lose(error)

@@ -175,8 +175,9 @@ class Spool:
 
         def done(settlements: Sequence[Settlement], attempts: int) -> None:
             self.tell(lambda: self.backlog.freed(len(messages), size_on_disk))
-            spooled = SpooledBatch(messages, pending, taken.inherited)
-            self._ledger.record_spooled(spooled, settlements, attempts, recorded)
+            self._ledger.record_spooled(
+                SpooledBatch(messages, pending), settlements, attempts, recorded
+            )
 
         def recorded() -> None:
             changes: list[Change] = [(_DELETE, (number,)) for number in numbers]

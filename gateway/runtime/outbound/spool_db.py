@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from gateway.archive.durable import close_to_others, make_folders
+from gateway.archive.durable import close_to_others, make_folders, open_private
 from gateway.errors import SpoolError
 from gateway.file_lock import FileLock, FileLockedError
 
@@ -198,8 +198,7 @@ class SpoolDatabase:
         if self._reserve.exists():
             return
         try:
-            with self._reserve.open("wb") as file:
-                close_to_others(self._reserve)
+            with open(self._reserve, "wb", opener=open_private) as file:  # `Path.open` has none
                 file.write(bytes(RESERVE_BYTES))
         except OSError:
             self._reserve.unlink(missing_ok=True)

@@ -18,8 +18,10 @@ from gateway.errors import ArchiveError, SpoolError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement
 from gateway.routing.route import Route
+from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.delivery.in_flight import Count, CountDead
 from gateway.runtime.monitor.counters import Refusal, RouteCounters
-from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters
+from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.runtime.record.rows import archived_content, fingerprints
 
@@ -31,15 +33,10 @@ Counters: TypeAlias = Mapping[str, RouteCounters]
 
 @dataclass(frozen=True, slots=True)
 class SpooledBatch:
-    """A batch from the spool; `inherited` when an earlier run put it there.
-
-    The earlier run may have died before it recorded the receipt. An inherited batch is therefore
-    recorded as spooled again, so that its outcome has a preceding row.
-    """
+    """A batch from the spool, with the rows of its copies."""
 
     messages: Sequence[Message]
     pending: Sequence[PendingRow]
-    inherited: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +64,19 @@ class Ledger:
         except SpoolError as error:
             log.warning("a batch stays unsettled: %s", error)
 
+    def count(self, action: Count | CountDead) -> None:
+        """Add to the counters of a route."""
+        if isinstance(action, CountDead):
+            self.count_dead_letter(action.letter)
+            return
+        counters = self.counters[action.route]
+        if action.received:
+            counters.count_received(action.received, action.size)
+        if action.delivered:
+            counters.count_delivered(action.delivered, action.latency)
+        if action.spooled:
+            counters.count_spooled(action.spooled)
+
     def count_dead_letter(self, letter: DeadLetter) -> None:
         """Count a dead letter; log the first of each route and rule, and the place it is kept."""
         route, rule = letter.route, letter.rule
@@ -92,15 +102,16 @@ class Ledger:
     ) -> None:
         """Record the final settlements of a spooled batch, then call `then`.
 
-        The rows have the hashes of the payloads that the spool returned.
+        The rows have the hashes of the payloads that the spool returned. The copies are recorded as
+        spooled again: the receipt may wait for another target, or have died with an earlier run,
+        and an outcome must have a row before it.
         """
         at = now()
         rows: list[Rows] = []
         letters: list[DeadLetter] = []
         for pending in batch.pending:
             common, positions = pending.rows.common, pending.positions
-            if batch.inherited:
-                rows.append(pending.spooled(positions, at))
+            rows.append(pending.spooled(positions, at))
             accepted = [each for each in positions if settlements[each].outcome is Outcome.ACCEPTED]
             route = str(common["route"])
             attempt = attempts + int(str(common["attempt"]))  # with those before it was spooled

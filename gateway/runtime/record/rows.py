@@ -79,6 +79,15 @@ class BatchOrigin:
     first: int
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A message that a route left out, with the rule: `loop` or `duplicate`."""
+
+    position: int
+    route: str
+    rule: str
+
+
 class BatchRecord:
     """Creates the rows of one batch.
 
@@ -164,6 +173,19 @@ class BatchRecord:
             if name:
                 common |= {"endpoint": delivery.target.endpoint, "system": delivery.target.system}
         return Rows(1, common, columns)
+
+    def cut(self, cuts: Sequence[Cut]) -> list[Rows]:
+        """Rows of the messages that routes left out, one for each message and route."""
+        found: list[Rows] = []
+        for rule in sorted({each.rule for each in cuts}):
+            chosen = [each for each in cuts if each.rule == rule]
+            positions = [each.position for each in chosen]
+            columns = self._columns(positions)
+            columns["name"] = [self._names[position] for position in positions]
+            common = self._common(Leg.CUT, RowOutcome.CUT, self._origin.time)
+            common |= {"rule": rule, "attempt": 1}
+            found.append(_rows(common, columns, route=[each.route for each in chosen]))
+        return found
 
     def message_id(self, position: int) -> bytes:
         """The 16-byte id of the message at `position`: the run, then its number in the run."""

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.archive.journal.records import MAGIC, Cell, Rows, pack
 from gateway.archive.layout import journal_path
-from gateway.runtime.inbound.dedup import Identity
-from gateway.runtime.inbound.dedup_recovery import recover
+from gateway.runtime.delivery.duplicates import Identity
+from gateway.runtime.inbound.dedup_recovery import recover, save_echoes
 
 HASH = bytes(range(16))
 COLUMNS: dict[str, list[Cell]] = {"name": ["a/b"], "origin_id": ["ID:1"], "hash": [HASH]}
@@ -31,3 +31,38 @@ def test_a_journal_of_a_later_version_is_skipped(
     path.write_bytes(magic + pack([ROWS]))
 
     assert recover(tmp_path, "edge", {}).identities == identities
+
+
+def test_echoes_that_a_clean_stop_waited_for_are_kept_once(tmp_path: Path) -> None:
+    waiting = [(("mqtt://plant", "a/b", HASH), ("edge/r",))]
+    journal_path(tmp_path, "edge", 0, 0).parent.mkdir(parents=True)
+    save_echoes(tmp_path, "edge", waiting)
+
+    assert recover(tmp_path, "edge", {}).sent == waiting
+    assert recover(tmp_path, "edge", {}).sent == []
+
+
+def test_copies_whose_echo_was_recorded_are_not_waited_for(tmp_path: Path) -> None:
+    sent: dict[str, Cell] = {
+        "leg": "delivered",
+        "endpoint": "plant",
+        "gateway": "edge",
+        "time": 1,
+        "route": "r",
+    }
+    cut: dict[str, Cell] = {
+        "leg": "cut",
+        "rule": "loop",
+        "endpoint": "plant",
+        "gateway": "edge",
+        "route": "r",
+    }
+    names: dict[str, list[Cell]] = {"name": ["a/b", "a/b", "a/c"], "hash": [HASH] * 3}
+    echo: dict[str, list[Cell]] = {"name": ["a/b"], "hash": [HASH]}
+    path = journal_path(tmp_path, "edge", 0, 0)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(MAGIC + pack([Rows(3, sent, names), Rows(1, cut, echo)]))
+
+    found = recover(tmp_path, "edge", {"plant": "mqtt://plant"}).sent
+
+    assert sorted(name for (_, name, _), _ in found) == ["a/b", "a/c"]

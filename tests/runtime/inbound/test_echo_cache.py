@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gateway.model.message import NO_HEADERS, Message
+from gateway.runtime.delivery import echoes
+from gateway.runtime.delivery.echoes import COPY_LIFETIME, MAX_SIZE, copy_size
 from gateway.runtime.inbound import echo_cache
-from gateway.runtime.inbound.echo_cache import COPY_LIFETIME, MAX_SIZE, EchoCache, copy_size
+from gateway.runtime.inbound.echo_cache import EchoCache
 from tests.model.test_memory_size import taken
 
 BROKER = "mqtt://plant"
@@ -36,7 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """A small limit of copies, so that the test is fast."""
     size = copy_size((BROKER, "a/b", b""), ("g/r",))
-    monkeypatch.setattr(echo_cache, "MAX_SIZE", 100 * size)
+    monkeypatch.setattr(echoes, "MAX_SIZE", 100 * size)
     return 100
 
 
@@ -62,6 +64,16 @@ def test_a_copy_can_be_sent_again_after_it_came_back() -> None:
     for number in range(3):
         cache.note_sent(BROKER, [copy("x", f"g/{number}"), copy("x", f"h/{number}")])
         assert [take_back(cache, "x") for _ in range(3)] == [(f"g/{number}",), (f"h/{number}",), ()]
+
+
+def test_a_copy_that_is_sent_again_counts_once() -> None:
+    """A second echo is taken for a message: cheaper than a message that is taken for an echo."""
+    cache = EchoCache()
+    cache.note_sent(BROKER, [copy("x", "g/r")])
+    cache.note_sent(BROKER, [copy("x", "g/r")], again=True)
+    assert [take_back(cache, "x"), take_back(cache, "x")] == [("g/r",), ()]
+    cache.note_sent(BROKER, [copy("x", "g/r")], again=True)
+    assert take_back(cache, "x") == ()
 
 
 def test_a_message_with_another_broker_name_or_payload_is_no_echo() -> None:
@@ -120,7 +132,7 @@ def test_the_memory_of_the_copies_is_limited(
     monkeypatch: pytest.MonkeyPatch, name: str, origin: str
 ) -> None:
     """Matters because a broker without return routes fills the cache to its limit."""
-    monkeypatch.setattr(echo_cache, "MAX_SIZE", MAX_SIZE // 8)
+    monkeypatch.setattr(echoes, "MAX_SIZE", MAX_SIZE // 8)
 
     def fill() -> EchoCache:
         cache = EchoCache()

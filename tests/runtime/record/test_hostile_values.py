@@ -12,7 +12,8 @@ from gateway.archive.journal.records import pack
 from gateway.model.message import Headers, Message, Value
 from gateway.model.outcome import rejected
 from gateway.routing.router import Delivery, RouteMatch
-from gateway.runtime.outbound.dead_letters import DeadLetter, DeadLetters, from_row, to_row
+from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.outbound.dead_letters import DeadLetters, from_row, to_row
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.rows import BatchOrigin, BatchRecord, fingerprint, header_map

@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import load
-from gateway.endpoints.base import Batch
 from gateway.model.message import GATEWAY_ID, Headers, Message, Payload
-from gateway.model.outcome import Settlement
 from gateway.routing.selectors.selector import Selector
-from gateway.runtime.context import GatewayContext, MessageIds
-from gateway.runtime.inbound.admission import Admission
-from gateway.runtime.inbound.dedup import BatchCompletion, DuplicateFilter, Identity
+from gateway.runtime.delivery.admission import Admission
+from gateway.runtime.delivery.duplicates import DuplicateFilter, Identity
+from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.monitor.counters import RouteCounters
-from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.rows import fingerprint
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
@@ -27,7 +23,7 @@ SELECTOR = '    from: {endpoint: here, pattern: "a/{rest...}", selector: "n = 1"
 
 
 def test_a_failing_selector_refuses_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def matches(_: Selector, headers: Headers) -> bool:
         if "bad" in headers.properties:
@@ -39,17 +35,16 @@ def test_a_failing_selector_refuses_one_message(
     lines = ONE_ROUTE.splitlines(keepends=True)
     file.write_text("".join(SELECTOR if "from:" in line else line for line in lines))
     binding = make_source_binding(load(file), "here", OneBatchSource())
-    ledger = Ledger({"all": RouteCounters()})
-    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {})
-    admission = Admission("here", context, DuplicateFilter())
+    admission = Admission("test", DuplicateFilter[BatchCompletion](), EchoCache().take_origin)
     messages = [Message("a/1", b"", Headers(properties={"bad": 1})), Message("a/2", b"")]
 
-    (refused,), (accepted,) = admission.match(messages, binding, {})
+    admitted = admission.match(messages, binding.router, {})
+    (refused,), (accepted,) = admitted.matches
 
     assert refused.route is None
     assert [each.rule for each in refused.deliveries] == ["internal"]
     assert accepted.route is not None
-    assert caplog.text.count("internal error while routing") == 1
+    assert [str(each) for each in admitted.failures] == ["one value"]
 
 
 GATEWAY = Headers(properties={GATEWAY_ID: "00" * 16})
@@ -64,16 +59,11 @@ def duplicates_of(
     file = tmp_path / "gateway.yaml"
     file.write_text(ONE_ROUTE)
     binding = make_source_binding(load(file), "here", OneBatchSource())
-    context = GatewayContext("test", {}, Ledger({}), MessageIds(1), EchoCache(), {})
-    duplicates = DuplicateFilter()
-    duplicates.remember(known)
-    admission = Admission("here", context, duplicates)
-    admission.recognise(Batch(earlier, _ignore), binding, BatchCompletion())
-    return [*admission.recognise(Batch(later, _ignore), binding, BatchCompletion())[1]]
-
-
-def _ignore(_: Sequence[Settlement]) -> None:
-    """Settle nothing."""
+    duplicates = DuplicateFilter[BatchCompletion]()
+    duplicates.remember(known, BatchCompletion.completed())
+    admission = Admission("test", duplicates, EchoCache().take_origin)
+    admission.recognise(earlier, (), binding.rules, BatchCompletion())
+    return [*admission.recognise(later, (), binding.rules, BatchCompletion())[1]]
 
 
 @pytest.mark.parametrize("headers", [GATEWAY, SOURCE], ids=["gateway-id", "source-id"])

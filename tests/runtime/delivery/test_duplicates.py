@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from itertools import pairwise
 
 import pytest
 
-from gateway.runtime.inbound import dedup
-from gateway.runtime.inbound.dedup import (
-    MAX_SIZE,
-    BatchCompletion,
-    DuplicateFilter,
-    Identity,
-)
+from gateway.runtime.delivery.duplicates import MAX_SIZE, DuplicateFilter, Identity
+from gateway.runtime.inbound import completion as completions
+from gateway.runtime.inbound.completion import BatchCompletion
 from tests.model.test_memory_size import taken
 
 MAX_IDENTITIES = 50_000  # that the filter remembers, with names and ids of a usual length
@@ -22,7 +17,9 @@ SURPLUS = 20_000  # that it surely evicts
 
 
 def find_all(
-    duplicates: DuplicateFilter, identities: Iterable[int], completion: BatchCompletion
+    duplicates: DuplicateFilter[BatchCompletion],
+    identities: Iterable[int],
+    completion: BatchCompletion,
 ) -> list[BatchCompletion | None]:
     return [duplicates.find_or_add(identity(number), completion) for number in identities]
 
@@ -32,8 +29,8 @@ def identity(number: int) -> Identity:
 
 
 def test_long_names_and_ids_take_no_more_memory() -> None:
-    def fill() -> DuplicateFilter:
-        duplicates, completion = DuplicateFilter(), BatchCompletion()
+    def fill() -> DuplicateFilter[BatchCompletion]:
+        duplicates, completion = DuplicateFilter[BatchCompletion](), BatchCompletion()
         for number in range(2_000):
             key = f"{number}" + "x" * 60_000
             duplicates.find_or_add((key, key[:30_000], bytes(16)), completion)
@@ -43,13 +40,21 @@ def test_long_names_and_ids_take_no_more_memory() -> None:
 
 
 def test_another_payload_is_no_duplicate() -> None:
-    duplicates, first, second = DuplicateFilter(), BatchCompletion(), BatchCompletion()
+    duplicates, first, second = (
+        DuplicateFilter[BatchCompletion](),
+        BatchCompletion(),
+        BatchCompletion(),
+    )
     assert duplicates.find_or_add(("a", "id", b"one"), first) is None
     assert duplicates.find_or_add(("a", "id", b"two"), second) is None
 
 
 def test_an_identity_belongs_to_the_batch_that_had_it_first() -> None:
-    duplicates, first, second = DuplicateFilter(), BatchCompletion(), BatchCompletion()
+    duplicates, first, second = (
+        DuplicateFilter[BatchCompletion](),
+        BatchCompletion(),
+        BatchCompletion(),
+    )
     assert find_all(duplicates, [1, 2, 1], first) == [None, None, first]
     assert find_all(duplicates, [2, 3], second) == [first, None]
 
@@ -59,8 +64,12 @@ def test_an_identity_is_found_only_within_the_given_time(
     monkeypatch: pytest.MonkeyPatch, later: float, *, known: bool
 ) -> None:
     now = [0.0, later]
-    monkeypatch.setattr(dedup, "monotonic", lambda: now.pop(0))
-    duplicates, first, second = DuplicateFilter(), BatchCompletion(), BatchCompletion()
+    monkeypatch.setattr(completions, "monotonic", lambda: now.pop(0))
+    duplicates, first, second = (
+        DuplicateFilter[BatchCompletion](),
+        BatchCompletion(),
+        BatchCompletion(),
+    )
     duplicates.find_or_add(identity(1), first, 30.0)
     assert duplicates.find_or_add(identity(1), second, 30.0) is (first if known else None)
     assert duplicates.find_or_add(identity(1), second, 30.0) is (first if known else second)
@@ -68,56 +77,34 @@ def test_an_identity_is_found_only_within_the_given_time(
 
 @pytest.mark.parametrize("surplus", [0, SURPLUS, 3 * SURPLUS + 7])
 def test_the_latest_identities_are_always_found(surplus: int) -> None:
-    duplicates, completion = DuplicateFilter(), BatchCompletion()
+    duplicates, completion = DuplicateFilter[BatchCompletion](), BatchCompletion()
     find_all(duplicates, range(MAX_IDENTITIES + surplus), completion)
     again = find_all(duplicates, range(surplus, MAX_IDENTITIES + surplus), BatchCompletion())
     assert again == [completion] * MAX_IDENTITIES
 
 
 def test_the_oldest_identities_are_evicted() -> None:
-    duplicates = DuplicateFilter()
+    duplicates = DuplicateFilter[BatchCompletion]()
     find_all(duplicates, range(MAX_IDENTITIES + SURPLUS), BatchCompletion())
     assert find_all(duplicates, range(100), BatchCompletion()) == [None] * 100
 
 
 def test_identities_of_an_earlier_run_are_completed() -> None:
-    duplicates, called = DuplicateFilter(), list[str]()
-    duplicates.remember([identity(1)])
+    duplicates, called = DuplicateFilter[BatchCompletion](), list[str]()
+    duplicates.remember([identity(1)], BatchCompletion.completed())
     found = duplicates.find_or_add(identity(1), BatchCompletion())
     assert found is not None
     found.when_done(lambda: called.append("completed"))
     assert called == ["completed"]
 
 
-def test_a_long_chain_of_waiting_batches_completes() -> None:
-    completions, completed = [BatchCompletion() for _ in range(10_000)], list[str]()
-    for earlier, later in pairwise(completions):
-        earlier.when_done(later.complete)
-    completions[-1].when_done(lambda: completed.append("the last"))
-
-    completions[0].complete()
-
-    assert completed == ["the last"]
-
-
-def test_a_failing_callback_does_not_block_the_others() -> None:
-    first, second, completed = BatchCompletion(), BatchCompletion(), list[str]()
-
-    def fail() -> None:
-        raise OSError("the disk is full")
-
-    first.when_done(fail)
-    first.when_done(second.complete)
-    second.when_done(lambda: completed.append("second"))
-    with pytest.raises(OSError, match="disk"):
-        first.complete()
-
-    assert completed == ["second"]
-
-
 def test_evictions_do_not_slow_the_filter() -> None:
     """The factor of 8 is beyond noise; a dict emptied from its front was 40 times slower."""
-    duplicates, completion, spent = DuplicateFilter(), BatchCompletion(), list[float]()
+    duplicates, completion, spent = (
+        DuplicateFilter[BatchCompletion](),
+        BatchCompletion(),
+        list[float](),
+    )
     for first in range(0, 4 * MAX_IDENTITIES, MAX_IDENTITIES):
         began = time.thread_time()
         find_all(duplicates, range(first, first + MAX_IDENTITIES), completion)

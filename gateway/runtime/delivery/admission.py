@@ -1,0 +1,224 @@
+"""Admission of received messages: drops loops, duplicates, unwanted and unselected messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, TypeAlias
+
+from xxhash import xxh3_128_digest
+
+from gateway.model.message import Headers, Message, identity_of
+from gateway.routing.route import Route
+from gateway.routing.router import Delivery, RouteMatch, Router
+from gateway.runtime.delivery.duplicates import BatchT, DuplicateFilter
+from gateway.runtime.record.rows import Cut, fingerprint
+
+LOOP: Final = "loop"
+DUPLICATE: Final = "duplicate"
+IGNORED: Final = "ignored"  # retained, and its route takes no such message
+UNSELECTED: Final = "unselected"
+
+TakeOrigin: TypeAlias = Callable[[str, Message], tuple[str, ...]]  # of an echo from a broker
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRules:
+    """The routes of a source and the echo settings of its broker.
+
+    `echo_broker` is the key of a broker that returns our own messages without their origin path,
+    or empty. Two messages with the same name and payload within `echo_window` count as one.
+    Units: seconds.
+    """
+
+    router: Router
+    echo_broker: str = ""
+    echo_window: float = 0.0
+
+
+@dataclass(slots=True)
+class Admitted:
+    """The route matches of each message, and what became of the others.
+
+    `cuts` are loops and dropped duplicates; each has its row. `counts` are pairs of a route and
+    the reason why it has no copy. `failures` are faults of ours, each on one message.
+    """
+
+    matches: list[tuple[RouteMatch, ...]] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    counts: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
+
+
+class Admission(Generic[BatchT]):
+    """Admission of the messages of one source endpoint.
+
+    Mutable: owned by the source's thread.
+    """
+
+    def __init__(
+        self, gateway: str, duplicates: DuplicateFilter[BatchT], take_origin: TakeOrigin
+    ) -> None:
+        self._gateway = gateway
+        self._duplicates = duplicates
+        self._take_origin = take_origin
+
+    def recognise(
+        self,
+        messages: Sequence[Message],
+        identities: Sequence[str],
+        rules: AdmissionRules,
+        batch: BatchT,
+    ) -> tuple[Sequence[Message], Mapping[int, BatchT]]:
+        """Recognise the echoes and duplicates among the messages of a `batch`.
+
+        An echo gets its origin path back. A duplicate is marked as redelivered. `identities` are
+        those that the broker gave, or empty. Returns the changed messages, and the earlier batch
+        by position of each duplicate.
+        """
+        earlier: dict[int, BatchT] = {}
+        changed: dict[int, Message] = {}
+        recognisable = identities or rules.echo_broker or rules.echo_window
+        if not recognisable and not any(map(identity_of, _distinct_headers(messages))):
+            return messages, earlier
+        for position, message in enumerate(messages):
+            headers = message.headers
+            if rules.echo_broker and not headers.origin:
+                origin = self._take_origin(rules.echo_broker, message)
+                if origin:
+                    changed[position] = replace(message, headers=replace(headers, origin=origin))
+                    continue
+            identity = identities[position] if identities else None
+            found = self._find_earlier(message, identity, rules.echo_window, batch)
+            if found is not None:
+                earlier[position] = found
+                changed[position] = replace(message, headers=replace(headers, redelivered=True))
+        if changed:
+            messages = [changed.get(at, message) for at, message in enumerate(messages)]
+        return messages, earlier
+
+    def match(
+        self, messages: Sequence[Message], router: Router, earlier: Mapping[int, BatchT]
+    ) -> Admitted:
+        """Route the messages and admit them; `earlier` has the duplicates' positions."""
+        admitted = Admitted()
+        try:
+            found = [router[message.address] for message in messages]
+        except Exception:  # noqa: BLE001  # a fault of ours on one name; try each name alone
+            found = [_route_one(message.address, router, admitted) for message in messages]
+        plain = not any(each.origin or each.retained for each in _distinct_headers(messages))
+        if plain and not earlier and not router.selective:
+            admitted.matches = found
+            return admitted
+        for position, (matches, message) in enumerate(zip(found, messages, strict=True)):
+            duplicate = position in earlier
+            try:
+                kept = self._admit(matches, message.headers, position, duplicate, admitted)
+            except Exception as error:  # noqa: BLE001  # of a selector on one value
+                kept = _refuse(error, admitted)
+            admitted.matches.append(kept)
+        return admitted
+
+    def _admit(
+        self,
+        matches: tuple[RouteMatch, ...],
+        headers: Headers,
+        position: int,
+        duplicate: bool,  # one of the facts of a message
+        admitted: Admitted,
+    ) -> tuple[RouteMatch, ...]:
+        """The matches whose routes admit the message, without deliveries that make a loop."""
+        kept: list[RouteMatch] = []
+        for match in matches:
+            route = match.route
+            if route is None:
+                kept.append(match)
+                continue
+            reason = self._reason_against(route, headers, duplicate=duplicate)
+            if reason:
+                admitted.counts.append((route.name, reason))
+            if reason == LOOP or (reason == DUPLICATE and route.drop_duplicates):
+                admitted.cuts.append(Cut(position, route.name, reason))
+            elif reason in {"", DUPLICATE}:
+                kept += _without_loops(match, headers.origin, position, admitted)
+        return tuple(kept)
+
+    def _reason_against(self, route: Route, headers: Headers, *, duplicate: bool) -> str:
+        """Why `route` does not admit a message, or counts it; empty if there is no reason."""
+        if headers.retained and not route.take_retained:
+            return IGNORED
+        if route.selector is not None and not route.selector.matches(headers):
+            return UNSELECTED
+        if route.has_carried(self._gateway, headers.origin):
+            return LOOP
+        return DUPLICATE if duplicate else ""
+
+    def _find_earlier(
+        self,
+        message: Message,
+        source_id: str | None,
+        echo_window: float,
+        batch: BatchT,
+    ) -> BatchT | None:
+        """The batch that had this message before; None if no batch had it.
+
+        `source_id` is the identity the broker gave, `echo_window` in seconds.
+        """
+        headers = message.headers
+        earlier: BatchT | None = None
+        identity = source_id
+        if source_id is None or headers.properties:
+            identity = identity_of(
+                headers if source_id is None else replace(headers, source_id=source_id)
+            )
+        if not identity and not echo_window:
+            return None
+        name, payload = message.address, message.payload
+        digest = (  # the usual payload without a call of ours
+            xxh3_128_digest(payload) if isinstance(payload, bytes) else fingerprint(payload)[1]
+        )
+        if identity:
+            earlier = self._duplicates.find_or_add((name, identity, digest), batch)
+        if echo_window and earlier is None:
+            earlier = self._duplicates.find_or_add((name, "", digest), batch, echo_window)
+        return earlier
+
+
+def _without_loops(
+    match: RouteMatch, origin: tuple[str, ...], position: int, admitted: Admitted
+) -> list[RouteMatch]:
+    """The match without deliveries to a broker and name on the path `origin`."""
+    if not origin or match.route is None:
+        return [match]
+    onward = tuple(
+        each for each in match.deliveries if not (each.target_mark and each.target_mark in origin)
+    )
+    if len(onward) == len(match.deliveries):
+        return [match]
+    admitted.counts.append((match.route.name, LOOP))
+    if not onward:
+        admitted.cuts.append(Cut(position, match.route.name, LOOP))
+        return []
+    return [replace(match, deliveries=onward)]
+
+
+def _route_one(name: str, router: Router, admitted: Admitted) -> tuple[RouteMatch, ...]:
+    try:
+        return router[name]
+    except Exception as error:  # noqa: BLE001  # of a dialect on one name
+        return _refuse(error, admitted)
+
+
+def _refuse(error: Exception, admitted: Admitted) -> tuple[RouteMatch, ...]:
+    """A fault of ours: this message becomes a dead letter, the others are routed."""
+    admitted.failures.append(error)
+    reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
+    return (RouteMatch(None, (Delivery(None, None, "", rule="internal", reason=reason),)),)
+
+
+def _distinct_headers(messages: Sequence[Message]) -> Iterable[Headers]:
+    """The header objects of `messages`, each once."""
+    headers = [message.headers for message in messages]
+    if len(set(map(id, headers))) == 1:
+        return headers[:1]
+    return {id(each): each for each in headers}.values()

@@ -1,0 +1,45 @@
+"""A message that a target rejected, or that no route could translate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.model.message import Message, Value
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that was rejected or could not be translated.
+
+    With an `endpoint`, the message is the copy that this target rejected, ready to be sent again.
+    Without one, it is the message as received, because the mapping could not translate it.
+    """
+
+    number: int  # 0 until it is stored
+    time: int  # microseconds since 1970-01-01 UTC
+    id: bytes
+    route: str
+    source: str  # the endpoint it was received from
+    source_name: str
+    target: str  # the label of the target; empty when no route took the message
+    endpoint: str
+    rule: str
+    reason: str
+    attempts: int
+    message: Message
+
+    def as_message(self, name: str) -> Message:
+        """A copy to publish to `name`: the same payload, the dead letter's facts as properties."""
+        facts: dict[str, Value] = {
+            "dead_rule": self.rule,
+            "dead_reason": self.reason,
+            "dead_route": self.route,
+            "dead_target": self.target,
+            "dead_source": self.source,
+            "dead_name": self.source_name,
+            "dead_time": self.time,
+            "dead_attempts": self.attempts,
+        }
+        properties = {**self.message.headers.properties, **facts}
+        headers = replace(self.message.headers, properties=properties, reply_to=None)
+        return Message(name, self.message.payload, headers)

@@ -1,0 +1,78 @@
+"""Recognition of duplicates by the identity that their source gives them.
+
+A duplicate also has the name and the payload of the earlier message: publishers can write an
+identity, also one that another message will have, so an identity alone must not drop a message.
+For an endpoint with `echo_window`, name and payload alone are the identity for that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+MAX_SIZE: Final = 32 << 20  # bytes of the identities of a source endpoint
+EVICTED_SIZE: Final = MAX_SIZE // 50  # bytes of the identities that are evicted together
+_OVERHEAD: Final = 320  # bytes of an identity beside the characters of its texts
+
+Identity: TypeAlias = tuple[str, str, bytes]  # name, id of the message or "", payload hash
+
+
+class Arrival(Protocol):
+    """A received batch. Units: seconds of a monotonic clock."""
+
+    arrived: float
+
+
+BatchT = TypeVar("BatchT", bound=Arrival)
+
+
+class DuplicateFilter(Generic[BatchT]):
+    """The latest identities of one source endpoint, with the batches that had them first.
+
+    Mutable: owned by the source's thread.
+    """
+
+    def __init__(self) -> None:
+        self._batches: dict[Identity, BatchT] = {}
+        self._size = 0  # bytes
+
+    def remember(self, identities: Iterable[Identity], batch: BatchT) -> None:
+        """Add identities that an earlier run has delivered and recorded."""
+        for identity in identities:
+            self.find_or_add(identity, batch, 0.0)
+
+    def find_or_add(
+        self, identity: Identity, batch: BatchT, seconds: float = float("inf")
+    ) -> BatchT | None:
+        """The batch that had `identity` in the last `seconds`; if there is none, add this batch."""
+        found = self._batches.get(identity)
+        if found is not None:
+            if batch.arrived - found.arrived <= seconds:
+                return found
+            del self._batches[identity]
+        else:
+            self._size += _OVERHEAD + 4 * (len(identity[0]) + len(identity[1]))  # as `_size`
+        self._batches[identity] = batch
+        if self._size >= MAX_SIZE + EVICTED_SIZE:
+            self._evict()
+        return None
+
+    def _evict(self) -> None:
+        """Drop the oldest identities, many at once.
+
+        A search for the first entry of a dict skips every deleted one, so single evictions would
+        be slow.
+        """
+        oldest: list[Identity] = []
+        for identity in self._batches:
+            if self._size <= MAX_SIZE:
+                break
+            self._size -= _size(identity)
+            oldest.append(identity)
+        for identity in oldest:
+            del self._batches[identity]
+
+
+def _size(identity: Identity) -> int:
+    """Return about the bytes of a remembered identity; a character takes at most four."""
+    return _OVERHEAD + 4 * (len(identity[0]) + len(identity[1]))

@@ -1,0 +1,98 @@
+"""Recognition of echoes from brokers that carry no origin path, above all MQTT 3.1.1.
+
+Each copy sent to such a broker is remembered by broker, name and payload hash, with its origin
+path. An echo gets this path back, once for each message that was sent, and admission then cuts the
+loop as usual. A message that is sent again after a lost connection counts once: the broker may
+return it once or twice, and a second copy that goes on is cheaper than a message of somebody else
+that is taken for an echo.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+MAX_SIZE: Final = 48 << 20  # bytes of the copies of all brokers
+_OVERHEAD: Final = 512  # bytes of a copy beside the characters of its texts
+COPY_LIFETIME: Final = 30.0  # seconds; a later echo is not expected
+
+EchoKey: TypeAlias = tuple[str, str, bytes]  # broker, name, payload hash
+SentCopy: TypeAlias = tuple[EchoKey, tuple[str, ...]]  # and its origin path
+_Copy: TypeAlias = tuple[float, tuple[str, ...]]  # end of its lifetime, origin path
+_Copies: TypeAlias = _Copy | deque[_Copy]  # a deque takes 760 bytes, and most keys have one copy
+
+
+class Echoes:
+    """The copies sent to echo brokers that have not come back.
+
+    Mutable: owned by the cache of echoes. Units: seconds of a monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self._sent: OrderedDict[EchoKey, _Copies] = OrderedDict()
+        self._size = 0  # bytes
+
+    def sent(self, copies: Sequence[SentCopy], now: float, *, again: bool = False) -> None:
+        """Remember copies; those sent `again` replace the ones of the earlier attempt."""
+        until = now + COPY_LIFETIME
+        shared: dict[tuple[str, ...], _Copy] = {}
+        for key, origin in copies:
+            if again and self._take(key) is None:
+                continue  # its echo has come
+            self._add(key, shared.setdefault(origin, (until, origin)))
+            self._size += copy_size(key, origin)
+        self._evict(now)
+
+    def returned(self, key: EchoKey, now: float) -> tuple[str, ...]:
+        """Remove and return the origin path of an echo; empty for other messages."""
+        while (copy := self._take(key)) is not None:
+            until, origin = copy
+            if until >= now:
+                return origin
+        return ()
+
+    def waiting(self, now: float) -> list[SentCopy]:
+        """The copies whose echo may still come, oldest first."""
+        found: list[SentCopy] = []
+        for key, copies in self._sent.items():
+            each = copies if isinstance(copies, deque) else (copies,)
+            found += [(key, origin) for until, origin in each if until >= now]
+        return found
+
+    def _add(self, key: EchoKey, copy: _Copy) -> None:
+        """Add the latest copy under `key` and move the key to the end of the eviction order."""
+        earlier = self._sent.pop(key, None)
+        if earlier is None:
+            self._sent[key] = copy
+        elif isinstance(earlier, deque):
+            earlier.append(copy)
+            self._sent[key] = earlier
+        else:
+            self._sent[key] = deque((earlier, copy))
+
+    def _take(self, key: EchoKey) -> _Copy | None:
+        """Remove and return the oldest copy under `key`."""
+        copies = self._sent.get(key)
+        if copies is None:
+            return None
+        copy = copies.popleft() if isinstance(copies, deque) else copies
+        self._size -= copy_size(key, copy[1])
+        if copies is copy or not copies:
+            del self._sent[key]
+        return copy
+
+    def _evict(self, now: float) -> None:
+        """Drop expired keys and the least recently used ones past MAX_SIZE."""
+        while self._sent:
+            key, copies = next(iter(self._sent.items()))
+            each = copies if isinstance(copies, deque) else (copies,)
+            if self._size <= MAX_SIZE and each[-1][0] >= now:
+                return
+            self._size -= sum(copy_size(key, origin) for _, origin in each)
+            del self._sent[key]
+
+
+def copy_size(key: EchoKey, origin: tuple[str, ...]) -> int:
+    """Return about the bytes of a copy; a character takes at most four."""
+    return _OVERHEAD + 4 * (len(key[1]) + sum(map(len, origin)))
