@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install the programs that the tests and the demo use beside Python: mosquitto, openssl, Java,
-# ActiveMQ, and Chromium with its driver.
+# ActiveMQ, Chromium with its driver, and Spin with a C compiler for the model of delivery.
 # Missing packages are installed by root on Debian or Ubuntu, and only listed elsewhere.
 set -euo pipefail
 
@@ -11,6 +11,8 @@ command -v openssl >/dev/null || missing+=(openssl)
 command -v java >/dev/null || missing+=(default-jre-headless)
 [ -e /usr/share/java/activemq-broker.jar ] || missing+=(activemq libmqtt-client-java)
 command -v chromedriver >/dev/null || missing+=(chromium chromium-driver)
+command -v spin >/dev/null || missing+=(spin)
+command -v gcc >/dev/null || missing+=(gcc libc6-dev)
 "${PYTHON:-python3}" -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 
 [ ${#missing[@]} -gt 0 ] || exit 0

@@ -1,1 +1,1 @@
-"""Batches in flight: from their receipt to their settlement at the source."""
+"""Decides about messages: states that take events and return actions, without threads or I/O."""

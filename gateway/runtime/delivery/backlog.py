@@ -38,6 +38,10 @@ class Backlog(Protocol):
     def put_back(self, batches: Iterable[QueuedBatch]) -> None:
         """Take batches back that were taken, or that were sent without being put."""
 
+    @property
+    def puts_back(self) -> bool:
+        """Whether a newer batch must wait for one that was sent."""
+
     def next_store(self) -> Store | None:
         """A batch that was put back and must be written before any later one is taken."""
 
@@ -75,6 +79,10 @@ class MemoryBacklog:
     def put_back(self, batches: Iterable[QueuedBatch]) -> None:
         self._batches.extendleft(sorted(batches, key=_number, reverse=True))
 
+    @property
+    def puts_back(self) -> bool:
+        return False
+
     def next_store(self) -> Store | None:
         return None
 
@@ -110,7 +118,7 @@ class SpoolRow:
 
 @dataclass(frozen=True, slots=True)
 class SpoolTotals:
-    """What an earlier run left on disk; it may have sent the rows up to `marked`."""
+    """The rows that an earlier run left; it may have sent those up to `marked`."""
 
     last: int = 0  # the highest number
     messages: int = 0
@@ -164,6 +172,7 @@ class SpoolBacklog:
         self._rows: deque[SpoolRow] = deque()  # read from disk
         self._returned: list[QueuedBatch] = []  # taken and put back; sorted
         self._unwritten: deque[QueuedBatch] = deque()  # put back, never on disk; sorted
+        self._unqueued: set[int] = set()  # numbers put back, and not on the way to the disk
         self._pending: dict[int, QueuedBatch] = {}  # put, and not durable yet
         self._sent: set[int] = set()  # numbers of batches that were sent, then stored
 
@@ -183,6 +192,7 @@ class SpoolBacklog:
             else:
                 self._pending[queued.number] = queued
                 self._unwritten.append(queued)
+                self._unqueued.add(queued.number)
 
     def next_store(self) -> Store | None:
         return Store(self._unwritten.popleft()) if self._unwritten else None
@@ -202,6 +212,18 @@ class SpoolBacklog:
         self.messages += messages
         self.bytes += size
         return None
+
+    @property
+    def puts_back(self) -> bool:
+        """Whether a batch that was sent is not on its way to the disk yet.
+
+        A newer one must not be durable before it: after a crash it would be sent first.
+        """
+        return bool(self._unqueued)
+
+    def queued_for_disk(self, queued: QueuedBatch) -> None:
+        """The batch becomes durable no later than any that is queued from now on."""
+        self._unqueued.discard(queued.number)
 
     def stored(self, queued: QueuedBatch) -> Finish:
         """The batch is durable: its source is settled, and it can be taken."""

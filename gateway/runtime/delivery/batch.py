@@ -45,7 +45,7 @@ class QueuedBatch:
         "stored", "unsettled",
     )  # fmt: skip
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the facts of one batch
         self,
         batch: OutboundBatch,
         number: int,

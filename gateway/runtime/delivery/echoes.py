@@ -4,7 +4,7 @@ Each copy sent to such a broker is remembered by broker, name and payload hash, 
 path. An echo gets this path back, once for each message that was sent, and admission then cuts the
 loop as usual. A message that is sent again after a lost connection counts once: the broker may
 return it once or twice, and a second copy that goes on is cheaper than a message of somebody else
-that is taken for an echo.
+that is treated as an echo.
 """
 
 from __future__ import annotations

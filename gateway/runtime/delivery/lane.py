@@ -122,6 +122,8 @@ class LaneState:
             return True
         if self.direct or not self.backlog.on_disk:
             return self._fits(batch.size)
+        if self.connection is Connection.BROKEN or self.backlog.puts_back:
+            return False  # the unanswered batches are older
         return batch.when_full is not WhenFull.SLOW or self.backlog.fits(batch)
 
     def accept(self, batch: OutboundBatch, now: float) -> list[Action] | None:
@@ -239,7 +241,7 @@ class LaneState:
             self._go_away(now, jitter, refused=refused)
 
     def next(self, now: float, wall: int) -> Action:
-        """What the lane's own thread does next."""
+        """Return the next step of the lane's own thread."""
         match self.connection:
             case Connection.ENDED:
                 return End()

@@ -1,1 +1,1 @@
-"""The sending side: the lane of each target, its backlog, the spool and dead letters."""
+"""The sending side: the threads, sinks and disks around the states of lanes, and dead letters."""

@@ -114,6 +114,7 @@ class Spool:
         if messages:
             with suppress(SpoolError):  # closed: the source keeps the batch
                 self._database.put([(_INSERT, row)], lambda: self._stored(queued), len(body))
+        self.tell(lambda: self.backlog.queued_for_disk(queued))
 
     def _stored(self, queued: QueuedBatch) -> None:
         self.tell(lambda: [self.backlog.stored(queued)])

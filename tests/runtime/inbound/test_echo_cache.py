@@ -67,7 +67,7 @@ def test_a_copy_can_be_sent_again_after_it_came_back() -> None:
 
 
 def test_a_copy_that_is_sent_again_counts_once() -> None:
-    """A second echo is taken for a message: cheaper than a message that is taken for an echo."""
+    """A second echo is treated as a message: cheaper than a message treated as an echo."""
     cache = EchoCache()
     cache.note_sent(BROKER, [copy("x", "g/r")])
     cache.note_sent(BROKER, [copy("x", "g/r")], again=True)

@@ -234,6 +234,19 @@ def test_dropped_messages_are_a_gap_with_their_number(recording: Recording) -> N
     ]
 
 
+def test_a_driver_without_signs_of_the_broker_has_gaps_from_the_failure_on(
+    recording: Recording,
+) -> None:
+    recording.connect(Retention.KEPT)
+    recording.start(Retention.KEPT)
+    recording.connect(Retention.KEPT, after=5)
+    recording.time += 600 * SECOND
+    recording.recorder.lost(LOST)
+    recording.connect(Retention.NOTHING, after=7)
+
+    assert recording.rules == [("away", 5), ("disconnected", 7)]
+
+
 def test_a_damaged_connection_log_is_reported(
     tmp_path: Path, recording: Recording, caplog: pytest.LogCaptureFixture
 ) -> None:

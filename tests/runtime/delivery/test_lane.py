@@ -1,0 +1,199 @@
+"""The state of a lane, event by event: order, put-back, room and removal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from gateway.model.message import Message
+from gateway.model.outcome import ACCEPTED, RETRY, Outcome, Settlement
+from gateway.routing.route import WhenFull
+from gateway.runtime.delivery.actions import Action, Finish, Mark, Open, Read, Recover, Send, Store
+from gateway.runtime.delivery.backlog import (
+    MemoryBacklog,
+    RowsTaken,
+    SpoolBacklog,
+    SpoolLimits,
+    SpoolRow,
+    SpoolTotals,
+)
+from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
+from gateway.runtime.delivery.lane import LaneLimits, LaneState
+
+LIMITS = LaneLimits((0.0, 0.0))
+
+
+class Driver:
+    """Performs the actions of a lane with a spool, when the test says so.
+
+    Mutable: owned by the test.
+    """
+
+    def __init__(self, limits: SpoolLimits | None = None, *, spool: bool = True) -> None:
+        self.number = 0
+        self.rows: dict[int, SpoolRow] = {}
+        self.spool = SpoolBacklog(
+            "target", limits or SpoolLimits(1 << 30), SpoolTotals(), self.next_number, self.join
+        )
+        backlog = self.spool if spool else MemoryBacklog()
+        self.lane = LaneState("target", LIMITS, backlog, 0.0)
+
+    def next_number(self) -> int:
+        self.number += 1
+        return self.number
+
+    def join(self, taken: RowsTaken) -> QueuedBatch:
+        messages = [Message(row.body.decode(), b"") for row in taken.rows]
+        batch = OutboundBatch(messages, len(messages), _done, list)
+        return QueuedBatch(batch, taken.rows[0].number, stored=True)
+
+    def step(self) -> Action:
+        return self.lane.next(0.0, 0)
+
+    def connect(self) -> None:
+        assert isinstance(self.step(), Open)
+        self.lane.opened(0.0)
+
+    def accept(self, name: str, when: WhenFull = WhenFull.SLOW) -> list[Action] | None:
+        return self.lane.accept(batch(name, when), 0.0)
+
+    def write(self, store: Store) -> None:
+        """Begin to write a batch: it is on its way to the disk."""
+        self.spool.written(store.queued, 1)
+        name = store.queued.batch.messages[0].address
+        number = store.queued.number
+        self.rows[number] = SpoolRow(number, 0, 1, name.encode())
+        self.spool.queued_for_disk(store.queued)
+
+    def read(self, request: Read) -> None:
+        end = request.before or self.number + 1
+        wanted = sorted(each for each in self.rows if request.after < each < end)
+        self.spool.read([self.rows[each] for each in wanted], request)
+
+
+def batch(name: str, when: WhenFull = WhenFull.SLOW) -> OutboundBatch:
+    return OutboundBatch([Message(name, b"")], 1, _done, list, when)
+
+
+def _done(_settlements: Sequence[Settlement], _attempts: int) -> None:
+    """Ignore the outcome: the test sees the action."""
+
+
+def only(actions: list[Action] | None) -> Action:
+    assert actions is not None
+    (action,) = actions
+    return action
+
+
+def sent(action: Action) -> Send:
+    assert isinstance(action, Send)
+    return action
+
+
+def stored(action: Action) -> Store:
+    assert isinstance(action, Store)
+    return action
+
+
+def test_a_direct_lane_sends_at_once_and_finishes_with_the_answer() -> None:
+    driver = Driver()
+    driver.connect()
+    driver.step()  # nothing waits: it is direct
+    send = sent(only(driver.accept("a")))
+
+    assert driver.lane.held == 1
+    assert driver.lane.answered(send.number, [ACCEPTED], 0.0) == [Finish(send.queued)]
+    assert driver.lane.held == 0
+    assert driver.lane.answered(send.number, [ACCEPTED], 0.0) == []
+
+
+def test_no_newer_batch_is_on_its_way_to_the_disk_before_an_unanswered_one() -> None:
+    """Else a crash between both leaves only the newer one, which is then sent first."""
+    driver = Driver()
+    driver.connect()
+    driver.step()
+    sent(only(driver.accept("old")))
+    driver.lane.broken()
+
+    assert driver.accept("new") is None
+    assert isinstance(driver.step(), Recover)
+    driver.lane.recover(0.0, 0.0)
+    assert driver.accept("new") is None
+    driver.write(stored(driver.step()))
+    assert stored(only(driver.accept("new"))).queued.number == 2
+
+
+def test_a_batch_is_not_taken_before_an_earlier_one_is_durable() -> None:
+    driver = Driver()
+    first, second = (stored(only(driver.accept(name))) for name in ("a", "b"))
+    for store in (first, second):
+        driver.write(store)
+    driver.spool.stored(second.queued)
+    driver.connect()
+    held_back = driver.step()
+    driver.spool.stored(first.queued)
+    request = driver.step()
+
+    assert not isinstance(held_back, Read)
+    assert isinstance(request, Read)
+    driver.read(request)
+    mark = driver.step()
+    assert mark == Mark(2)
+    driver.spool.marked(2)
+    assert [message.address for message in sent(driver.step()).messages] == ["a", "b"]
+
+
+def test_nothing_is_sent_from_the_disk_before_its_mark_is_durable() -> None:
+    driver = Driver()
+    store = stored(only(driver.accept("a")))
+    driver.write(store)
+    driver.spool.stored(store.queued)
+    driver.connect()
+    request = driver.step()
+    assert isinstance(request, Read)
+    driver.read(request)
+
+    assert [driver.step(), driver.step()] == [Mark(1), Mark(1)]
+    driver.spool.marked(1)
+    assert isinstance(driver.step(), Send)
+
+
+@pytest.mark.parametrize("spool", [True, False], ids=["spool", "memory"])
+def test_an_answer_that_is_not_final_breaks_the_connection(spool: bool) -> None:
+    driver = Driver(spool=spool)
+    driver.connect()
+    driver.step()
+    send = sent(only(driver.accept("a")))
+
+    assert driver.lane.answered(send.number, [RETRY], 0.0) == []
+    assert isinstance(driver.step(), Recover)
+    driver.lane.recover(0.0, 0.0)
+    assert driver.lane.held == (0 if spool else 1)
+    assert isinstance(driver.step(), Store if spool else Open)
+
+
+def test_a_full_spool_rejects_what_the_target_wants_rejected() -> None:
+    driver = Driver(SpoolLimits(1 << 30, messages=1))
+    driver.write(stored(only(driver.accept("a"))))
+    newest, oldest = WhenFull.NEWEST, WhenFull.OLDEST
+    refused = only(driver.accept("b", newest))
+
+    assert isinstance(refused, Finish)
+    assert [each.rule for each in refused.queued.settlements if each] == ["spool-full"]
+    assert not driver.lane.has_room(batch("c"))
+    assert driver.lane.make_room(batch("c", oldest)) is not None
+    assert driver.lane.make_room(batch("c", newest)) is None
+
+
+def test_a_removed_target_leaves_no_batch_in_memory() -> None:
+    driver = Driver(spool=False)
+    for name in ("a", "b"):
+        driver.accept(name)
+    actions = driver.lane.remove()
+    late = only(driver.accept("c"))
+
+    finished = [each.queued for each in [*actions, late] if isinstance(each, Finish)]
+    assert [each.batch.messages[0].address for each in finished] == ["a", "b", "c"]
+    outcomes = [(s.outcome, s.rule) for each in finished for s in each.settlements if s]
+    assert outcomes == [(Outcome.REJECTED, "target-removed")] * 3
