@@ -1,0 +1,284 @@
+"""The simulation's own books: what was published, what arrived where, and what must be true.
+
+They see only the brokers, the disk and the archive's rows, never the state of the gateway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from xxhash import xxh3_128_digest
+
+from gateway.archive.journal.records import Rows
+from gateway.model.message import Message, Payload
+from tests.simulation.brokers import Entry
+
+_COLUMNS: Final = (
+    "leg", "id", "route", "endpoint", "target", "targets", "hash", "attempt", "redelivered",
+    "outcome", "rule", "received", "time", "name", "source_name",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A broken invariant: its rule, and what the books say."""
+
+    rule: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.text}"
+
+
+@dataclass(slots=True)
+class Books:
+    """Everything that happened outside of the gateways.
+
+    `reach` gives, by broker, the brokers that its messages must arrive at.
+    Mutable: written by the brokers.
+    """
+
+    reach: Mapping[str, Sequence[str]]
+    published: dict[tuple[str, bytes], list[float]] = field(default_factory=dict)
+    keys: dict[bytes, tuple[str, int]] = field(default_factory=dict)
+    arrivals: dict[tuple[bytes, str], list[float]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    confirmed: Counter[tuple[str, bytes]] = field(default_factory=Counter)
+    excused: dict[bytes, str] = field(default_factory=dict)
+    latest: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    overtaken: list[tuple[bytes, str]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def report(self, rule: str, text: str) -> None:
+        self.findings.append(Finding(rule, text))
+
+    def publish(self, broker: str, key: str, payload: bytes, now: float) -> None:
+        """Note a message of an application."""
+        self.published.setdefault((broker, payload), []).append(now)
+        self.keys.setdefault(payload, (key, len(self.keys)))
+
+    def origins(self, payload: bytes) -> list[str]:
+        return [broker for broker in self.reach if (broker, payload) in self.published]
+
+    def required(self, payload: bytes, target: str) -> int:
+        """The copies of `payload` that must arrive at `target`."""
+        return sum(
+            len(self.published[origin, payload])
+            for origin in self.origins(payload)
+            if target in self.reach[origin]
+        )
+
+    def copies_at(self, payload: bytes, broker: str) -> int:
+        """The copies of `payload` that `broker` had: of applications and of gateways."""
+        published = len(self.published.get((broker, payload), ()))
+        return published + len(self.arrivals.get((payload, broker), ()))
+
+    def has_double(self, payload: Payload, broker: str) -> bool:
+        """Whether more than one copy of the payload arrived."""
+        return isinstance(payload, bytes) and len(self.arrivals.get((payload, broker), ())) > 1
+
+    def echoes(self) -> list[tuple[bytes, str]]:
+        """The payloads that came back to the only broker where they were published."""
+        return [
+            (payload, broker)
+            for (payload, broker), times in self.arrivals.items()
+            if times and self.origins(payload) == [broker]
+        ]
+
+    def arrive(self, broker: str, message: Message, now: float) -> None:
+        """Note a message that a gateway sent and the broker accepted."""
+        payload = message.payload
+        if not isinstance(payload, bytes) or payload not in self.keys:
+            return  # a heartbeat or a notice of a dead letter
+        found = self.arrivals[payload, broker]
+        found.append(now)
+        origins = self.origins(payload)
+        if len(found) > 1 or len(origins) > 1 or broker in origins:
+            return
+        key, number = self.keys[payload]
+        place = (origins[0], key, broker)
+        if self.latest.get(place, -1) > number:
+            self.overtaken.append((payload, broker))
+        self.latest[place] = max(number, self.latest.get(place, -1))
+
+    def confirm(self, client: str, entry: Entry) -> bytes | None:
+        """Note that a gateway settled a message; return its payload if it must be durable."""
+        payload = entry.message.payload
+        if not isinstance(payload, bytes) or payload not in self.keys:
+            return None
+        if entry.number > 0:
+            self.confirmed[client, payload] += 1
+        return payload
+
+    def excuse(self, payload: Payload, reason: str) -> None:
+        """Note that a broker lost the message; nothing more is expected of it."""
+        if isinstance(payload, bytes):
+            self.excused.setdefault(payload, reason)
+
+    def missing(self) -> list[tuple[bytes, str]]:
+        """The required copies that have not arrived."""
+        found = []
+        for payload in self.keys:
+            if payload in self.excused:
+                continue
+            for target in sorted({t for o in self.origins(payload) for t in self.reach[o]}):
+                is_short = len(self.arrivals.get((payload, target), ())) < self.required(
+                    payload, target
+                )
+                if is_short:
+                    found.append((payload, target))
+        return found
+
+
+def short(payload: object) -> str:
+    """A payload without its padding."""
+    return payload.decode(errors="replace").rstrip(".") if isinstance(payload, bytes) else "?"
+
+
+def each_row(rows: Rows) -> Iterator[dict[str, Any]]:
+    """The rows as dictionaries of the columns that the books compare."""
+    columns = [rows.values(name) for name in _COLUMNS]
+    for values in zip(*columns, strict=True):
+        yield dict(zip(_COLUMNS, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveView:
+    """The rows of one gateway's runs, and the payloads behind their hashes."""
+
+    gateway: str
+    rows: Sequence[dict[str, Any]]
+    spooled: Sequence[tuple[str, bytes]]  # endpoint and body of the rows left in the spool
+    hops: Mapping[str, Sequence[str]]  # targets by source
+    removed: frozenset[str]  # targets that a reload removed
+
+    def of(self, leg: str) -> list[dict[str, Any]]:
+        return [row for row in self.rows if row["leg"] == leg]
+
+
+def compare_archive(books: Books, view: ArchiveView, *, gentle: bool) -> None:
+    """Report every row of the archive that contradicts the books, and every absent one.
+
+    The classes are those of docs/reconciliation.md: a received copy without an outcome is missing,
+    an outcome without a receipt unexpected. `gentle` says that no fault allows a double.
+    """
+    payloads = {xxh3_128_digest(payload): payload for payload in books.keys}
+    received: dict[bytes, dict[str, Any]] = {}
+    outcomes: dict[tuple[bytes, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in view.rows:
+        if row["hash"] not in payloads:
+            continue
+        match row["leg"]:
+            case "received":
+                received[row["id"]] = row
+            case "delivered" | "dead" | "spooled":
+                outcomes[row["id"], row["target"]].append(row)
+            case _:
+                pass
+    _find_missing(books, view, payloads, received, outcomes)
+    _find_unexpected(books, view, payloads, received, outcomes)
+    _compare_deliveries(books, view, payloads, received, outcomes, gentle=gentle)
+
+
+def _find_missing(
+    books: Books,
+    view: ArchiveView,
+    payloads: Mapping[bytes, bytes],
+    received: Mapping[bytes, dict[str, Any]],
+    outcomes: Mapping[tuple[bytes, str], list[dict[str, Any]]],
+) -> None:
+    for identity, row in received.items():
+        payload = payloads[row["hash"]]
+        for target in row["targets"] or ():
+            legs = {each["leg"] for each in outcomes.get((identity, target), ())}
+            if legs & {"delivered", "dead"} or (identity, "") in outcomes:
+                continue
+            if any(payload in body for endpoint, body in view.spooled if endpoint == target):
+                continue
+            books.report(
+                "archive-missing", f"{view.gateway}: {short(payload)} for {target}: {legs}"
+            )
+
+
+def _find_unexpected(
+    books: Books,
+    view: ArchiveView,
+    payloads: Mapping[bytes, bytes],
+    received: Mapping[bytes, dict[str, Any]],
+    outcomes: Mapping[tuple[bytes, str], list[dict[str, Any]]],
+) -> None:
+    for (identity, target), rows in outcomes.items():
+        if identity not in received and not any(row["leg"] == "spooled" for row in rows):
+            name = short(payloads[rows[0]["hash"]])
+            text = f"{view.gateway}: {name} for {target} was never received"
+            books.report("archive-unexpected", text)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the rows say of each payload and target."""
+
+    delivered: Counter[tuple[bytes, str]] = field(default_factory=Counter)
+    unmarked: Counter[tuple[bytes, str]] = field(default_factory=Counter)
+    dead: set[tuple[bytes, str]] = field(default_factory=set)
+
+
+def _tally(
+    payloads: Mapping[bytes, bytes],
+    received: Mapping[bytes, dict[str, Any]],
+    outcomes: Mapping[tuple[bytes, str], list[dict[str, Any]]],
+) -> _Tally:
+    found = _Tally()
+    for (identity, target), rows in outcomes.items():
+        source = received.get(identity)
+        marked = source is not None and source["redelivered"]
+        for row in rows:
+            copy = payloads[row["hash"]], target
+            if row["leg"] == "dead":
+                found.dead.add(copy)
+            elif row["leg"] == "delivered":
+                found.delivered[copy] += 1
+                found.unmarked[copy] += row["attempt"] == 1 and not marked
+    return found
+
+
+def _compare_deliveries(
+    books: Books,
+    view: ArchiveView,
+    payloads: Mapping[bytes, bytes],
+    received: Mapping[bytes, dict[str, Any]],
+    outcomes: Mapping[tuple[bytes, str], list[dict[str, Any]]],
+    *,
+    gentle: bool,
+) -> None:
+    tally = _tally(payloads, received, outcomes)
+    for (payload, target), count in tally.delivered.items():
+        arrived = len(books.arrivals.get((payload, target), ()))
+        if count > arrived:
+            text = f"{view.gateway}: {short(payload)} to {target}: {count} rows, {arrived} arrivals"
+            books.report("archive-invented", text)
+    for (payload, target), count in tally.unmarked.items():
+        sources = [name for name, targets in view.hops.items() if target in targets]
+        if count > max(1, sum(books.copies_at(payload, source) for source in sources)):
+            text = f"{view.gateway}: {short(payload)} to {target}: {count} unmarked deliveries"
+            books.report("unmarked-double", text)
+    targets = {target for _, target in outcomes}
+    for (payload, target), times in books.arrivals.items():
+        if target not in targets or payload in books.excused:
+            continue
+        if gentle and len(times) > books.required(payload, target):
+            books.report("double", f"{short(payload)} arrived {len(times)} times at {target}")
+        recorded = (payload, target) in tally.dead or tally.delivered[payload, target]
+        if not recorded and not _may_lack_rows(books, view, payload, target):
+            text = f"{view.gateway}: {short(payload)} arrived at {target}, and no row says so"
+            books.report("archive-absent", text)
+
+
+def _may_lack_rows(books: Books, view: ArchiveView, payload: bytes, target: str) -> bool:
+    """Whether the copy waits in the spool, or nobody knows which of equal messages it is."""
+    waits = any(payload in body for endpoint, body in view.spooled if endpoint == target)
+    return waits or len(books.origins(payload)) > 1 or target in view.removed

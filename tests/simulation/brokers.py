@@ -1,0 +1,547 @@
+"""Simulated brokers, and their sources and sinks behind the interfaces of `endpoints.base`.
+
+A broker survives every gateway. It keeps a session for each source: pending messages, and those in
+flight, which it delivers again with a mark after a lost connection. Messages and answers travel
+with a latency, and a fault may strike while they do.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, TypeAlias
+
+from greenlet import GreenletExit
+
+from gateway.dialects.base import Dialect, read_pattern, read_tags
+from gateway.dialects.registry import find_dialect
+from gateway.endpoints.base import Batch, Settle, Subscription
+from gateway.endpoints.continuity import Continuity, Retention
+from gateway.endpoints.redelivery_queue import RedeliveryQueue
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.errors import EndpointError, GatewayError, NotConnectedError
+from gateway.model.matching import matches
+from gateway.model.memory_size import messages_size
+from gateway.model.message import DeliveryMode, Headers, Message, Payload
+from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
+from tests.simulation import stand_ins
+from tests.simulation.scheduler import Process, Scheduler
+
+KEEPALIVE: Final = 2.0  # seconds until a silent connection counts as lost
+Log: TypeAlias = Callable[[str, str], None]
+Selects: TypeAlias = Callable[[str], bool]
+
+
+@dataclass(slots=True)
+class Entry:
+    """A message in a session; `number` counts the arrivals of its broker."""
+
+    number: int
+    message: Message
+    time: float = 0.0  # of its arrival at the broker
+    redelivered: bool = False
+
+
+@dataclass(slots=True)
+class Session:
+    """The messages that a broker has for one source.
+
+    Mutable: owned by its broker.
+    """
+
+    client: str
+    selects: Selects
+    kept: bool
+    window: int
+    pending: deque[Entry] = field(default_factory=deque)
+    in_flight: dict[int, Entry] = field(default_factory=dict)
+    connection: Connection | None = None
+
+    def requeue(self) -> None:
+        """Put the unacknowledged messages back, marked, in their order."""
+        for entry in reversed(self.in_flight.values()):
+            entry.redelivered = True
+            self.pending.appendleft(entry)
+        self.in_flight.clear()
+        self.pending = deque(sorted(self.pending, key=lambda each: each.number))
+
+
+class Pipe:
+    """One direction of a connection: items in order, each with its latency.
+
+    `handle` runs in a task of `process`.
+    """
+
+    def __init__(
+        self,
+        run: Scheduler,
+        name: str,
+        process: Process,
+        handle: Callable[[object], None],
+        latency: Callable[[], float],
+    ) -> None:
+        self._run, self._handle, self._latency = run, handle, latency
+        self.items: deque[tuple[float, object]] = deque()
+        self.closed = False
+        self.dropping = False  # a cut that nobody notices yet
+        self.last: Callable[[], None] = lambda: None
+        self._idle = False
+        self._task = run.spawn(name, process, self._work)
+
+    def put(self, item: object) -> None:
+        if not self.closed and not self.dropping:
+            self.items.append((self._run.now + self._latency(), item))
+            self._notify()
+
+    def close(self) -> None:
+        self.closed = True
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._idle:
+            self._run.wake(self._task)
+
+    def _work(self) -> None:
+        run = self._run
+        while not self.closed:
+            if not self.items:
+                self._idle = True
+                run.wait()
+                self._idle = False
+                continue
+            due = self.items[0][0]
+            if due > run.now:
+                self._idle = True
+                run.wait(due)
+                self._idle = False
+                continue
+            self._handle(self.items.popleft()[1])
+        self.last()
+
+
+class Connection:
+    """A connection of a client to a broker; `broken` once the client may know that it is lost."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        client: str,
+        process: Process,
+        received: Callable[[object], None],
+        lost: Callable[[], None],
+    ) -> None:
+        self.broker, self.client = broker, client
+        self.process = process
+        self.broken = False
+        self.reason = ""
+        self.refusing = False  # everything after an answer RETRY gets the same answer
+        run, latency = broker.run, broker.latency
+        self.up = Pipe(run, f"up-{client}", broker.process, self._arrived, latency)
+        self.down = Pipe(run, f"down-{client}", process, received, latency)
+        self.down.last = lost
+        old = broker.connections.get(client)
+        if old is not None:
+            old.lose("another connection of this client")
+        broker.connections[client] = self
+
+    def _arrived(self, item: object) -> None:
+        self.broker.arrived(self, item)
+
+    def lose(self, reason: str) -> None:
+        """End the connection at once; what was on its way is lost."""
+        if not self.broken:
+            self.broken, self.reason = True, reason
+        self.up.close()
+        self.down.close()
+        self.broker.forget(self)
+
+    def leave(self) -> None:
+        """Close as a client does: what it has sent may still arrive."""
+        if not self.broken:
+            self.broken, self.reason = True, "closed"
+            self.down.close()
+            self.up.put(("end", 0, ()))
+
+
+class Broker:
+    """One broker: its sessions, its faults, and who published what.
+
+    Mutable: faults set the fields; used by the running task only.
+    """
+
+    def __init__(self, run: Scheduler, name: str, dialect: str, process: Process, log: Log) -> None:
+        self.run, self.name, self.process, self.log = run, name, process, log
+        self.dialect: Dialect = find_dialect(dialect)
+        self.latency: Callable[[], float] = lambda: 0.001
+        self.sessions: dict[str, Session] = {}
+        self.connections: dict[str, Connection] = {}
+        self.away = False
+        self.refusing: EndpointError | None = None
+        self.failing = 0  # further sends that raise a driver's fault
+        self.blocked = False
+        self.retrying = False
+        self.poison: set[Payload] = set()
+        self.denied: set[bytes] = set()
+        self.on_accepted: Callable[[str, Message], None] = lambda _client, _message: None
+        self.on_confirmed: Callable[[str, Entry], None] = lambda _client, _entry: None
+        self.on_lost: Callable[[str, Entry], None] = lambda _client, _entry: None
+        self.blocked_senders: list[SimulatedSink] = []
+        self._numbers = 0
+        self._selected: dict[tuple[str, str], bool] = {}
+
+    # The faults.
+
+    def cut(self, reason: str) -> None:
+        """Lose every connection."""
+        for connection in list(self.connections.values()):
+            connection.lose(reason)
+
+    def leave(self) -> None:
+        self.away = True
+        self.cut("the broker is away")
+
+    def cut_silently(self, *, up: bool, down: bool) -> None:
+        """Lose everything in some directions; the keepalive notices it later."""
+        for connection in list(self.connections.values()):
+            connection.up.dropping |= up
+            connection.down.dropping |= down
+            for pipe in (connection.up,) * up + (connection.down,) * down:
+                pipe.items.clear()
+            self.run.at(self.run.now + KEEPALIVE, partial(connection.lose, "keepalive"))
+
+    def lose_sessions(self) -> None:
+        for session in self.sessions.values():
+            session.requeue()
+            for entry in session.pending:
+                self.on_lost(session.client, entry)
+            session.pending.clear()
+        self.cut("the broker restarted")
+        self.sessions.clear()
+
+    def repeat(self, share: Callable[[], float]) -> None:
+        """Deliver some messages in flight twice, marked."""
+        for session in self.sessions.values():
+            if session.connection is not None:
+                again = [replace(e, redelivered=True) for e in session.in_flight.values()
+                         if share() < 0.5]  # fmt: skip
+                if again:
+                    session.connection.down.put(("again", again))
+
+    def expire(self) -> None:
+        """Drop the messages that no source has got yet."""
+        for session in self.sessions.values():
+            for entry in session.pending:
+                self.on_lost(session.client, entry)
+            session.pending.clear()
+
+    # The protocol.
+
+    def check(self, client: str) -> None:
+        if self.away:
+            raise NotConnectedError(f"{client}: {self.name} is away")
+        if self.refusing is not None:
+            raise self.refusing
+
+    def subscribe(
+        self, connection: Connection, patterns: Sequence[str], *, kept: bool, window: int
+    ) -> Retention:
+        client = connection.client
+        found = [read_pattern(text, self.dialect) for text in patterns]
+        flat = [pattern for each in found for pattern in each]
+
+        def selects(address: str) -> bool:
+            names = read_tags(address, self.dialect)
+            return any(matches(pattern, levels) for pattern in flat for levels in names)
+
+        session = self.sessions.get(client)
+        retention = Retention.KEPT if session else Retention.NEW
+        if session is None:
+            session = self.sessions[client] = Session(client, selects, kept, window)
+        session.selects = selects
+        session.requeue()
+        session.connection = connection
+        self.push(session)
+        return retention if kept else Retention.NOTHING
+
+    def forget(self, connection: Connection) -> None:
+        client = connection.client
+        if self.connections.get(client) is connection:
+            del self.connections[client]
+        session = self.sessions.get(client)
+        if session is not None and session.connection is connection:
+            session.connection = None
+            if not session.kept:
+                for entry in [*session.in_flight.values(), *session.pending]:
+                    self.on_lost(client, entry)
+                del self.sessions[client]
+
+    def publish(self, message: Message, client: str = "") -> None:
+        """Route a message to every session, with a number of this broker."""
+        self._numbers += 1
+        for session in list(self.sessions.values()):
+            if session.selects(message.address):
+                headers = replace(
+                    message.headers, redelivered=False, retained=False,
+                    source_id=f"{self.name}-{self._numbers}",
+                )  # fmt: skip
+                kept = replace(message, headers=headers)
+                session.pending.append(Entry(self._numbers, kept, self.run.now))
+                self.push(session)
+        self.on_accepted(client, message)
+
+    def push(self, session: Session) -> None:
+        """Send as many pending messages as the window allows."""
+        connection, sent = session.connection, []
+        if connection is None:
+            return
+        while session.pending and len(session.in_flight) < session.window:
+            entry = session.pending.popleft()
+            session.in_flight[entry.number] = entry
+            sent.append(entry)
+        if sent:
+            connection.down.put(("messages", [replace(each) for each in sent]))
+
+    def arrived(self, connection: Connection, item: object) -> None:
+        """Handle a packet of a client: a publication or acknowledgements."""
+        assert isinstance(item, tuple)
+        kind, number, content = item
+        if kind == "end":
+            connection.up.close()
+            self.forget(connection)
+            return
+        if kind == "ack":
+            session = self.sessions.get(connection.client)
+            if session is not None and session.connection is connection:
+                for entry in content:
+                    session.in_flight.pop(entry, None)
+                self.push(session)
+            return
+        answers: list[Settlement] = []
+        for message in content:
+            if message.payload in self.poison:
+                self.log("poison", f"{self.name}: breaks on a message")
+                connection.down.put(("answers", number, answers))
+                connection.lose("a poison message")
+                return
+            answers.append(self._answer(connection, message))
+        connection.down.put(("answers", number, answers))
+
+    def _answer(self, connection: Connection, message: Message) -> Settlement:
+        payload = message.payload
+        if isinstance(payload, bytes) and any(each in payload for each in self.denied):
+            self.log("denied", f"{self.name}: denies a message")
+            return rejected("acl", f"{self.name}: not allowed")
+        if self.retrying or connection.refusing:
+            connection.refusing = True
+            return RETRY
+        self.publish(message, connection.client)
+        return ACCEPTED
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """What differs between the systems, as far as the interface shows it.
+
+    `identified` gives each message an identity: none, in a header, or in `Batch.identities`.
+    """
+
+    kept: bool = True
+    identified: str = ""
+    window: int = 20
+    batch: int = 1_000
+    capacity: int = 1 << 20
+
+
+Item: TypeAlias = Message
+
+
+class SimulatedSource:
+    """A source of a simulated broker, with the queue that the real sources use.
+
+    Mutable: open or closed.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        settings: EndpointSettings,
+        subscriptions: Sequence[Subscription],
+        flavour: Flavour,
+        client: str,
+    ) -> None:
+        self._broker, self._settings, self._flavour = broker, settings, flavour
+        self._patterns = [each.pattern for each in subscriptions]
+        self.client = client
+        self._queue: RedeliveryQueue[Message] | None = None
+        self._connection: Connection | None = None
+        self.continuity = Continuity(Retention.KEPT if flavour.kept else Retention.NOTHING)
+
+    @property
+    def queue(self) -> RedeliveryQueue[Message] | None:
+        return self._queue
+
+    def open(self) -> None:
+        run, broker = stand_ins.scheduler(), self._broker
+        if self._connection is not None:
+            self.close()
+        run.sleep(broker.latency())
+        broker.check(self.client)
+        unconfirmed: deque[Entry] = deque()
+        queue: RedeliveryQueue[Message] = RedeliveryQueue(
+            self._flavour.capacity, messages_size, _marked,
+            lambda count: self._confirm(connection, unconfirmed, count),
+        )  # fmt: skip
+        process = _process()
+
+        def received(item: object) -> None:
+            assert isinstance(item, tuple)
+            if item[0] == "messages":
+                unconfirmed.extend(item[1])
+                queue.put_when_room([self._message(each) for each in item[1]])
+            else:  # a second delivery of messages in flight
+                unconfirmed.extend(replace(each, number=-each.number) for each in item[1])
+                queue.put_when_room([self._message(each) for each in item[1]])
+
+        def lost() -> None:
+            queue.fail(NotConnectedError(f"{self.client}: {connection.reason}"))
+
+        connection = Connection(broker, self.client, process, received, lost)
+        flavour = self._flavour
+        self.continuity.retention = broker.subscribe(
+            connection, self._patterns, kept=flavour.kept, window=flavour.window
+        )
+        self._queue, self._connection = queue, connection
+        broker.log("connected", f"{self.client} to {broker.name}")
+
+    def _confirm(self, connection: Connection, unconfirmed: deque[Entry], count: int) -> None:
+        entries = [unconfirmed.popleft() for _ in range(count)]
+        for entry in entries:
+            self._broker.on_confirmed(self.client, entry)
+        connection.up.put(("ack", 0, [entry.number for entry in entries]))
+
+    def _message(self, entry: Entry) -> Message:
+        message, headers = entry.message, entry.message.headers
+        source_id = headers.source_id if self._flavour.identified == "header" else None
+        headers = replace(headers, redelivered=entry.redelivered, source_id=source_id)
+        return replace(message, headers=headers)
+
+    def receive(self, timeout: float) -> Batch | None:
+        queue = self._queue
+        if queue is None:
+            raise NotConnectedError(f"{self.client}: is closed; open it first")
+        return queue.take_batch(self._flavour.batch, timeout)
+
+    def close(self) -> None:
+        queue, self._queue = self._queue, None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.leave()
+        if queue is not None:
+            queue.fail(NotConnectedError(f"{self.client}: closed"))
+
+
+class SimulatedSink:
+    """A sink of a simulated broker.
+
+    Mutable: open or closed.
+    """
+
+    def __init__(
+        self, broker: Broker, settings: EndpointSettings, client: str, *, window: int = 50
+    ) -> None:
+        self._broker, self._settings, self.client = broker, settings, client
+        self._window = window
+        self._connection: Connection | None = None
+        self._unanswered: dict[int, tuple[int, Settle]] = {}
+        self._numbers = 0
+        self._room = stand_ins.Event()
+
+    def open(self) -> None:
+        run, broker = stand_ins.scheduler(), self._broker
+        if self._connection is not None:
+            self.close()
+        run.sleep(broker.latency())
+        broker.check(self.client)
+        unanswered: dict[int, tuple[int, Settle]] = {}
+
+        def received(item: object) -> None:
+            assert isinstance(item, tuple)
+            _, number, answers = item
+            found = unanswered.pop(number, None)
+            self._room.set()
+            if found is not None:
+                count, settled = found
+                settled([*answers, *[RETRY] * (count - len(answers))])
+
+        def lost() -> None:
+            self._retry(unanswered)
+
+        self._unanswered = unanswered
+        self._connection = Connection(broker, self.client, _process(), received, lost)
+        broker.log("connected", f"{self.client} to {broker.name}")
+
+    def send(self, messages: Sequence[Message], settled: Settle) -> None:
+        run, broker = stand_ins.scheduler(), self._broker
+        run.point()
+        connection = self._check()
+        if not messages:
+            return
+        if broker.failing:
+            broker.failing -= 1
+            raise ValueError(f"{self.client}: a fault of the driver")
+        unanswered = self._unanswered
+        while broker.blocked or len(unanswered) >= self._window:
+            self._room.clear()
+            self._room.wait(0.5)
+            if self._check() is not connection:
+                raise NotConnectedError(f"{self.client}: connected again meanwhile")
+        self._numbers += 1
+        unanswered[self._numbers] = len(messages), settled
+        carries = self._settings.carries
+        connection.up.put(("publish", self._numbers, [_wire(each, carries) for each in messages]))
+
+    def _check(self) -> Connection:
+        connection = self._connection
+        if connection is None:
+            raise NotConnectedError(f"{self.client}: is closed; open it first")
+        if connection.broken:
+            raise NotConnectedError(f"{self.client}: {connection.reason}")
+        return connection
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.leave()
+            self._room.set()
+            self._retry(self._unanswered)
+
+    def _retry(self, unanswered: dict[int, tuple[int, Settle]]) -> None:
+        while unanswered:
+            number = next(iter(unanswered))
+            count, settled = unanswered.pop(number)
+            settled([RETRY] * count)
+
+
+def _process() -> Process:
+    task = stand_ins.scheduler().current
+    assert task is not None
+    if task.process.dead:
+        raise GreenletExit
+    return task.process
+
+
+def _marked(message: Message) -> Message:
+    return replace(message, headers=replace(message.headers, redelivered=True))
+
+
+def _wire(message: Message, carries: frozenset[str]) -> Message:
+    """The message with the headers that its system carries."""
+    headers = message.headers
+    if "origin" not in carries:
+        headers = Headers(mode=DeliveryMode(headers.mode))
+    return Message(message.address, message.payload, headers)
+
+
+__all__ = ["Broker", "Entry", "Flavour", "GatewayError", "SimulatedSink", "SimulatedSource"]

@@ -1,0 +1,65 @@
+"""Many seeds in a pool of processes, with the coverage of all events."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+
+from tests.simulation.faults import make_plan
+from tests.simulation.known_faults import is_known
+from tests.simulation.world import simulate
+
+
+@dataclass(slots=True)
+class Campaign:
+    """The findings by seed, and how often each kind of event occurred in all runs."""
+
+    findings: dict[int, list[str]] = field(default_factory=dict)
+    known: Counter[str] = field(default_factory=Counter)  # findings that are STILL_RED
+    coverage: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0  # simulated
+    steps: int = 0
+
+    def add(self, other: Campaign) -> None:
+        self.findings |= other.findings
+        self.known.update(other.known)
+        self.coverage.update(other.coverage)
+        self.seconds += other.seconds
+        self.steps += other.steps
+
+    def report(self) -> str:
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(self.coverage.items()))
+        known = ", ".join(f"{name} {count}" for name, count in sorted(self.known.items()))
+        return (
+            f"{self.seconds:.0f} simulated seconds, {self.steps} steps: {counts};"
+            f" known findings: {known or 'none'}"
+        )
+
+
+def run_seeds(seeds: Iterable[int]) -> Campaign:
+    """Run each seed in this process."""
+    found = Campaign()
+    for seed in seeds:
+        result = simulate(make_plan(seed))
+        new = [each for each in result.findings if not is_known(result.plan, each)]
+        found.known.update(each.rule for each in result.findings if each not in new)
+        if new:
+            found.findings[seed] = [str(each) for each in new]
+        found.coverage.update(result.coverage)
+        found.seconds += result.seconds
+        found.steps += result.steps
+    return found
+
+
+def run_in_processes(seeds: range, share: int = 200) -> Campaign:
+    """Run the seeds in as many processes as there are processors."""
+    shares = [seeds[at : at + share] for at in range(0, len(seeds), share)]
+    total = Campaign()
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        for each in pool.map(run_seeds, shares):
+            total.add(each)
+    return total

@@ -1,0 +1,108 @@
+"""Scripted worlds: the faults that hostile trials with real brokers found, scaled down.
+
+Each function takes a seed, which gives the order of the steps only.
+"""
+
+from __future__ import annotations
+
+from tests.simulation.faults import FOREVER, Fault, Plan, Publication
+from tests.simulation.scheduler import Policy
+
+_POLICY = Policy(switch=0.1)
+_FAN = {"a": "mqtt5", "b": "mqtt5", "c": "mqtt5"}
+
+
+def _steady(broker: str, number: int, start: float, gap: float, size: int = 0) -> list[Publication]:
+    """Messages of one key at equal intervals, padded to at least `size` bytes."""
+    return [
+        Publication(start + gap * at, broker, "k0", f"<{broker}{at}>".encode() + b"." * size)
+        for at in range(number)
+    ]
+
+
+def echoes_of_lost_attempts(seed: int) -> Plan:
+    """27.2: a copy to 3.1.1 counts at each attempt, so a real equal message is cut later."""
+    there = _steady("a", 6, 1.5, 0.05)
+    back = [Publication(4.0 + 0.1 * at, "b", each.key, each.payload)
+            for at, each in enumerate(there)]  # fmt: skip
+    return Plan(
+        seed, "both", {"a": "mqtt5", "b": "mqtt311"}, (*there, *back),
+        (Fault(1.6, "silent-down", "b"), Fault(1.85, "cut", "b")),
+        _POLICY, spool=False, latency=0.2,
+    )  # fmt: skip
+
+
+def spool_waits_for_itself(seed: int) -> Plan:
+    """27.3: the spool's thread records dead letters, and waits for the room that it makes."""
+    return Plan(
+        seed, "fan", _FAN, tuple(_steady("a", 40, 1.5, 0.01, 600)),
+        (
+            Fault(0.9, "deny", "b", payload=b"<"),
+            Fault(1.3, "away", "c", seconds=4.0),
+            Fault(1.3, "slow-disk", "g1", seconds=4.0),
+        ),
+        _POLICY, batch=1, window=100,
+    )  # fmt: skip
+
+
+def reload_removes_an_absent_target(seed: int) -> Plan:
+    """27.4: batches that wait for a target which a reload removes are never settled."""
+    return Plan(
+        seed, "fan", _FAN, tuple(_steady("a", 40, 1.5, 0.1, 600)),
+        (Fault(1.3, "away", "c", seconds=FOREVER), Fault(3.0, "reload-remove", "g1")),
+        _POLICY, spool=False, batch=1, window=20,
+    )  # fmt: skip
+
+
+def full_spool_blocks_its_own_deletes(seed: int) -> Plan:
+    """27.5: an INSERT that a full disk refuses holds back the DELETEs that would make room."""
+    return Plan(
+        seed, "fan", _FAN, tuple(_steady("a", 40, 1.5, 0.05, 600)),
+        (
+            Fault(1.3, "away", "c", seconds=2.0),
+            Fault(2.5, "full-spool", "g1", seconds=FOREVER),
+        ),
+        _POLICY, batch=1, window=20, until=4.0,
+    )  # fmt: skip
+
+
+def oldest_strands_rows_at_a_break(seed: int) -> Plan:
+    """27.6: making room reads newer rows than those that a lost connection puts back."""
+    return Plan(
+        seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_steady("a", 80, 1.5, 0.01)),
+        (Fault(1.9, "cut", "b"), Fault(2.1, "cut", "b")),
+        Policy(switch=0.5, pause=0.2, longest=0.2),
+        when_full="dead-letter-oldest", spool_messages=4, latency=0.2, flush=0.2, batch=1,
+        window=100,
+    )  # fmt: skip
+
+
+def clean_stop_forgets_echoes(seed: int) -> Plan:
+    """An echo that the broker keeps during a clean stop returns to its origin, unmarked."""
+    return Plan(
+        seed, "both", {"a": "mqtt5", "b": "mqtt311"}, tuple(_steady("a", 6, 1.5, 0.05)),
+        (Fault(1.6, "stop", "g1", seconds=0.5),), _POLICY, latency=0.2,
+    )  # fmt: skip
+
+
+def outcome_without_receipt(seed: int) -> Plan:
+    """A spooled copy is delivered and recorded before the receipt of its batch; then a kill."""
+    return Plan(
+        seed, "fan", _FAN, tuple(_steady("a", 6, 1.5, 0.05)),
+        (
+            Fault(1.4, "silent-down", "c"),
+            Fault(1.45, "away", "b", seconds=0.3),
+            Fault(2.6, "kill", "g1", seconds=0.2),
+        ),
+        _POLICY, batch=1,
+    )  # fmt: skip
+
+
+def echo_of_a_failed_send(seed: int) -> Plan:
+    """27.2: a send that fails at once, then the spool: the copy counts twice among the echoes."""
+    there = _steady("b", 1, 2.0, 0.0)
+    back = [Publication(5.0, "a", each.key, each.payload) for each in there]
+    return Plan(
+        seed, "both", {"a": "mqtt311", "b": "mqtt5"}, (*there, *back),
+        (Fault(1.95, "cut", "a"),), _POLICY,
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""The faults of a plan, as they strike a broker, a gateway or its disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gateway.errors import EndpointError
+from tests.simulation.brokers import Broker
+from tests.simulation.faults import Fault
+
+if TYPE_CHECKING:  # the world imports this module
+    from tests.simulation.world import RunningGateway, World
+
+AtBroker: TypeAlias = "Callable[[World, Fault, Broker], None]"
+AtGateway: TypeAlias = "Callable[[World, Fault, RunningGateway], None]"
+
+SLOW: Final = 1.5  # seconds of the longest latency, or flush, while something is slow
+BACKWARD: Final = 5_000_000  # microseconds that a jump of the clock goes back at most
+HOUR: Final = 3_600_000_000  # microseconds
+
+
+def strike(world: World, fault: Fault) -> None:
+    """Begin a fault now, and plan its end."""
+    world.coverage[f"fault-{fault.kind}"] += 1
+    world.log("fault", f"{fault.kind} at {fault.where} for {fault.seconds:.2f} s")
+    if fault.where in world.brokers:
+        _AT_BROKER[fault.kind](world, fault, world.brokers[fault.where])
+    else:
+        _AT_GATEWAY[fault.kind](world, fault, world.gateways[fault.where])
+
+
+def _set(name: str, value: object, healed: object) -> AtBroker:
+    """A fault that sets a field of the broker until it ends."""
+
+    def begin(world: World, fault: Fault, broker: Broker) -> None:
+        setattr(broker, name, value)
+        world.later(fault, partial(setattr, broker, name, healed))
+
+    return begin
+
+
+def _leave(world: World, fault: Fault, broker: Broker) -> None:
+    broker.leave()
+    world.later(fault, partial(setattr, broker, "away", False))
+
+
+def _refuse(world: World, fault: Fault, broker: Broker) -> None:
+    broker.refusing = EndpointError(f"{broker.name}: bad credentials")
+    broker.cut("refused")
+    world.later(fault, partial(setattr, broker, "refusing", None))
+
+
+def _slow(world: World, fault: Fault, broker: Broker) -> None:
+    broker.latency = lambda: world.scheduler.random.random() * SLOW
+    world.later(fault, partial(setattr, broker, "latency", world.latency))
+
+
+def _slow_disk(world: World, fault: Fault, each: RunningGateway) -> None:
+    fast, each.disk.delay = each.disk.delay, lambda: world.scheduler.random.random() * SLOW
+    world.later(fault, partial(setattr, each.disk, "delay", fast))
+
+
+def _fill_spool(world: World, fault: Fault, each: RunningGateway) -> None:
+    if world.plan.spool:
+        each.disk.set_spool_full(full=True)
+        world.later(fault, partial(each.disk.set_spool_full, full=False))
+
+
+def _fill_archive(world: World, fault: Fault, each: RunningGateway) -> None:
+    each.disk.archive_full = True
+    world.later(fault, partial(setattr, each.disk, "archive_full", False))
+
+
+def _jump(world: World, fault: Fault, each: RunningGateway) -> None:
+    del each  # all gateways share the clock
+    world.scheduler.clock_offset += int(fault.seconds * HOUR) - BACKWARD
+
+
+def _reload(variant: str) -> AtGateway:
+    return lambda world, _fault, each: world.reload(each, variant)
+
+
+_AT_BROKER: Final[Mapping[str, AtBroker]] = {
+    "cut": lambda _world, _fault, broker: broker.cut("cut"),
+    "away": _leave,
+    "silent-up": lambda _world, _fault, broker: broker.cut_silently(up=True, down=False),
+    "silent-down": lambda _world, _fault, broker: broker.cut_silently(up=False, down=True),
+    "silent-both": lambda _world, _fault, broker: broker.cut_silently(up=True, down=True),
+    "lose-sessions": lambda _world, _fault, broker: broker.lose_sessions(),
+    "refuse": _refuse,
+    "driver-fault": lambda _world, _fault, broker: setattr(broker, "failing", 2),
+    "block": _set("blocked", value=True, healed=False),
+    "retry": _set("retrying", value=True, healed=False),
+    "repeat": lambda world, _fault, broker: broker.repeat(world.scheduler.random.random),
+    "expire": lambda _world, _fault, broker: broker.expire(),
+    "slow": _slow,
+    "poison": lambda _world, fault, broker: broker.poison.add(fault.payload),
+    "deny": lambda _world, fault, broker: broker.denied.add(fault.payload),
+}
+_AT_GATEWAY: Final[Mapping[str, AtGateway]] = {
+    "kill": lambda world, fault, each: world.kill(each, fault.seconds),
+    "stop": lambda world, fault, each: world.stop(each, fault.seconds),
+    "slow-disk": _slow_disk,
+    "full-spool": _fill_spool,
+    "full-archive": _fill_archive,
+    "clock": _jump,
+    "reload-same": lambda world, _fault, each: world.reload(each, each.variant),
+    "reload-remove": _reload("remove"),
+    "reload-sink": _reload("sink"),
+    "reload-source": _reload("source"),
+}

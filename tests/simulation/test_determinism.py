@@ -1,0 +1,30 @@
+"""One seed gives one run, and nothing of the simulation stays behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from gateway.endpoints import redelivery_queue, registry
+from gateway.runtime import gateway as runtime
+from gateway.runtime import wiring
+from tests.simulation.faults import make_plan
+from tests.simulation.world import simulate
+
+
+@pytest.mark.parametrize("seed", [0, 7, 38, 107, 839])
+def test_a_seed_gives_the_same_log_twice(seed: int) -> None:
+    one, other = simulate(make_plan(seed)), simulate(make_plan(seed))
+
+    assert one.log == other.log
+    assert (one.steps, one.seconds) == (other.steps, other.seconds)
+
+
+def test_the_real_modules_are_back_after_a_run() -> None:
+    simulate(make_plan(3))
+
+    assert runtime.threading is threading  # type: ignore[attr-defined]
+    assert redelivery_queue.monotonic is time.monotonic  # type: ignore[attr-defined]
+    assert wiring.make_source is registry.make_source  # type: ignore[attr-defined]

@@ -1,0 +1,44 @@
+"""Random worlds: no seed has a finding that is not known."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.simulation.campaign import Campaign, run_in_processes, run_seeds
+from tests.simulation.faults import BROKER_FAULTS, GATEWAY_FAULTS
+
+NIGHTLY = 100_000
+FIRST_NIGHTLY = 1_000_000  # other seeds than those of every day
+REGRESSIONS = (27, 33, 38, 71, 99, 630, 794, 839, 1068, 1205, 1253, 1416, 1486, 2661)
+
+
+@pytest.mark.parametrize("first", range(0, 500, 125))
+def test_seeds_have_no_finding(first: int) -> None:
+    campaign = run_seeds(range(first, first + 125))
+
+    print(campaign.report())  # noqa: T201  # shown with -s
+    assert not campaign.findings
+
+
+def test_seeds_that_found_faults_once() -> None:
+    assert not run_seeds(REGRESSIONS).findings
+
+
+def test_every_kind_of_fault_occurs_and_is_survived() -> None:
+    campaign = run_seeds(range(500, 620))
+
+    wanted = {f"fault-{kind}" for kind in (*BROKER_FAULTS, *GATEWAY_FAULTS)}
+    assert wanted <= campaign.coverage.keys()
+    assert not campaign.findings
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(4 * 3600)
+def test_a_hundred_thousand_seeds() -> None:
+    count = int(os.environ.get("SIMULATION_SEEDS", NIGHTLY))
+    total: Campaign = run_in_processes(range(FIRST_NIGHTLY, FIRST_NIGHTLY + count))
+
+    print(total.report())  # noqa: T201  # the coverage of the night
+    assert not total.findings
