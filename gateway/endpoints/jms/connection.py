@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.connection_factory import ACTIVEMQ, TIBCO, open_factory
 from gateway.endpoints.jms.java_errors import gateway_error, is_permanent
 from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary
 from gateway.endpoints.settings.jms import JmsSettings
-from gateway.errors import EndpointError, GatewayError
+from gateway.errors import EndpointError, GatewayError, NotConnectedError
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 CLIENT_ACKNOWLEDGE = 2  # javax.jms.Session
 ACTIVEMQ_INDIVIDUAL = 4  # ActiveMQSession.INDIVIDUAL_ACKNOWLEDGE
@@ -31,11 +36,63 @@ class JmsConnection:
 
     def close(self, timeout: float) -> None:
         """Close, waiting at most `timeout` seconds; never raises."""
+        _close(self.library, self.connection, timeout)
+
+    def set_up(self, settings: JmsSettings, call: Callable[[JmsConnection], T]) -> T:
+        """Return what `call` makes of the new connection.
+
+        The connection is closed when that fails or takes too long: the longer of
+        `connect_timeout` and `answer_timeout`.
+
+        Raises:
+            NotConnectedError: the server does not answer, or the connection is lost.
+            JavaError: the library refuses the call.
+        """
+        seconds = max(settings.connect_timeout, settings.answer_timeout)
         try:
-            monitor = self.library.helper("ConnectionMonitor")
-            monitor.close(self.connection, int(timeout * 1000))
-        except (JavaError, GatewayError) as error:
-            log.debug("closing: %s", error)
+            with _closed_when_late(settings, self.library, self.connection, seconds):
+                return self.library.run(lambda: call(self))
+        except BaseException:
+            self.close(settings.close_timeout)
+            raise
+
+
+def _close(library: JmsLibrary, connection: Java, timeout: float) -> None:
+    try:
+        library.helper("ConnectionMonitor").close(connection, max(1, int(timeout * 1000)))
+    except (JavaError, GatewayError) as error:
+        log.debug("closing: %s", error)
+
+
+@contextmanager
+def _closed_when_late(
+    settings: JmsSettings, library: JmsLibrary, connection: Java, seconds: float
+) -> Iterator[None]:
+    """Close the connection after `seconds`: a call waits for ever for a server that keeps silent.
+
+    Raises:
+        NotConnectedError: a call failed for that reason.
+    """
+    late = threading.Event()
+
+    def close() -> None:
+        late.set()
+        _close(library, connection, timeout=0)
+
+    timer = threading.Timer(seconds, close)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except JavaError as error:
+        if late.is_set():
+            text = f"{settings.name}: the server did not answer within {seconds:g} s"
+            raise NotConnectedError(text) from error
+        raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise NotConnectedError(f"{settings.name}: the server took more than {seconds:g} s")
 
 
 def open_library(settings: JmsSettings) -> JmsLibrary:
@@ -61,11 +118,15 @@ def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsCo
     for url in server_urls(settings):
         try:
             return library.run(lambda url=url: _connect(settings, library, url, client_id))  # type: ignore[misc]  # mypy cannot infer a default
+        except NotConnectedError as error:
+            failure = error
         except JavaError as error:
             failure = error
             if is_permanent(error):
                 break
     assert failure is not None  # noqa: S101  # there is one URL at least
+    if isinstance(failure, NotConnectedError):
+        raise failure
     raise gateway_error(settings.name, failure) from failure
 
 
@@ -90,12 +151,13 @@ def _connect(settings: JmsSettings, library: JmsLibrary, url: str, client_id: st
     else:
         connection = factory.createConnection(settings.username, settings.password or "")
     try:
-        if client_id:
-            connection.setClientID(client_id)
-        monitor = library.helper("ConnectionMonitor")(connection)
-        return JmsConnection(library, connection, monitor)
-    except JavaError:
-        connection.close()
+        with _closed_when_late(settings, library, connection, settings.connect_timeout):
+            if client_id:
+                connection.setClientID(client_id)
+            monitor = library.helper("ConnectionMonitor")(connection)
+            return JmsConnection(library, connection, monitor)
+    except BaseException:
+        _close(library, connection, settings.close_timeout)
         raise
 
 

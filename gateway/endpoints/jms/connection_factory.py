@@ -13,6 +13,8 @@ from gateway.errors import EndpointError
 TIBCO = "com.tibco.tibjms."
 EMS_SSL = f"{TIBCO}ssl."
 ACTIVEMQ = "org.apache.activemq."
+READ_TIMEOUT_MS = 30_000
+_SOCKET_SCHEMES = frozenset({"tcp", "ssl", "nio", "nio+ssl"})
 
 
 def open_factory(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
@@ -51,10 +53,24 @@ def _make_factory(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
                 f"{settings.name}: `tls` is for EMS only; give this library its own `properties`,"
                 " or javax.net.ssl.trustStore in `jvm_options`"
             )
+        if settings.factory.startswith(ACTIVEMQ):
+            url = bounded_url(url)
         factory = _construct(factory_class, url)
     for name, value in properties.items():
         _set_property(settings, factory, name, value)
     return factory
+
+
+def bounded_url(url: str) -> str:
+    """Return the URL of an ActiveMQ broker with a limit for reads from its socket.
+
+    The library waits for a TLS handshake while it creates a connection, without a limit of its
+    own. It tolerates reads that time out, and closes a connection after 30 seconds of silence.
+    """
+    scheme, _, rest = url.partition(":")
+    if scheme not in _SOCKET_SCHEMES or "soTimeout=" in rest:
+        return url
+    return f"{url}{'&' if '?' in rest else '?'}soTimeout={READ_TIMEOUT_MS}"
 
 
 def _construct(factory_class: Java, url: str) -> Java:
@@ -115,6 +131,8 @@ def _configure(settings: JmsSettings, library: JmsLibrary, factory: Java) -> Non
             factory.setConnAttemptTimeout(int(settings.connect_timeout * 1000))
     elif name.startswith(ACTIVEMQ):  # its default prefetches 32,766 messages of a topic
         factory.getPrefetchPolicy().setAll(settings.prefetch or settings.batch)
+        if hasattr(factory, "setCloseTimeout"):  # else a silent broker delays `close` by 15 s
+            factory.setCloseTimeout(int(settings.close_timeout * 1000))
 
 
 def read_properties(settings: JmsSettings) -> dict[str, str]:

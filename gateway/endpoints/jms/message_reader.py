@@ -7,6 +7,7 @@ from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from struct import Struct
+from struct import error as StructError  # noqa: N812  # the class has a lower-case name
 from types import MappingProxyType
 from typing import Final, cast
 
@@ -28,8 +29,10 @@ from gateway.model.message import (
 )
 
 TEXT, BYTES, MAP, STREAM, OBJECT, NONE, NULL_TEXT, UNREADABLE = range(8)  # as in BatchPacker.java
+EXTRA_UNREADABLE = 4  # flag: a reason stands in place of the properties
 RECORD = Struct(">BBBBqqiiii")
 MICROSECONDS_PER_MS = 1_000  # JMS counts milliseconds
+_TIMES = range(-(2**63) // MICROSECONDS_PER_MS + 1, 2**63 // MICROSECONDS_PER_MS)  # an archive's
 DEFAULT_PRIORITY = 4  # JMS 2.0, 3.4.10
 EXPIRY_TOLERANCE = 10_000_000  # microseconds between the gateway's expiry and the server's
 MAX_REMEMBERED_SIZE = 8 << 20  # bytes of addresses
@@ -79,7 +82,17 @@ class BatchReader:
         )
 
     def read(self, data: bytes) -> DrainedBatch:
-        """Return the messages of one drain."""
+        """Return the messages of one drain.
+
+        Raises:
+            WireError: BatchPacker.java would not have packed these bytes.
+        """
+        try:
+            return self._read(data)
+        except (IndexError, StructError, TypeError, ValueError) as error:
+            raise WireError(f"jms: a malformed batch: {error}") from error
+
+    def _read(self, data: bytes) -> DrainedBatch:
         count = int.from_bytes(data[:4], "big")
         batch = DrainedBatch(count)
         add = batch.messages.append
@@ -87,7 +100,6 @@ class BatchReader:
         position = end = 4 + count * RECORD.size
         for index, record in enumerate(RECORD.iter_unpack(memoryview(data)[4:position])):
             form, flags, priority, consumer, time, expiry, id_size, name_size, size, more = record
-            body_error = ""
             begin = end
             position = begin + id_size
             end = position + name_size
@@ -108,30 +120,29 @@ class BatchReader:
                 try:
                     payload = _read_body(form, data, position, end)
                 except WireError as error:  # nested too deep; only this message is unreadable
-                    form, payload, body_error = UNREADABLE, b"", str(error)
+                    form, payload = UNREADABLE, str(error).encode()
             headers = Headers(
                 _MODES[flags & 1],
                 False,  # by position, which is faster
                 flags & 2 != 0,
                 None if priority == DEFAULT_PRIORITY else priority,
-                expiry * MICROSECONDS_PER_MS or None,
-                time * MICROSECONDS_PER_MS or None,
+                expiry * MICROSECONDS_PER_MS or None if expiry in _TIMES else None,
+                time * MICROSECONDS_PER_MS or None if time in _TIMES else None,
                 None,
                 None,
                 None,
                 data[begin : begin + id_size].decode("utf-8", SURROGATES) if id_size else None,
             )
             if more or form > MAP:
-                headers = self._read_extra(headers, form, data[end : end + more], batch)
-                if names.IMPORTED in headers.properties:
-                    headers = self._mark_imported(headers, key, batch)
+                reason = b""
                 if form == UNREADABLE:
-                    payload = b""
-                    batch.unreadable += 1
-                    text = body_error or data[position:end].decode("utf-8", SURROGATES)
-                    properties = MappingProxyType({**headers.properties, names.BODY_ERROR: text})
-                    headers = replace(headers, properties=properties)
+                    payload, reason = b"", payload
+                extra = data[end : end + more]
                 end += more
+                if flags & EXTRA_UNREADABLE:
+                    extra, reason = b"", extra
+                headers = self._with_extra(headers, form, extra, reason, batch)
+                headers = self._mark_imported(headers, key, batch)
             add(Message(address, payload, headers))
         return batch
 
@@ -144,6 +155,22 @@ class BatchReader:
         self._addresses.add(key, address, len(raw) + text_size(address))
         return address
 
+    def _with_extra(
+        self, headers: Headers, form: int, extra: bytes, reason: bytes, batch: DrainedBatch
+    ) -> Headers:
+        """Return `headers` with all that `extra` has; with a `reason` the message is unreadable."""
+        try:
+            headers = self._read_extra(headers, form, extra, batch)
+        except WireError as error:  # nested too deep
+            headers = self._read_extra(headers, form, b"", batch)
+            reason = str(error).encode()
+        if not reason:
+            return headers
+        batch.unreadable += 1
+        text = reason.decode("utf-8", SURROGATES)
+        properties = MappingProxyType({**headers.properties, names.BODY_ERROR: text})
+        return replace(headers, properties=properties)
+
     def _read_extra(self, headers: Headers, form: int, more: bytes, batch: DrainedBatch) -> Headers:
         """Return `headers` with the fields and properties that only some messages have."""
         properties: dict[str, Value] = {}
@@ -151,11 +178,11 @@ class BatchReader:
         correlation = reply_to = None
         if more:
             reader = ValueReader(more)
-            correlation = cast(str | None, reader.read_value())
-            reply_kind, reply = reader.read_byte(), cast(str | None, reader.read_value())
+            correlation = _read_text(reader)
+            reply_kind, reply = reader.read_byte(), _read_text(reader)
             if reply is not None:
                 reply_to = self._reply_address(reply_kind, reply, batch)
-            if (jms_type := reader.read_value()) is not None:
+            if (jms_type := _read_text(reader)) is not None:
                 properties[names.JMS_TYPE] = jms_type
             if delivery_time := reader.read_long():
                 properties["JMSDeliveryTime"] = delivery_time
@@ -178,7 +205,7 @@ class BatchReader:
     ) -> Headers:
         """Add the topic to the origin path: the server would export a copy sent back to it."""
         _, kind, name = key
-        if kind != TOPIC or not headers.properties[names.IMPORTED]:
+        if kind != TOPIC or not headers.properties.get(names.IMPORTED):
             return headers
         batch.imported += 1
         mark = import_mark(self._broker, name.decode("utf-8", SURROGATES))
@@ -191,12 +218,21 @@ class BatchReader:
         return join_address(kind, name, self._default)
 
 
+def _read_text(reader: ValueReader) -> str | None:
+    value = reader.read_value()
+    if value is None or isinstance(value, str):
+        return value
+    raise WireError(f"jms: a header is no text but {type(value).__name__}")
+
+
 def _read_body(form: int, data: bytes, position: int, end: int) -> Payload:
     if form == MAP:
         return cast("dict[str, Value]", ValueReader(data, position).read_value())
     if form == STREAM:
         return {STREAM_KEY: ValueReader(data, position).read_value()}
-    return data[position:end] if form == OBJECT else "" if form == NULL_TEXT else b""
+    if form == NULL_TEXT:
+        return ""
+    return b"" if form == NONE else data[position:end]  # of an unreadable body, the reason
 
 
 def _complete_headers(

@@ -12,7 +12,6 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Condition, Thread, current_thread
 from time import monotonic
 from typing import Protocol
@@ -89,9 +88,8 @@ class JmsSink:
             self._max_record = jvm.max_heap() // HEAP_COPIES
         connection = connect(self._settings, self._library, "")
         try:
-            sender: JavaSender = self._library.run(partial(self._start, connection))
+            sender = connection.set_up(self._settings, self._start)
         except JavaError as error:
-            connection.close(self._settings.close_timeout)
             raise gateway_error(self._settings.name, error) from error
         with self._changed:
             self._connection = connection

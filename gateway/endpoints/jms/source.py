@@ -27,6 +27,7 @@ from gateway.endpoints.jms.connection import (
     open_library,
 )
 from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
+from gateway.endpoints.jms.discard_advisories import DiscardAdvisories, discard_advisories
 from gateway.endpoints.jms.java_errors import describe, gateway_error, is_permanent
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
@@ -40,12 +41,14 @@ from gateway.model.outcome import Settlement
 log = logging.getLogger(__name__)
 
 CHECK_INTERVAL = 0.05  # seconds between checks of the connection while the window is full
+DISCARDED = "the server discarded messages of a topic, because the gateway received too slowly"
 COUNTER_NAMES = (
     "unwanted",  # delivered by a server whose wildcards select more, and dropped
     "dropped_replies",  # temporary reply addresses
     "unreadable",  # bodies the library could not read
     "imported",  # from Rendezvous or SmartSockets through the server
     "seen_before",  # received before the last break, and marked as redelivered
+    "discarded",  # by ActiveMQ, for a slow consumer of a topic
 )
 
 
@@ -145,6 +148,7 @@ class JmsSource:
         self._client_id = settings.client_id
         if self._client_id and instance:
             self._client_id += f"-{instance}"
+        self._advisories: DiscardAdvisories | None = None
         self._library: JmsLibrary | None = None
         self._session: ReceivingSession | None = None
         self._closed = False
@@ -171,16 +175,12 @@ class JmsSource:
             self._library = open_library(self._settings)
         connection = connect(self._settings, self._library, self._client_id)
         try:
-            session = self._library.run(partial(self._subscribe, connection))
+            session = connection.set_up(self._settings, self._subscribe)
         except JavaError as error:
-            connection.close(self._settings.close_timeout)
             failure = gateway_error(self._settings.name, error)
             if is_permanent(error):
                 raise SubscriptionRefusedError(str(failure)) from error
             raise failure from error
-        except BaseException:
-            connection.close(self._settings.close_timeout)
-            raise
         self._session = session
 
     def _subscribe(self, connection: JmsConnection) -> ReceivingSession:
@@ -197,6 +197,7 @@ class JmsSource:
             connection.monitor,
             deserialize,
         )
+        self._advisories = discard_advisories(connection, self._consumers, consumers)
         connection.connection.start()
         return ReceivingSession(connection, receiver, settings, together=mode != ACK_EACH)
 
@@ -223,6 +224,9 @@ class JmsSource:
     def _drain(self, session: ReceivingSession, timeout: float) -> Batch | None:
         settings = self._settings
         try:
+            if self._advisories is not None and (discarded := self._advisories.take()):
+                self.counts["discarded"] += discarded
+                self.continuity.report_loss(DISCARDED, discarded, self._advisories.since)
             size = settings.receive_window_bytes // 4
             data = session.receiver.drain(settings.batch, size, int(timeout * 1000))
             if data is None:

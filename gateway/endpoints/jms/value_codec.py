@@ -130,7 +130,7 @@ class ValueReader:
         """
         try:
             return self._read_value(depth)
-        except (IndexError, StructError, UnicodeDecodeError, ValueError) as error:
+        except (IndexError, StructError, ValueError) as error:
             raise WireError(f"jms: malformed values at {self.position}: {error}") from error
 
     def read_int(self) -> int:

@@ -95,10 +95,11 @@ def decode_properties(data: bytes) -> PublishProperties:
     try:
         position = 0
         while position < len(data):
-            position = _decode_property(properties, data, position)
-            if may_exceed and len(pairs) > MAX_USER_PROPERTIES:
-                pairs.pop()
+            if may_exceed and data[position] == USER and len(pairs) == MAX_USER_PROPERTIES:
+                position = _skip_user_property(data, position)
                 properties.excess += 1
+            else:
+                position = _decode_property(properties, data, position)
     except (IndexError, StructError, UnicodeDecodeError) as error:
         raise WireError(f"mqtt: malformed properties in a PUBLISH: {error}") from error
     return properties
@@ -127,6 +128,15 @@ def _decode_property(properties: PublishProperties, data: bytes, position: int) 
             position += 1
         case _:  # also a topic alias: our CONNECT allows none (MQTT 5.0, 3.3.2.3.4)
             raise WireError(f"mqtt: property 0x{kind:02x} is not allowed in a PUBLISH to us")
+    return position
+
+
+def _skip_user_property(data: bytes, position: int) -> int:
+    """Return the position after a user property, whose texts are not decoded."""
+    position += 3 + (data[position + 1] << 8 | data[position + 2])
+    position += 2 + (data[position] << 8 | data[position + 1])
+    if position > len(data):
+        raise IndexError("a string ends after its properties")
     return position
 
 

@@ -188,8 +188,8 @@ def _decode_properties(body: bytes, position: int) -> tuple[Properties, int]:
         while position < end:
             kind, position = data[position], position + 1
             if kind == USER_PROPERTY:
-                _, position = decode_text(data, position)
-                _, position = decode_text(data, position)
+                _, position = decode_binary(data, position)  # its name; it has no use here
+                _, position = decode_binary(data, position)
                 continue
             decode = _DECODERS.get(kind)
             if decode is None:

@@ -21,6 +21,7 @@ PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")  # by the bytes after the last
 EMPTY: Final = WORD.pack(0)  # an object without entries, the smallest body there is
 MAX_DEPTH: Final = 64
 _MIN_ENTRY: Final = 12  # bytes of the smallest entry: empty name, type, one word of value
+_LARGE: Final = 4  # numbers that take the memory of an entry, a text, a binary or an object
 
 
 class TypeCode(IntEnum):
@@ -48,7 +49,10 @@ class Long(int):
 
 @dataclass(frozen=True, slots=True)
 class ValueLimits:
-    """Limits of one decoded object; `values` counts entries and array elements together."""
+    """Limits of one decoded object.
+
+    `values` counts the elements of arrays of numbers; an entry and any other element are four.
+    """
 
     depth: int = MAX_DEPTH
     values: int = 1_000_000
@@ -191,12 +195,15 @@ class _Reader:
         self.offset += 4
         return value
 
-    def read_count(self, bits: int) -> int:
-        """Read a number of things that take at least `bits` bits each, and check that they fit."""
+    def read_count(self, bits: int, cost: int = 1) -> int:
+        """Read a number of things that take at least `bits` bits each, and check that they fit.
+
+        Each counts as `cost` values.
+        """
         number = self.read_word()
         if not 0 <= number * bits <= 8 * (len(self.data) - self.offset):
             raise self.error(f"a count of {number} does not fit what follows")
-        self.values -= number
+        self.values -= number * cost
         if self.values < 0:
             raise self.error("too many values")
         return number
@@ -223,7 +230,7 @@ class _Reader:
         if self.depth < 0:
             raise self.error("nested too deep")
         values: dict[str, Value] = {}
-        for _ in range(self.read_count(8 * _MIN_ENTRY)):
+        for _ in range(self.read_count(8 * _MIN_ENTRY, _LARGE)):
             name = self.read_text()
             code = self.read_word()
             read = _VALUE_READERS.get(code)
@@ -290,8 +297,14 @@ _VALUE_READERS: Final[Mapping[int, Callable[[_Reader], Value]]] = {
     TypeCode.INTEGERS: lambda reader: reader.read_numbers("i", 4),
     TypeCode.LONGS: lambda reader: [Long(value) for value in reader.read_numbers("q", 8)],  # type: ignore[arg-type]
     TypeCode.DOUBLES: lambda reader: reader.read_numbers("d", 8),
-    TypeCode.STRINGS: lambda reader: [reader.read_text() for _ in range(reader.read_count(32))],
-    TypeCode.BINARIES: lambda reader: [reader.read_blob() for _ in range(reader.read_count(32))],
+    TypeCode.STRINGS: lambda reader: [
+        reader.read_text() for _ in range(reader.read_count(32, _LARGE))
+    ],
+    TypeCode.BINARIES: lambda reader: [
+        reader.read_blob() for _ in range(reader.read_count(32, _LARGE))
+    ],
     TypeCode.OBJECT: _Reader.read_object,
-    TypeCode.OBJECTS: lambda reader: [reader.read_object() for _ in range(reader.read_count(32))],
+    TypeCode.OBJECTS: lambda reader: [
+        reader.read_object() for _ in range(reader.read_count(32, _LARGE))
+    ],
 }

@@ -22,7 +22,8 @@ import javax.jms.Topic;
 final class BatchPacker {
     static final int TEXT = 0, BYTES = 1, MAP = 2, STREAM = 3, OBJECT = 4, NONE = 5, NULL_TEXT = 6;
     static final int UNREADABLE = 7;
-    static final int PERSISTENT = 1, REDELIVERED = 2; // flags; the high four bits: kind
+    // flags; the high four bits: kind
+    static final int PERSISTENT = 1, REDELIVERED = 2, EXTRA_UNREADABLE = 4;
     static final int TOPIC = 1, QUEUE = 2, TEMPORARY_TOPIC = 3, TEMPORARY_QUEUE = 4;
 
     private final boolean deserialize;
@@ -83,8 +84,10 @@ final class BatchPacker {
         int start = body.size;
         int kind;
         try {
+            ContentCheck.checkBody(message);
             kind = packBody(message);
-        } catch (JMSException | RuntimeException | IOException error) {
+        } catch (JMSException | RuntimeException | IOException | StackOverflowError
+                | LinkageError error) {
             body.size = start;
             body.text(ConnectionMonitor.describe(error));
             kind = UNREADABLE;
@@ -92,7 +95,15 @@ final class BatchPacker {
         fixed.data[head] = (byte) kind;
         fixed.i32(body.size - start);
         start = body.size;
-        packExtra(message, timestamp);
+        try {
+            ContentCheck.checkProperties(message);
+            packExtra(message, timestamp);
+        } catch (JMSException | RuntimeException | IOException | StackOverflowError
+                | LinkageError error) {
+            body.size = start;
+            body.text(ConnectionMonitor.describe(error));
+            fixed.data[head + 1] |= EXTRA_UNREADABLE;
+        }
         fixed.i32(body.size - start);
     }
 
@@ -120,6 +131,7 @@ final class BatchPacker {
             if (text == null) {
                 return NULL_TEXT;
             }
+            ContentCheck.checkSize(text.length());
             body.text(text);
             return TEXT;
         }
@@ -148,20 +160,12 @@ final class BatchPacker {
             }
             return bytes.toByteArray();
         }
-        try {
-            Object content = message.getClass().getMethod("getContent").invoke(message);
-            if (content == null) {
-                return new byte[0];
-            }
-            Class<?> type = content.getClass();
-            byte[] data = (byte[]) type.getMethod("getData").invoke(content);
-            int offset = (Integer) type.getMethod("getOffset").invoke(content);
-            int length = (Integer) type.getMethod("getLength").invoke(content);
-            return java.util.Arrays.copyOfRange(data, offset, offset + length);
-        } catch (ReflectiveOperationException error) {
+        if (!ContentCheck.isActiveMq(message)) {
             throw new IOException("the provider gives the bytes of an object message only"
                     + " after deserializing it");
         }
+        byte[] content = ContentCheck.bytesOf(message, "getContent");
+        return content == null ? new byte[0] : content;
     }
 
     private void packExtra(Message message, long timestamp) throws JMSException {

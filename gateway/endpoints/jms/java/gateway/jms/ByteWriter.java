@@ -36,11 +36,21 @@ final class ByteWriter {
         size += length;
     }
 
+    /** Returns the bytes of a text, or a few more with surrogate pairs. */
+    private static int encodedSize(String text) {
+        int size = text.length();
+        for (int i = 0; i < text.length(); i++) {
+            char c = text.charAt(i);
+            size += c < 0x80 ? 0 : c < 0x800 ? 1 : 2;
+        }
+        return size;
+    }
+
     /** Appends the text without its length, and returns its bytes. */
     int text(String text) {
         int before = size;
         int length = text.length();
-        reserve(length * 3);
+        reserve(length < 1 << 12 ? length * 3 : encodedSize(text));
         byte[] to = data;
         int at = size;
         for (int i = 0; i < length; i++) {
