@@ -80,6 +80,14 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         sys.stdout.flush()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures that tests have measured."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in report.user_properties:
+            if name == "figures":
+                terminalreporter.write_line(str(value))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank(item.nodeid.partition("::")[0]))
 

@@ -33,3 +33,7 @@ class LimitedCache(dict[_Key, _Value]):
             self._size = size
         if size <= self._max_size:
             self[key] = value
+
+    def clear(self) -> None:
+        super().clear()
+        self._size = 0

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import h11
 
 from gateway.web.application import HEADERS
-from gateway.web.exchange import HttpRequest, HttpResponse, as_text, request_of
+from gateway.web.exchange import HttpRequest, HttpResponse, request_of
 
 Handler: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]
 MAX_HEAD_BYTES: Final = 64 << 10  # of a request's first line and headers
@@ -87,9 +87,10 @@ def _request(event: h11.Request) -> HttpRequest:
 
 async def _refuse(peer: h11.Connection, writer: asyncio.StreamWriter, status: int) -> None:
     if peer.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-        reason = HTTPStatus(status).phrase.lower()
         async with asyncio.timeout(WRITE_TIMEOUT):
-            await _write(peer, writer, as_text(f"{reason}\n", status), with_body=True, last=True)
+            # No body: the refused request may be a HEAD, whose response has none.
+            response = HttpResponse(status, b"")
+            await _write(peer, writer, response, with_body=False, last=True)
 
 
 async def _write(

@@ -17,3 +17,13 @@ def test_an_entry_beyond_the_limit_is_not_kept() -> None:
     cache.add(1, "x", 2_000)
     cache.add(2, "y", 10)
     assert cache == {2: "y"}
+
+
+def test_a_cleared_cache_has_all_its_room() -> None:
+    cache: LimitedCache[int, str] = LimitedCache(3 * (ENTRY_OVERHEAD + 10))
+    for number in range(2):
+        cache.add(number, "x", 10)
+    cache.clear()
+    for number in range(3):
+        cache.add(number, "y", 10)
+    assert [*cache] == [0, 1, 2]

@@ -12,15 +12,12 @@ from selenium import webdriver
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.brokers.mosquitto import StartMosquitto
-from tests.web.test_browser import CHROMIUM, DESKTOP, DRIVER, Page, chromium, sized
+from tests.chromium import DESKTOP, NEEDS_CHROMIUM, chromium, sized
+from tests.web.test_browser import Page
 from tests.web.test_run import DETECTION_TIMEOUT, get, running_gateway, within
 
 __all__ = ["chromium"]  # the fixture
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.browser,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium or no chromedriver"),
-]
+pytestmark = [pytest.mark.broker, *NEEDS_CHROMIUM]
 SHOTS = os.environ.get("GATEWAY_SCREENSHOTS")  # a folder, to keep a screenshot
 
 

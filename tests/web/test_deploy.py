@@ -105,15 +105,20 @@ def test_the_times_of_the_alert_for_a_broker_add_up() -> None:
     assert CONNECTION_LOSS_TIME + sum(times) < DETECTION_TIMEOUT
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
-@pytest.mark.parametrize(("kind", "file"), [("rules", ALERTS), ("config", PROMETHEUS_CONFIG)])
-def test_prometheus_itself_finds_no_fault(kind: str, file: Path) -> None:
+def promtool(*arguments: str) -> None:
+    """Run the checker of Prometheus, and expect that it finds no fault."""
     done = subprocess.run(  # noqa: S603  # a program the machine has
-        [str(PROMTOOL), "check", kind, str(file)],
+        [str(PROMTOOL), *arguments],
         capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
+@pytest.mark.parametrize(("kind", "file"), [("rules", ALERTS), ("config", PROMETHEUS_CONFIG)])
+def test_prometheus_itself_finds_no_fault(kind: str, file: Path) -> None:
+    promtool("check", kind, str(file))
 
 
 SERIES: Final = '{job="gateway", instance="a", endpoint="b", side="sink"}'
@@ -144,12 +149,7 @@ def test_the_alert_fires_in_time_by_the_clock_of_prometheus(tmp_path: Path) -> N
     file = tmp_path / "test.yaml"
     file.write_text(RULE_TEST.format(rules=ALERTS, series=SERIES, late=int(late)))
 
-    done = subprocess.run(  # noqa: S603  # a program the machine has
-        [str(PROMTOOL), "test", "rules", str(file)],
-        capture_output=True, text=True, timeout=PATIENCE, check=False,
-    )  # fmt: skip
-
-    assert done.returncode == 0, done.stdout + done.stderr
+    promtool("test", "rules", str(file))
 
 
 NIGHT: Final = '{job="gateway-nights", instance="a"}'
@@ -210,12 +210,7 @@ def test_the_alerts_of_nights_follow_the_verdict_and_its_age(tmp_path: Path) -> 
     file = tmp_path / "test.yaml"
     file.write_text(NIGHTS_TEST.format(rules=ALERTS, night=NIGHT))
 
-    done = subprocess.run(  # noqa: S603  # a program the machine has
-        [str(PROMTOOL), "test", "rules", str(file)],
-        capture_output=True, text=True, timeout=PATIENCE, check=False,
-    )  # fmt: skip
-
-    assert done.returncode == 0, done.stdout + done.stderr
+    promtool("test", "rules", str(file))
 
 
 @pytest.mark.nightly

@@ -41,6 +41,22 @@ class TlsSettings:
     )
 
 
+def first_backoff() -> float:
+    """Declare the setting `backoff_min`."""
+    return setting(
+        "seconds before the first attempt to reconnect; each further wait is twice as long",
+        default=0.5,
+        minimum=0.01,
+    )
+
+
+def longest_backoff() -> float:
+    """Declare the setting `backoff_max`."""
+    return setting(
+        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
+    )
+
+
 class EndpointSettings(Protocol):
     """Properties of the settings of every kind, for the runtime."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings
+from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, first_backoff, longest_backoff
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
@@ -181,14 +181,8 @@ class JmsSettings:
     close_timeout: float = setting(
         "seconds for closing a connection", default=3.0, minimum=0.1, maximum=60
     )
-    backoff_min: float = setting(
-        "seconds before the first attempt to reconnect; each further wait is twice as long",
-        default=0.5,
-        minimum=0.01,
-    )
-    backoff_max: float = setting(
-        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
-    )
+    backoff_min: float = first_backoff()
+    backoff_max: float = longest_backoff()
 
     def __post_init__(self) -> None:
         """Check the list of dialects.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS
+from gateway.endpoints.settings.base import ALL_FIELDS, first_backoff, longest_backoff
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
@@ -28,14 +28,8 @@ class MemorySettings:
     headers: bool = setting(
         "carry all headers; false: only the headers of MQTT 3.1.1", default=True
     )
-    backoff_min: float = setting(
-        "seconds before the first attempt to reconnect; each further wait is twice as long",
-        default=0.5,
-        minimum=0.01,
-    )
-    backoff_max: float = setting(
-        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
-    )
+    backoff_min: float = first_backoff()
+    backoff_max: float = longest_backoff()
 
     @property
     def broker_key(self) -> str:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, U16, U32, TlsSettings
+from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
+    U16,
+    U32,
+    TlsSettings,
+    first_backoff,
+    longest_backoff,
+)
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
@@ -77,6 +84,12 @@ class MqttSettings:
     no_local: bool = setting(
         "do not receive messages that the same connection has published (5.0 only)", default=False
     )
+    dropped_topic: str = setting(
+        "topic on which the broker publishes how many messages it has dropped, such as"
+        " $SYS/broker/publish/messages/dropped of mosquitto; a source records a rise as a gap,"
+        " although the broker counts for all its clients; none when empty",
+        default="",
+    )
     connect_timeout: float = setting(
         "seconds for connecting, logging in and subscribing", default=10.0, minimum=0.1
     )
@@ -86,14 +99,8 @@ class MqttSettings:
         default=30.0,
         minimum=0.1,
     )
-    backoff_min: float = setting(
-        "seconds before the first attempt to reconnect; each further wait is twice as long",
-        default=0.5,
-        minimum=0.01,
-    )
-    backoff_max: float = setting(
-        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
-    )
+    backoff_min: float = first_backoff()
+    backoff_max: float = longest_backoff()
 
     @property
     def broker_key(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings
+from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, first_backoff, longest_backoff
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
@@ -76,6 +76,13 @@ class SolaceSettings:
         minimum=0,
         maximum=128,
     )
+    receive_window: int = setting(
+        "guaranteed messages that the broker may send before the library has acknowledged them; the"
+        " library holds up to so many and 50 more outside `receive_window_bytes`",
+        default=255,
+        minimum=1,
+        maximum=255,
+    )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source pauses the flow of its queue,"
         " or drops and counts direct messages",
@@ -113,14 +120,8 @@ class SolaceSettings:
         default=30.0,
         minimum=0.1,
     )
-    backoff_min: float = setting(
-        "seconds before the first attempt to reconnect; each further wait is twice as long",
-        default=0.5,
-        minimum=0.01,
-    )
-    backoff_max: float = setting(
-        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
-    )
+    backoff_min: float = first_backoff()
+    backoff_max: float = longest_backoff()
 
     @property
     def broker_key(self) -> str:

@@ -1,4 +1,4 @@
-"""Messages as the Solace library delivers them, and the queue in which they wait."""
+"""Received messages with their numbers, and the queue in which they wait."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from gateway.endpoints.redelivery_queue import RedeliveryQueue
+from gateway.endpoints.redelivery_queue import RedeliveryQueue, mark_redelivered
+from gateway.model.memory_size import messages_size
+from gateway.model.message import Message
 
-OVERHEAD: Final = 1_024  # bytes of memory of a message beside its frame, once it is decoded
+OVERHEAD: Final = 200  # bytes of memory of an arrival beside its message
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One received message: its undecoded bytes and the number to acknowledge it by."""
+    """One received message, and the number to acknowledge it by.
 
-    frame: bytes
+    It is decoded before it waits: the decoded message can take ten times the memory of its bytes,
+    and the queue counts this memory.
+    """
+
+    message: Message
     message_id: int  # 0 for direct messages, which are not acknowledged
-    at: int  # microseconds since 1970
-    redelivered: bool = False
 
 
 ArrivalQueue: TypeAlias = RedeliveryQueue[Arrival]
@@ -30,8 +34,8 @@ def arrival_queue(capacity: int) -> ArrivalQueue:
 
 
 def _measure(arrivals: Sequence[Arrival]) -> int:
-    return sum([len(each.frame) for each in arrivals]) + OVERHEAD * len(arrivals)
+    return messages_size([each.message for each in arrivals]) + OVERHEAD * len(arrivals)
 
 
 def _mark(arrival: Arrival) -> Arrival:
-    return replace(arrival, redelivered=True)
+    return replace(arrival, message=mark_redelivered(arrival.message))

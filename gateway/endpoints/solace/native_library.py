@@ -19,6 +19,7 @@ from gateway.errors import EndpointError
 
 _OK: Final = 0
 _TOPIC: Final = 0  # type of a destination
+_WAIT: Final = 1  # provisioning: until the broker answers
 
 Pointer: TypeAlias = ctypes.c_void_p
 
@@ -68,6 +69,14 @@ _SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "msg_setCorrelationTagPtr": (Pointer, _BYTES, _U32),
     "session_sendMsg": (Pointer, Pointer),
     "flow_settleMsg": (Pointer, ctypes.c_uint64, _INT),
+    "session_endpointProvision": (
+        ctypes.POINTER(_BYTES),
+        Pointer,
+        _INT,
+        _BYTES,
+        _BYTES,
+        ctypes.c_size_t,
+    ),
 }
 
 
@@ -92,6 +101,7 @@ class NativeLibrary:
         self._correlation = found["msg_setCorrelationId"]
         self._message_id = found["msg_setApplicationMessageId"]
         self._tag, self._settle = found["msg_setCorrelationTagPtr"], found["flow_settleMsg"]
+        self._provision = found["session_endpointProvision"]
         self.send: Callable[[Pointer, Pointer], int] = found["session_sendMsg"]
         self._last_error = _function("getLastErrorInfo", (), ctypes.POINTER(_ErrorInfo))
         self._subcode = _function("subCodeToString", (_INT,), _BYTES)
@@ -123,6 +133,22 @@ class NativeLibrary:
     def settle(self, flow: Pointer, message_id: int, answer: SettlementOutcome) -> bool:
         """Settle one message of a flow; return whether the library accepted the call."""
         result: int = self._settle(flow, message_id, answer)
+        return result == _OK
+
+    def create_queue(self, session: Pointer, name: str, *, exclusive: bool) -> bool:
+        """Create a durable queue; return False when it exists, and when the broker refuses it.
+
+        The library's own receivers create a queue too, and do not tell whether they did.
+        """
+        facts = {
+            "ENDPOINT_ID": "2",  # a queue
+            "ENDPOINT_NAME": name,
+            "ENDPOINT_DURABLE": "1",
+            "ENDPOINT_ACCESSTYPE": str(int(exclusive)),
+        }
+        texts = [text.encode() for pair in facts.items() for text in pair]
+        properties = (_BYTES * (len(texts) + 1))(*texts, None)
+        result: int = self._provision(properties, session, _WAIT, None, None, 0)
         return result == _OK
 
     def set_bytes(self, pointer: Pointer, payload: bytes) -> None:

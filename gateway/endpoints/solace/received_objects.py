@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from solace.messaging.config._sol_constants import SOLCLIENT_FLOW_PROP_WINDOWSIZE
+from solace.messaging.core._core_api_utility import prepare_array
 from solace.messaging.receiver._impl import _message_receiver, _persistent_message_receiver
 from solace.messaging.receiver._impl._inbound_message import _InboundMessage
 
@@ -15,6 +17,7 @@ from gateway.errors import EndpointError
 
 _RECEIVER_MODULES: Final = (_message_receiver, _persistent_message_receiver)
 _CLASS_NAME: Final = "_InboundMessage"
+_FLOW_PROPERTIES: Final = "_flow_arr"
 
 
 class DiscardMark:
@@ -59,3 +62,20 @@ def install() -> None:
                 f" {module.__name__} has no {_CLASS_NAME}; 1.9 to 1.11 are known to work"
             )
         setattr(module, _CLASS_NAME, ReceivedObject)
+
+
+def set_receive_window(receiver: Any, messages: int) -> None:  # noqa: ANN401
+    """Let the broker send at most `messages` beyond those that the library has acknowledged.
+
+    The library's builder has no such property; the receiver is not started.
+
+    Raises:
+        EndpointError: the installed version keeps its properties in another way.
+    """
+    if not hasattr(receiver, _FLOW_PROPERTIES):
+        raise EndpointError(
+            "solace: the installed solace-pubsubplus is not supported:"
+            f" its receiver has no {_FLOW_PROPERTIES}; 1.9 to 1.11 are known to work"
+        )
+    config = {**vars(receiver)["_config"], SOLCLIENT_FLOW_PROP_WINDOWSIZE: str(messages)}
+    setattr(receiver, _FLOW_PROPERTIES, prepare_array(config))

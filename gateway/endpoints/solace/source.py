@@ -1,7 +1,7 @@
 """A Solace source: a queue with settlements, or direct subscriptions; losses are counted.
 
 The library calls a handler for each message in its own thread and swallows exceptions. The handler
-only copies the bytes, and ends the connection if that fails. Decoding comes later, in `receive`.
+copies and decodes the bytes, and ends the connection if that fails.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from solace.messaging.utils.life_cycle_control import TerminationNotificationLis
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
-from gateway.endpoints.redelivery_queue import MAX_BATCH, Taken, mark_redelivered
+from gateway.endpoints.redelivery_queue import MAX_BATCH, Taken
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.arrivals import Arrival, ArrivalQueue, arrival_queue
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
 from gateway.endpoints.solace.error_codes import connect_error
 from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
 from gateway.endpoints.solace.native_library import NativeLibrary, SettlementOutcome
-from gateway.endpoints.solace.received_objects import install
+from gateway.endpoints.solace.received_objects import install, set_receive_window
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
@@ -71,9 +71,10 @@ class SolaceSource:
                 raise EndpointError(f"{settings.name}: subscription {pattern[:300]!r}: {reason}")
         self._queue = _queue_name(settings, instance) if settings.guaranteed else ""
         self.continuity = Continuity(Retention.KEPT if self._queue else Retention.NOTHING)
+        self._queue_is_new = False  # made since the last successful `open`
         self._native = NativeLibrary()
         install()
-        self._reader = SolaceMessageReader()
+        self._reader = SolaceMessageReader()  # used by the library's thread
         self._connection: SolaceConnection | None = None
         self._receiver: Any = None
         self._settle_lock = Lock()
@@ -91,28 +92,24 @@ class SolaceSource:
         connection = SolaceConnection(self._settings, "source", queue.fail)
         connection.on_restored = self._report_interruption
         self._connection, self._arrivals = connection, queue
+        self._reader = SolaceMessageReader()  # the last thread may still use the old one
         try:
             self._start(connection, queue)
         except BaseException:
             self.close()
             raise
+        if self._queue:
+            self.continuity.retention = Retention.NEW if self._queue_is_new else Retention.KEPT
+            self._queue_is_new = False
 
     def receive(self, timeout: float) -> Batch | None:
         queue = self._arrivals
         taken = queue.take(MAX_BATCH, timeout)
         if taken is None:
             return None
-        arrivals, read = taken.items, self._reader.read
-        messages = [read(each.frame, each.at) for each in arrivals]
-        for position, arrival in enumerate(arrivals):
-            if arrival.redelivered:
-                messages[position] = mark_redelivered(messages[position])
-            elif not messages[position].address:
-                self.undecoded += 1
-                error = decoding_error(messages[position])
-                log.warning("%s: a message cannot be read: %s", self._settings.name, error)
         settle = _Once(partial(self._settle, queue, self._receiver, taken))
-        return Batch(messages, settle, [_identity(arrival) for arrival in arrivals])
+        messages = [arrival.message for arrival in taken.items]
+        return Batch(messages, settle, [_identity(arrival) for arrival in taken.items])
 
     def close(self) -> None:
         connection, receiver = self._connection, self._receiver
@@ -160,12 +157,17 @@ class SolaceSource:
         builder = connection.service.create_persistent_message_receiver_builder()
         builder = builder.with_required_message_outcome_support(Required.FAILED, Required.REJECTED)
         if settings.create_queue:
+            session = connection.service.session.session_pointer
+            if self._native.create_queue(session, self._queue, exclusive=settings.exclusive_queue):
+                self._queue_is_new = True
             builder = builder.with_missing_resources_creation_strategy(Creation.CREATE_ON_START)
         if settings.subscribe_queue:
             builder = builder.with_subscriptions(_topics(self._patterns))
-        if settings.exclusive_queue:
-            return builder.build(Queue.durable_exclusive_queue(self._queue))
-        return builder.build(Queue.durable_non_exclusive_queue(self._queue))
+        exclusive = settings.exclusive_queue
+        name = Queue.durable_exclusive_queue if exclusive else Queue.durable_non_exclusive_queue
+        receiver = builder.build(name(self._queue))
+        set_receive_window(receiver, settings.receive_window)
+        return receiver
 
     def _make_direct(self, connection: SolaceConnection) -> Any:  # noqa: ANN401
         builder = connection.service.create_direct_message_receiver_builder()
@@ -177,11 +179,11 @@ class SolaceSource:
 
     def _put_guaranteed(self, queue: ArrivalQueue, message: Any) -> None:  # noqa: ANN401
         native = self._native
-        arrival = Arrival(native.read(message), native.read_id(message), now())
+        frame, message_id = native.read(message), native.read_id(message)
         native.release(message)
-        if not arrival.message_id:  # the broker delivers it again; it cannot be settled here
+        if not message_id:  # the broker delivers it again; it cannot be settled here
             raise EndpointError("the library has no id of a received message")
-        queue.put_when_room([arrival])
+        queue.put_when_room([self._decode(frame, message_id, now())])
 
     def _put_direct(self, queue: ArrivalQueue, message: Any) -> None:  # noqa: ANN401
         frame = self._native.read(message)
@@ -193,7 +195,16 @@ class SolaceSource:
             log.warning("%s: direct messages were dropped %s", self._settings.name, where)
             self.continuity.report_loss(f"direct messages were dropped {where}")
         at = self.continuity.heard = now()
-        queue.put_when_room([Arrival(frame, 0, at)])
+        queue.put_when_room([self._decode(frame, 0, at)])
+
+    def _decode(self, frame: bytes, message_id: int, at: int) -> Arrival:
+        """Decode a message that arrived at `at` (microseconds); count and log a malformed one."""
+        message = self._reader.read(frame, at)
+        if not message.address:
+            self.undecoded += 1
+            error = decoding_error(message)
+            log.warning("%s: a message cannot be read: %s", self._settings.name, error)
+        return Arrival(message, message_id)
 
     def _settle(
         self,

@@ -20,6 +20,7 @@ LATENCY_BUCKETS: Final = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
 )  # fmt: skip  # upper bounds in seconds
 MAX_REFUSALS: Final = 20  # latest dead letters of a route, for display
+MAX_REFUSAL_TEXT: Final = 2_000  # characters of the name and of the reason of each
 
 
 class ConnectionState(Enum):
@@ -71,6 +72,12 @@ class Refusal:
     name: str
     rule: str
     reason: str
+
+
+def _shortened(refusal: Refusal) -> Refusal:
+    """Return `refusal` without the end of a long name or reason, which no display shows."""
+    name, reason = refusal.name[:MAX_REFUSAL_TEXT], refusal.reason[:MAX_REFUSAL_TEXT]
+    return Refusal(refusal.time, name, refusal.rule, reason)
 
 
 class RouteCounters:
@@ -137,7 +144,7 @@ class RouteCounters:
         """Count a dead letter; return whether it is the first of its rule."""
         rule = refusal.rule
         with self._lock:
-            self.refusals.append(refusal)
+            self.refusals.append(_shortened(refusal))
             self.rules[rule] = self.rules.get(rule, 0) + 1
             return self.rules[rule] == 1
 

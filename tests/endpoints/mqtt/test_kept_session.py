@@ -11,14 +11,14 @@ from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.mqtt import open_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
-from gateway.model.outcome import ACCEPTED
-from tests.endpoints.exchange import QUIET, collect, hold, receive, wait_for_loss
+from tests.endpoints.exchange import QUIET, collect, hold, wait_for_loss
 from tests.endpoints.mqtt.test_scripted import (
     WELCOME,
     WELCOME_3,
     WELCOME_BACK,
     Peer,
     listening,
+    lost_after_qos_2,
     peer,
 )
 from tests.waiting import PATIENCE
@@ -207,11 +207,7 @@ def test_a_filter_that_a_reload_removes_is_unsubscribed(peer: Peer) -> None:
 
 
 def test_a_packet_id_that_the_broker_uses_again_is_no_repeat(peer: Peer) -> None:
-    source = listening(peer)
-    peer.write(b"\x34\x07\x00\x01t\x00\x08\x00a")
-    receive(source).settle([ACCEPTED])
-    assert peer.read() == b"\x50\x02\x00\x08"
-    peer.hang_up()
+    source = lost_after_qos_2(peer)
     wait_for_loss(source)
 
     future, subscribe = reopened(peer, source)
@@ -251,12 +247,7 @@ def test_packet_ids_that_are_not_repeated_first_are_forgotten(peer: Peer) -> Non
 
 
 def test_a_message_settled_before_a_reload_is_not_delivered_after_it(peer: Peer) -> None:
-    source = listening(peer)
-    peer.write(b"\x34\x07\x00\x01t\x00\x08\x00a")
-    receive(source).settle([ACCEPTED])
-    assert peer.read() == b"\x50\x02\x00\x08"
-    peer.hang_up()
-    source.close()
+    lost_after_qos_2(peer).close()
 
     reloaded = open_source(peer.settings, [Subscription("t"), Subscription("u")])
     future, subscribe = reopened(peer, reloaded)
@@ -270,12 +261,7 @@ def test_a_message_settled_before_a_reload_is_not_delivered_after_it(peer: Peer)
 
 
 def test_a_lost_session_forgets_everything(peer: Peer) -> None:
-    source = listening(peer)
-    peer.write(b"\x34\x07\x00\x01t\x00\x08\x00a")
-    receive(source).settle([ACCEPTED])
-    assert peer.read() == b"\x50\x02\x00\x08"
-    peer.hang_up()
-    source.close()
+    lost_after_qos_2(peer).close()
 
     narrower = open_source(peer.settings, [Subscription("u")])
     future = peer.opening(narrower)

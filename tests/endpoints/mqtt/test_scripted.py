@@ -110,6 +110,16 @@ def listening(peer: Peer) -> Source:
     return source
 
 
+def lost_after_qos_2(peer: Peer) -> Source:
+    """Return such a source that has lost its connection after it took message 8 of QoS 2."""
+    source = listening(peer)
+    peer.write(b"\x34\x07\x00\x01t\x00\x08\x00a")
+    receive(source).settle([ACCEPTED])
+    assert peer.read() == b"\x50\x02\x00\x08"
+    peer.hang_up()
+    return source
+
+
 REFUSALS = [
     pytest.param("3.1.1", 1, False, "version 5", id="3.2.2.3-version"),
     pytest.param("3.1.1", 2, False, "client id", id="3.2.2.3-identifier"),
@@ -266,18 +276,14 @@ def test_acknowledgements_go_out_in_the_order_of_arrival(peer: Peer) -> None:
 
 
 def test_a_qos_2_message_received_before_is_not_delivered_again(peer: Peer) -> None:
-    source = listening(peer)
-    peer.write(b"\x34\x06\x00\x01t\x00\x08\x00")
-    receive(source).settle([ACCEPTED])
-    assert peer.read() == b"\x50\x02\x00\x08"
-    peer.hang_up()
+    source = lost_after_qos_2(peer)
     wait_for_loss(source)
 
     future = peer.opening(source)
     peer.write(WELCOME_BACK)
     peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
     future.result(PATIENCE)
-    peer.write(b"\x3c\x06\x00\x01t\x00\x08\x00")
+    peer.write(b"\x3c\x07\x00\x01t\x00\x08\x00a")
     assert peer.read() == b"\x50\x02\x00\x08"
     assert source.receive(QUIET) is None
     peer.write(b"\x62\x02\x00\x08")
