@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,16 +47,21 @@ def close_to_others(path: Path) -> None:
 
 
 def make_folders(path: Path) -> None:
-    """Create `path` and the folders above it that are absent, closed to other users.
+    """Create `path` and the folders above it that are absent, durably and closed to other users.
 
     Raises:
         OSError: a folder cannot be created, or a file has its name.
     """
     try:
-        path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        path.mkdir(mode=_FOLDER_MODE)
+    except FileExistsError:
+        if path.is_dir():
+            return
+        raise
     except FileNotFoundError:
         make_folders(path.parent)
         path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    sync_folder(path.parent)
 
 
 @contextmanager
@@ -110,6 +116,7 @@ def _rename_exchanging(one: Path, other: Path) -> None:
         code = ctypes.get_errno() if exchange(*paths, _EXCHANGE) else 0
     if code in {errno.ENOSYS, errno.EINVAL}:  # some file systems exchange no names
         aside = one.with_name(f".{one.name}.old")
+        shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed before its end
         one.rename(aside)
         other.rename(one)
         aside.rename(other)

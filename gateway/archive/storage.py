@@ -126,7 +126,7 @@ class LocalStorage:
 
     def files(self, folder: Path) -> list[StoredFile]:
         found: list[StoredFile] = []
-        for parent, _, names in os.walk(self._root / folder):
+        for parent, _, names in os.walk(self._root / folder, onerror=_raise_unless_absent):
             for name in names:
                 path = Path(parent, name)
                 with suppress(FileNotFoundError):  # removed since it was listed
@@ -312,6 +312,12 @@ class _HashedFile:
 
     def flush(self) -> None:
         self._file.flush()
+
+
+def _raise_unless_absent(error: OSError) -> None:
+    """Raise the error of a folder that cannot be listed, as the walk does not do by itself."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _filesystem_of(url: str) -> tuple[fs.FileSystem, str]:

@@ -83,6 +83,19 @@ class ActiveMq:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def jars(self) -> list[str]:
+        """The class path of the process."""
+        return [*client_jars(), *(str(JARS / f"{name}.jar") for name in _BROKER_JARS)]
+
+    @property
+    def configuration(self) -> str:
+        """The configuration of the process, as a URI."""
+        return (
+            f"broker:({self.url},mqtt://127.0.0.1:{self.mqtt_port})?brokerName=gw"
+            f"&persistent=true&dataDirectory={self.folder}&useJmx=false{self._options}"
+        )
+
     def settings(self, **changes: object) -> JmsSettings:
         values: dict[str, object] = {
             "name": "amq",
@@ -96,13 +109,8 @@ class ActiveMq:
     def start(self) -> None:
         folder = str(self.folder)
         homes = [f"-Dactivemq.{name}={folder}" for name in ("home", "base", "conf", "data")]
-        uri = (
-            f"broker:({self.url},mqtt://127.0.0.1:{self.mqtt_port})?brokerName=gw"
-            f"&persistent=true&dataDirectory={folder}&useJmx=false{self._options}"
-        )
-        path = ":".join([*client_jars(), *(str(JARS / f"{name}.jar") for name in _BROKER_JARS)])
-        command = ["java", "-Xmx512m", *self._java_options, *homes, "-cp", path]
-        command += ["org.apache.activemq.console.Main", "start", uri]
+        command = ["java", "-Xmx512m", *self._java_options, *homes, "-cp", ":".join(self.jars)]
+        command += ["org.apache.activemq.console.Main", "start", self.configuration]
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  # an installed program
                 command, stdout=log, stderr=log, cwd=folder

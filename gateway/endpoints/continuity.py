@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from gateway.clock import now
+
+COUNT_INTERVAL: Final = 60_000_000  # microseconds; brokers publish their counts more often
+BROKER_DROPPED: Final = "the broker counted dropped messages, for all its clients together"
 
 
 class Retention(Enum):
@@ -36,26 +39,50 @@ class Continuity:
     """The state of one source that the runtime reads to record gaps.
 
     `retention` is set before the first `open`, as the settings promise it, and by each `open`.
-    `heard` is the time of the last sign of the broker, 0 without one.
+    `heard` is the time of the last sign of the broker, 0 without one. `dropped` is the broker's own
+    count of dropped messages, None without one.
     Thread-safe: guarded by self._lock.
     Units: microseconds since 1970-01-01 UTC.
     """
 
-    __slots__ = ("_lock", "_losses", "heard", "retention")
+    __slots__ = ("_away_since", "_lock", "_losses", "_opened", "dropped", "heard", "retention")
 
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
         self.heard = 0
+        self.dropped: int | None = None
+        self._opened = self._away_since = 0
         self._losses: dict[str, Loss] = {}  # by reason
         self._lock = threading.Lock()
 
-    def report_loss(self, reason: str, messages: int | None = None) -> None:
-        """Report messages that were dropped since the last sign of the broker."""
+    def begin_counting(self) -> None:
+        """Note a new connection: the first change of the count may be from the time before it."""
+        at = now()
+        if at - self._opened > COUNT_INTERVAL:
+            self._away_since = self.heard
+        self._opened = at
+
+    def count_dropped(self, total: int) -> None:
+        """Note the broker's count of dropped messages, and report those since the last count.
+
+        A broker that restarts counts from 0.
+        """
+        before, self.dropped = self.dropped, total
+        new = total if before is None or total < before else total - before
+        if before is None or not new:
+            return
+        at = now()
+        since = self._away_since if at - self._opened <= COUNT_INTERVAL else at - COUNT_INTERVAL
+        self.report_loss(BROKER_DROPPED, new, since)
+
+    def report_loss(self, reason: str, messages: int | None = None, since: int = 0) -> None:
+        """Report messages that were dropped since `since`, or the last sign of the broker."""
         at = now()
         with self._lock:
             found = self._losses.get(reason)
             if found is None:
-                self._losses[reason] = Loss(min(self.heard or at, at), at, reason, messages)
+                begin = min(since or self.heard or at, at)
+                self._losses[reason] = Loss(begin, at, reason, messages)
                 return
             known = found.messages is not None and messages is not None
             total = (found.messages or 0) + (messages or 0) if known else None

@@ -43,7 +43,7 @@ def _in_flight(job: Job) -> Iterator[tuple[Job, Mapping[str, object]]]:
     for age in range(job.spooled_days + _SPARE_DAYS, 0, -1):
         day = job.day - timedelta(days=age)
         output = None if job.output is None else job.output.with_name(f"date={day}")
-        night = replace(job, day=day, output=output, translator=None)
+        night = replace(job, day=day, output=output, mapping=None)
         summary = night.results.read_summary()
         if summary is not None and _count(summary) and storage.names(day_folder(Path(), day)):
             yield night, summary

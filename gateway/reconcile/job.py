@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -18,19 +18,29 @@ from pyspark.sql import SparkSession
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.routes import Rules
+from gateway.archive.source_states import open_gaps
 from gateway.archive.storage import open_storage
 from gateway.clock import now
 from gateway.errors import ReconcileError
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
 from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
-from gateway.reconcile.classify.renames import RenameTask, Translator, renamed
+from gateway.reconcile.classify.renames import RenameTask, renamed
 from gateway.reconcile.input.executors import write_partitions
-from gateway.reconcile.input.inputs import Inputs, batches, find_inputs, verify_around
+from gateway.reconcile.input.inputs import (
+    Inputs,
+    batches,
+    day_range,
+    find_inputs,
+    verify_around,
+)
+from gateway.reconcile.input.route_history import mapping_history, read_history
 from gateway.reconcile.input.route_notes import with_notes
-from gateway.reconcile.input.source_gaps import gap_rows
+from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
 from gateway.reconcile.input.survey import Survey
 from gateway.reconcile.progress import ShowStep
+from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.text import REPORT_PAGE, Report, Row
 from gateway.reconcile.report.wording import worst_first
 from gateway.reconcile.root_cause import root_cause
@@ -42,6 +52,7 @@ _SHORT_JOB: Final = 64 << 20  # bytes of archive; below, Java's better compiler 
 _TINY_JOB: Final = 8 << 20  # bytes of archive; below, compiling plans does not pay off
 _WITHOUT_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false"}
 _MAX_NAMES: Final = 100
+_NO_ROUTES: Final = "the archive has no routes of this date; --mapping CONFIG gives some"
 _SECOND: Final = 1_000_000  # microseconds
 _DAY: Final = 86_400 * _SECOND
 
@@ -62,7 +73,7 @@ class Job:
     spooled_days: int = 7  # age of a spooled copy without an outcome, after which it is missing
     samples: int = 10  # of each class
     key: bytes | None = None  # of the seals
-    translator: Translator | None = None  # translates the names again, for comparison
+    mapping: Rules | None = None  # of all names; None: the archived routes of their time
     now: int | None = None  # microseconds; by default the time of this machine
     carried: Sequence[Row] = ()  # earlier nights that were reconciled again, for the report
 
@@ -159,7 +170,8 @@ def _run(
         report = _with_tables(job, found, copies, show_step, report)
     finally:
         spark.catalog.clearCache()
-    gaps = gap_rows(found.gaps, inputs.not_running, job.day)
+    recorded = RecordedGaps(found.gaps, open_gaps(job.location.local), inputs.not_running)
+    gaps = gap_rows(recorded, job.day, now() if job.now is None else job.now)
     proof = {**report.proof, "sets": 0 if scope.full else len(inputs.all), "seals": inputs.seals,
              "keyed": job.key is not None}  # fmt: skip
     report = replace(report, gaps=gaps, proof=proof, routes=_with_notes(job, inputs, found, report))
@@ -224,31 +236,47 @@ def _sum(table: pa.Table, *names: str) -> int:
 def _with_renames(
     spark: SparkSession, job: Job, inputs: Inputs, show_step: ShowStep, report: Report
 ) -> Report:
-    """Compare the names that were sent with their translation by the job's translator."""
-    if job.translator is None:
-        return report
+    """Compare the names that were sent with those of the archived routes, or of the mapping."""
+    if job.mapping is None:
+        history, findings = read_history(open_storage(job.location), day_range(job.day)[1], job.key)
+    else:
+        history, findings = mapping_history(job.mapping), []
+    if not history:
+        return replace(report, names_unchecked=_NO_ROUTES)
     show_step("translating the names again")
     sizes = [each.size for each in inputs.day]
     tasks = [
-        RenameTask(job.location, part, job.translator)
+        RenameTask(job.location, part, history)
         for part in batches(inputs.day, sizes, spark.sparkContext.defaultParallelism)
     ]
-    changed = renamed(spark, tasks)
-    job.results.write("renamed", changed)
-    found = [*report.findings, *_renamed_findings(job.day, changed)]
-    return replace(report, renamed=first_rows(changed), findings=found)
+    names = renamed(spark, tasks)
+    job.results.write("renamed", names.wrong)
+    return replace(
+        report,
+        renamed=first_rows(names.wrong),
+        findings=[*report.findings, *findings, *_renamed_findings(job, names.wrong)],
+        names_unchecked=_unchecked(names.unchecked),
+    )
 
 
-def _renamed_findings(day: date, names: pa.Table) -> list[Finding]:
-    """Return a finding for each target with names that the mapping now translates differently."""
+def _unchecked(copies: Mapping[str, int]) -> str:
+    """Return why names were not checked, by gateway; empty when all were."""
+    gateways = (f"{amount(number)} copies of {name!r}" for name, number in sorted(copies.items()))
+    listed = ", ".join(gateways)
+    return f"the archive does not have the routes of {listed}" if copies else ""
+
+
+def _renamed_findings(job: Job, names: pa.Table) -> list[Finding]:
+    """Return a finding for each target with wrong names."""
     keys = ["route", "target"]
     counted = names.group_by(keys).aggregate([([], "count_all")])
+    by = "the routes that the gateway ran with" if job.mapping is None else "the mapping"
     return [
         error(
             "renamed",
-            f"date={day}",
-            f"the mapping now translates {row['count_all']} names of route {row['route']!r} to"
-            f" {row['target']!r} differently; the table `renamed` lists them",
+            f"date={job.day}",
+            f"{counted_as(row['count_all'], 'name')} of route {row['route']!r} to"
+            f" {row['target']!r}: not as {by} would translate; the table `renamed` has them",
         )
         for row in counted.sort_by([(name, "ascending") for name in keys]).to_pylist()
     ]

@@ -136,16 +136,18 @@ class Replay:
                 groups.setdefault(copy.delivery.target.endpoint, []).append(copy)
         for endpoint, group in groups.items():
             settled = self._sender.send(endpoint, [each.message for each in group if each.message])
-            delivered = []
+            delivered = [
+                copy
+                for copy, answer in zip(group, settled, strict=True)
+                if answer.outcome is Outcome.ACCEPTED
+            ]
+            at = now()
+            self._sender.record([_row(copy, at) for copy in delivered])  # before a caller stops
+            self.counts["sent"] += len(delivered)
             for copy, answer in zip(group, settled, strict=True):
-                if answer.outcome is Outcome.ACCEPTED:
-                    delivered.append(copy)
-                else:
+                if answer.outcome is not Outcome.ACCEPTED:
                     self.counts["not sent"] += 1
                     yield copy, answer.reason or "no answer"
-            self.counts["sent"] += len(delivered)
-            at = now()
-            self._sender.record([_row(copy, at) for copy in delivered])
 
 
 def _row(copy: ReplayCopy, at: int) -> Rows:

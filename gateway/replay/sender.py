@@ -21,7 +21,7 @@ from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.router import Delivery
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.monitor.counters import RouteCounters
-from gateway.runtime.wiring import archive_location, archive_options
+from gateway.runtime.wiring import archive_location, archive_options, archive_routes
 
 SEND_MESSAGES: Final = 200  # in one send
 ANSWER_TIMEOUT: Final = 60.0  # seconds for the answers to one send, or for the archive
@@ -111,7 +111,9 @@ class ReplaySender:
         if self._writer is None and archive is not None:
             name, options = self._configuration.gateway.name, archive_options(archive)
             location = archive_location(archive)
-            self._writer = ArchiveWriter(location, name, now(), options, replay=True)
+            start, routes = now(), self._configuration.routes
+            self._writer = ArchiveWriter(location, name, start, options, replay=True)
+            archive_routes(archive, name, routes, start, replay=True)
         return self._writer
 
     def _sink(self, endpoint: str) -> Sink:

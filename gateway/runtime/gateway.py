@@ -152,7 +152,8 @@ class Gateway:
 
         Raises:
             EndpointError: an endpoint cannot be created; nothing was changed.
-            ArchiveError: the names that a new route shortens cannot be kept; likewise.
+            ArchiveError: the archive cannot store the routes, or the names that they shorten;
+                likewise.
         """
         old = self.configuration
         _warn_of_restart_sections(old, wanted)
@@ -165,6 +166,8 @@ class Gateway:
             )
             for name in wiring.source_endpoints(wanted)
         }
+        if old.archive is not None:
+            wiring.archive_routes(old.archive, old.gateway.name, wanted.routes, now())
         for route in wanted.routes:
             self.counters.setdefault(route.name, RouteCounters())
         self.configuration = wanted
@@ -204,6 +207,7 @@ class Gateway:
         self.archive = ArchiveWriter(location, name, self._message_ids.run, options)
         sources = wiring.source_endpoints(self.configuration)
         self._connections = ConnectionLog(root, name, sources)
+        wiring.archive_routes(archive, name, self.configuration.routes, self._message_ids.run)
         self._open_name_store(self.configuration)
         return recovered
 

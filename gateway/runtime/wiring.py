@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.archive.journal.rolling import ArchiveOptions
+from gateway.archive.layout import writer_name
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.routes import write_routes
 from gateway.config.load import Configuration
 from gateway.config.process import ArchiveSettings
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.model.message import Message
+from gateway.routing.name_rules import to_rules
 from gateway.routing.route import Route
 from gateway.routing.router import Router
 from gateway.runtime.context import MessageIds, SourceBinding
@@ -152,6 +155,25 @@ def make_tap(
 def archive_location(archive: ArchiveSettings) -> ArchiveLocation:
     """The location of journals and segments; a checked configuration always has a valid one."""
     return parse_location(archive.path, archive.buffer)
+
+
+def archive_routes(
+    archive: ArchiveSettings,
+    gateway: str,
+    routes: Sequence[Route],
+    since: int,
+    *,
+    replay: bool = False,
+) -> None:
+    """Store the routes with which `gateway` runs from `since` on, in microseconds.
+
+    They tell which names the rows of this time must have. `replay`: a command runs with them.
+
+    Raises:
+        ArchiveError: they cannot be written.
+    """
+    root, key = archive_location(archive).local, archive_options(archive).seal_key
+    write_routes(root, writer_name(gateway, replay=replay), to_rules(routes), since, key)
 
 
 def archive_options(archive: ArchiveSettings) -> ArchiveOptions:

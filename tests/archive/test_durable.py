@@ -1,4 +1,4 @@
-"""Folders exchange their names in one step, or in three where a file system has no exchange."""
+"""Durable changes to a local folder: exchanged names, and new folders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.durable import exchange_folders
+from gateway.archive import durable
+from gateway.archive.durable import exchange_folders, make_folders
 
 
 class WithoutExchange:
@@ -40,6 +41,24 @@ def test_two_folders_exchange_their_names(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]
 
 
+@pytest.mark.parametrize("killed_after", [1, 2], ids=["first-rename", "second-rename"])
+def test_folders_exchange_their_names_after_a_kill_between_two_renames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: WithoutExchange())
+    folder(tmp_path / "old", "old").rename(tmp_path / ".old.old")
+    if killed_after == 2:
+        folder(tmp_path / "old", "older")
+    for text in ("new", "newer"):
+        exchange_folders(tmp_path / "old", folder(tmp_path / "new", text))
+        assert (tmp_path / "old" / "a").read_text() == text
+        if (tmp_path / "new").exists():
+            (tmp_path / "new" / "a").unlink()
+            (tmp_path / "new").rmdir()
+
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
 def test_an_absent_folder_gets_the_content(tmp_path: Path) -> None:
     new = folder(tmp_path / "new", "new")
 
@@ -56,3 +75,23 @@ def test_nothing_changes_without_the_new_folder(tmp_path: Path) -> None:
         exchange_folders(old, tmp_path / "new")
 
     assert (old / "a").read_text() == "old"
+
+
+def test_the_names_of_new_folders_are_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(durable, "sync_folder", synced.append)
+
+    make_folders(tmp_path / "a" / "b")
+    assert synced == [tmp_path, tmp_path / "a"]
+
+    make_folders(tmp_path / "a" / "b")
+    assert len(synced) == 2
+
+
+def test_a_file_in_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+
+    with pytest.raises(FileExistsError):
+        make_folders(tmp_path / "a")

@@ -12,9 +12,10 @@ import pytest
 
 from gateway.archive.durable import close_to_others, make_folders, open_private, replace_text
 from gateway.archive.lookup.name_store import NameStore
+from gateway.archive.source_states import SourceConnection
 from gateway.archive.storage import LocalStorage
 from gateway.file_lock import FileLock
-from gateway.runtime.inbound.connection_log import ConnectionLog, SourceConnection
+from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 
 

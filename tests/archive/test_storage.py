@@ -265,6 +265,20 @@ def test_every_storage_lists_reads_replaces_and_removes(files: Storage) -> None:
     assert files.names(Path()) == []
 
 
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / f"date={DAY}"
+    folder.mkdir()
+    (folder / "hour=05").symlink_to("hour=05")  # a loop
+    storage = LocalStorage(tmp_path)
+
+    with pytest.raises(OSError, match="symbolic links"):
+        storage.files(Path(folder.name, "hour=05"))
+    with pytest.raises(OSError, match="symbolic links"):
+        storage.files(Path(folder.name))
+
+    assert storage.files(Path("absent")) == []
+
+
 @pytest.mark.parametrize(
     ("path", "location"),
     [

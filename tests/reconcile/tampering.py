@@ -10,7 +10,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
@@ -29,9 +29,12 @@ MIDNIGHT = NOON - 12 * HOUR
 NEXT_MIDNIGHT = MIDNIGHT + 24 * HOUR
 BEFORE = (MIDNIGHT - HOUR, MIDNIGHT - HOUR // 2)  # the first seal is of the day before
 LATE = 120  # seconds
+TAPPED = "audit"
 KINDS = (
     "missing", "duplicated", "retried", "altered", "no hash", "late", "spooled", "dead",
-    "unexpected", "recovered", "converted", "after the hour",
+    "unexpected", "recovered", "converted", "after the hour", "refused", "dead and delivered",
+    "dead and recovered", "spooled and delivered", "replayed too", "received again", "unrouted",
+    "second attempt", *["overtaken"] * 6,
 )  # fmt: skip
 
 Copy: TypeAlias = tuple[str, str, bytes]  # gateway, target, id
@@ -45,7 +48,7 @@ class Span:
     opened: int
     closed: int
     start: int  # of its process
-    end: str  # "roll", "stop", "kill" or "torn"
+    end: str  # "roll", "stop", "kill" or "torn"; "open" when a gateway still writes it
 
 
 @dataclass
@@ -55,6 +58,7 @@ class Plan:
     rows: dict[str, list[dict[str, Cell]]] = field(default_factory=dict)  # by writer
     classes: dict[Copy, str] = field(default_factory=dict)
     gaps: int = 0  # of the day, in which a source may have missed messages
+    tapped: bool = False
 
     @property
     def faulty(self) -> dict[Copy, str]:
@@ -95,18 +99,45 @@ def plan_of(
     plan = Plan()
     for gateway, spans in gateways.items():
         plan.rows[gateway], plan.rows[f"{gateway}~replay"] = [], []
+        span, arrival, kind, name = spans[0], spans[0].opened, "", ""
         for counter in range(rng.randrange(messages)):
-            span = rng.choice(spans)
-            length = span.closed - span.opened
-            arrival = span.opened + rng.randrange(max(length // 2, 1))
+            overtaking = kind == "overtaken"
+            span, arrival = _arrival(rng, spans, span, arrival, 1 if overtaking else 0.5)
+            name = name if overtaking else f"n/{rng.randrange(3)}"
             low = arrival // 10 * 100 + counter  # ascends with the arrival
             identity = span.start.to_bytes(8, "big") + low.to_bytes(8, "big")
             kind = rng.choice(KINDS) if rng.random() < faults else "delivered"
-            _add(plan, rng, gateway, identity, arrival, kind)
+            _add(plan, rng, gateway, identity, arrival, kind, name)
         if rng.random() < 0.3:
             _add_gap(plan, rng, gateway)
     _mark_order(plan)
+    if faults and rng.random() < 0.25:
+        _add_tap(plan, rng, rng.choice([*gateways]))
     return plan
+
+
+def _arrival(
+    rng: random.Random, spans: list[Span], span: Span, last: int, share: float
+) -> tuple[Span, int]:
+    """Return the time of a message and its journal: a `share` soon after the `last` of `span`.
+
+    Near the end of a journal, the outcome is in the next one.
+    """
+    near = last + rng.randrange(40 * SECOND)
+    if rng.random() < share and near < span.closed:
+        return span, near
+    span = rng.choice(spans)
+    length = span.closed - span.opened
+    if rng.random() < 0.3:
+        return span, span.closed - rng.randrange(1, min(length, 100 * SECOND))
+    return span, span.opened + rng.randrange(max(length // 2, 1))
+
+
+def with_open_end(rng: random.Random, spans: list[Span]) -> list[Span]:
+    """Return the journals up to one that was opened on the day and is still written."""
+    choices = [at for at, span in enumerate(spans) if MIDNIGHT <= span.opened < NEXT_MIDNIGHT]
+    at = rng.choice(choices)
+    return [*spans[:at], replace(spans[at], end="open")]
 
 
 def _add_gap(plan: Plan, rng: random.Random, gateway: str) -> None:
@@ -125,21 +156,36 @@ def _add_gap(plan: Plan, rng: random.Random, gateway: str) -> None:
 
 
 def _add(
-    plan: Plan, rng: random.Random, gateway: str, identity: bytes, arrival: int, kind: str
+    plan: Plan,
+    rng: random.Random,
+    gateway: str,
+    identity: bytes,
+    arrival: int,
+    kind: str,
+    name: str,
+    targets: list[str] | None = None,
 ) -> None:
-    targets = rng.choice((["erp"], ["erp", "audit"]))
-    name = f"n/{rng.randrange(3)}"
+    targets = targets or rng.choice((["erp"], ["erp", TAPPED]))
     shared: dict[str, Cell] = {
-        "route": "orders", "id": identity, "mode": 1, "attempt": 1, "size": 9,
+        "route": "orders", "id": identity, "mode": rng.choice((1, 1, 2)), "attempt": 1, "size": 9,
         "received": arrival, "hash": digest(name), "gateway": gateway,
     }  # fmt: skip
-    if kind != "unexpected":
+    if kind == "unrouted":
         plan.rows[gateway].append(
             {
-                **shared, "leg": "received", "endpoint": "plant", "system": "mqtt", "name": name,
-                "targets": targets, "time": arrival, "outcome": "received",
+                **shared, "route": "", "leg": "dead", "endpoint": "plant", "system": "mqtt",
+                "name": name, "time": arrival, "outcome": "rejected", "rule": "no-route",
             }
         )  # fmt: skip
+        if MIDNIGHT <= arrival < NEXT_MIDNIGHT:
+            plan.classes[gateway, "", identity] = "refused"
+        return
+    receipt: dict[str, Cell] = {
+        **shared, "leg": "received", "endpoint": "plant", "system": "mqtt", "name": name,
+        "targets": targets, "time": arrival, "outcome": "received",
+    }  # fmt: skip
+    receipts = {"unexpected": 0, "received again": 2}
+    plan.rows[gateway] += [{**receipt} for _ in range(receipts.get(kind, 1))]
     struck = rng.choice(targets)
     for target in targets:
         if kind == "unexpected" and target != struck:
@@ -154,11 +200,13 @@ def _add(
 _CLASSES = {
     "retried": "duplicated", "no hash": "altered", "converted": "delivered",
     "after the hour": "delivered", "spooled": "in flight", "late": "delivered late",
-    "dead": "dead-lettered",
+    "dead": "dead-lettered", "dead and delivered": "duplicated", "dead and recovered": "recovered",
+    "spooled and delivered": "delivered", "replayed too": "duplicated",
+    "received again": "delivered", "overtaken": "delivered", "second attempt": "delivered",
 }  # fmt: skip
 
 
-def _ends(  # noqa: C901  # one case for each kind
+def _ends(  # noqa: C901, PLR0912  # one case for each kind
     gateway: str, shared: dict[str, Cell], target: str, name: str, arrival: int, kind: str
 ) -> Iterator[tuple[str, dict[str, Cell]]]:
     end: dict[str, Cell] = {
@@ -166,6 +214,9 @@ def _ends(  # noqa: C901  # one case for each kind
         "name": name.replace("/", "."), "source_name": name, "outcome": "accepted",
         "time": arrival + 5_000,
     }  # fmt: skip
+    dead: dict[str, Cell] = {"leg": "dead", "outcome": "rejected", "rule": "spool-full"}
+    spooled: dict[str, Cell] = {"leg": "spooled", "outcome": "spooled"}
+    again = {**end, "replayed": True, "attempt": 2, "time": arrival + HOUR // 6}
     match kind:
         case "missing":
             return
@@ -175,18 +226,34 @@ def _ends(  # noqa: C901  # one case for each kind
             end["hash"] = None
         case "late":
             end["time"] = arrival + (LATE + 30) * SECOND
+        case "overtaken":
+            end["time"] = arrival + arrival // 1_000 % LATE * SECOND
+        case "second attempt":
+            end["attempt"] = 2
         case "after the hour":
             end["time"] = arrival + (LATE - 5) * SECOND
         case "converted":
             end |= {"outcome": "converted", "hash": digest("converted")}
+        case "refused":
+            end |= {**dead, "rule": "empty-element"}
         case "dead":
-            end |= {"leg": "dead", "outcome": "rejected", "rule": "spool-full"}
-        case "spooled":
-            end |= {"leg": "spooled", "outcome": "spooled"}
-        case "recovered":
-            end |= {"replayed": True, "attempt": 2, "time": arrival + HOUR}
-            yield f"{gateway}~replay", end
+            end |= dead
+        case "dead and delivered":
+            yield gateway, {**end, **dead}
+        case "dead and recovered":
+            yield gateway, {**end, **dead}
+            yield f"{gateway}~replay", again
             return
+        case "spooled":
+            end |= spooled
+        case "spooled and delivered":
+            yield gateway, {**end, **spooled}
+            end["time"] = arrival + 60 * SECOND
+        case "recovered":
+            yield f"{gateway}~replay", again
+            return
+        case "replayed too":
+            yield f"{gateway}~replay", again
         case _:
             pass
     yield gateway, end
@@ -199,9 +266,17 @@ def _ends(  # noqa: C901  # one case for each kind
 def _mark_order(plan: Plan) -> None:
     """Mark the copies that were delivered before one with a smaller id of their stream."""
     first: dict[Copy, tuple[int, str]] = {}
+    receipts = {
+        (row["gateway"], row["id"])
+        for rows in plan.rows.values()
+        for row in rows
+        if row["leg"] == "received"
+    }
     for rows in plan.rows.values():
         for row in rows:
-            if row["leg"] == "delivered" and not row.get("replayed"):
+            on_day = MIDNIGHT <= number(row["received"]) < NEXT_MIDNIGHT
+            known = on_day or (row["gateway"], row["id"]) in receipts
+            if known and row["leg"] == "delivered" and not row.get("replayed"):
                 identity = row["id"]
                 assert isinstance(identity, bytes)
                 copy = (str(row["gateway"]), str(row["target"]), identity)
@@ -219,6 +294,51 @@ def _mark_order(plan: Plan) -> None:
             plan.classes[copy] = "out of order"
 
 
+def _add_tap(plan: Plan, rng: random.Random, gateway: str) -> None:
+    """Let a gateway observe a target of all gateways, from before the day on.
+
+    It misses some copies, sees some changed, and sees a message of nobody.
+    """
+    plan.tapped = True
+    begin = BEFORE[0] + MINUTE
+    identity = begin.to_bytes(8, "big") + bytes(8)
+    _add(plan, rng, gateway, identity, begin, "delivered", "n/0", [TAPPED])
+    seen = [row for rows in plan.rows.values() for row in rows if row.get("target") == TAPPED]
+    for row in seen:
+        assert isinstance(row["id"], bytes)
+        copy = (str(row["gateway"]), TAPPED, row["id"])
+        if row["leg"] != "delivered":
+            continue
+        chance = 1 if row["id"] == identity or row["gateway"] != gateway else rng.random()
+        was = plan.classes.get(copy, "")
+        sight = {**row, "leg": "observed", "gateway": gateway, "origin_id": row["id"].hex(),
+                 "time": number(row["time"]) + 10_000, "replayed": None}  # fmt: skip
+        if chance < 0.1 and was not in {"duplicated", ""}:  # another delivery may be seen
+            if was not in {"altered", "unexpected"}:
+                plan.classes[copy] = "lost in target"
+            continue
+        if chance < 0.2 and was not in {"unexpected", ""}:
+            sight["hash"] = digest("spoilt")
+            plan.classes[copy] = "altered"
+        plan.rows[gateway].append(sight)
+    if rng.random() < 0.5:
+        _add_intruder(plan, rng, gateway)
+
+
+def _add_intruder(plan: Plan, rng: random.Random, gateway: str) -> None:
+    at = MIDNIGHT + rng.randrange(24 * 60) * MINUTE
+    identity = b"\xee" * 8 + at.to_bytes(8, "big")
+    plan.rows[gateway].append(
+        {
+            "route": "orders", "leg": "observed", "endpoint": TAPPED, "system": "ems",
+            "target": TAPPED, "name": "n.9", "id": identity, "origin_id": identity.hex(),
+            "time": at, "received": at, "hash": digest("strange"), "gateway": gateway,
+            "outcome": "accepted", "attempt": 1, "mode": 1, "size": 9,
+        }
+    )  # fmt: skip
+    plan.classes[gateway, TAPPED, identity] = "unexpected"
+
+
 @dataclass
 class Archive:
     """An archive on disk: its plan, and what was planted in it.
@@ -231,6 +351,12 @@ class Archive:
     plan: Plan
     gateways: dict[str, list[Span]]
     compacted: bool = False
+    opened: list[Journal] = field(default_factory=list)  # by running gateways
+
+    def close(self) -> None:
+        """End the running gateways."""
+        for journal in self.opened:
+            journal.close()
 
 
 def write(archive: Archive, rng: random.Random, spoil: Spoil | None = None) -> None:
@@ -276,6 +402,9 @@ def write_chain(  # the parts of a writer
         )
         for row in own:
             journal.append(pack([Rows(1, row)]), 1, sync=False)
+        if span.end == "open":
+            archive.opened.append(journal)
+            continue
         if span.end in {"roll", "stop"}:
             closed = max([span.closed, *(number(row["time"]) for row in own)])
             journal.finish(closed, stopped=span.end == "stop")

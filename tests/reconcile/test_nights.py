@@ -90,16 +90,19 @@ def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:
         delivered([1], received=NOON),
         gap("session-lost", NOON, NOON + MINUTE, "the broker had no session", size=7),
         gap("away", NOON + 2 * MINUTE, NOON + 3 * MINUTE, redelivered=True),
+        gap("not-running", NOON - MINUTE, NOON - MINUTE, "the gateway was stopped"),
         gap("disconnected", NOON - 2 * DAYS, NOON - 2 * DAYS + MINUTE),  # of another date
     )
 
     report = reconcile(Job(root, DAY, tmp_path / "out", full=False, now=NOON), silent)
     accepted = reconcile(Job(root, DAY, tmp_path / "out", accept_gaps=True, now=NOON), silent)
 
-    assert (report.status, report.verdict) == (3, "clean for what was received, 1 source gap")
+    assert (report.status, report.verdict) == (3, "clean for what was received, 2 source gaps")
     assert accepted.status == 0
     assert accepted.gaps == report.gaps
     recorded = [row for row in report.gaps if row["endpoint"]]  # else by the chain of journals
+    stopped = recorded.pop(0)
+    assert (stopped["rule"], stopped["end"]) == ("not-running", recorded[0]["begin"])  # now
     assert [(row["rule"], row["lost"], row["kept"]) for row in recorded] == [
         ("session-lost", 7, False),
         ("away", None, True),

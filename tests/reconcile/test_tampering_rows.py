@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.findings import Weight
@@ -18,9 +23,16 @@ from gateway.archive.journal.records import Cell
 from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.convert import convert
+from gateway.reconcile.classes import CopyClass
+from gateway.reconcile.classify import tables
+from gateway.reconcile.classify.evidence import Scope, classified
+from gateway.reconcile.classify.transforms import COPY_KEYS
 from gateway.reconcile.job import Job, reconcile
+from gateway.reconcile.report.text import Report
+from gateway.reconcile.schema import JOINED
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY
+from tests.reconcile import row_model
 from tests.reconcile.tampering import (
     LATE,
     MIDNIGHT,
@@ -28,10 +40,21 @@ from tests.reconcile.tampering import (
     SECOND,
     Archive,
     Plan,
+    memory_folder,
     plan_of,
     spans_of,
     write,
     write_chain,
+)
+from tests.reconcile.test_tampering import (
+    NOW,
+    SPOOLED_DAYS,
+    NightRows,
+    check_seed,
+    identified,
+    model_limits,
+    night_rows,
+    unproven_copies,
 )
 from tests.reconcile.test_tampering_cases import SPANS
 
@@ -42,6 +65,15 @@ pytestmark = [
 ]
 
 GATEWAYS = 10  # of a random archive
+BATCH = 250  # archives that are classified together
+NIGHTLY_SEEDS = range(1_000, 11_000, BATCH)
+COUNTED = (*(each.value for each in CopyClass), "marked")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as path:
+        yield path
 
 
 def message(identity: int, at: int, leg: str, **more: Cell) -> dict[str, Cell]:
@@ -134,4 +166,111 @@ def test_random_faults_get_the_classes_of_the_model(
     assert [each for each in report.findings if each.weight is Weight.ERROR] == []
     assert report.source_gaps == plan.gaps
     assert bool(plan.faulty) == bool(seed % 2)
-    assert report.status == (1 if plan.faulty else 3 if plan.gaps else 0)
+    rows = row_model.read_rows(row_model.segments(archive.root))
+    truth = row_model.classify(rows, model_limits(archive))
+    assert found == {
+        (copy[0], copy[2], copy[3].hex()): name.partition(",")[0]
+        for copy, name in truth.items()
+        if name != "delivered"
+    }
+    assert {name: report.total(name) for name in COUNTED} == row_model.counts(truth, COUNTED)
+    assert report.status == row_model.verdict(truth.values(), errors=0, gaps=plan.gaps)
+
+
+@dataclass
+class ManyNights:
+    """The nights of many archives, whose rows one job of Spark classifies.
+
+    Each night has a number, which the names of its targets begin with.
+    Mutable: owned by one test.
+    """
+
+    spooled_since: int
+    truths: list[Mapping[row_model.Copy, str]] = field(default_factory=list)
+    nights: list[NightRows] = field(default_factory=list)
+
+    def add(self, archive: Archive, by_sets: NightRows) -> None:
+        """Add a night by its sets, and without a fault of the files by all rows, too."""
+        limits = replace(model_limits(archive), spooled_since=self.spooled_since)
+        inputs = by_sets.inputs
+        if not inputs.day:
+            return  # there is no answer
+        truth = row_model.classify(by_sets.rows, limits)
+        nights = [by_sets]
+        if all(each.weight is not Weight.ERROR for each in inputs.findings):
+            nights.append(night_rows(archive, inputs, full=True))
+        for each in nights:
+            self.truths.append(truth)
+            self.nights.append(each)
+
+    def check(self, spark: SparkSession, folder: Path) -> int:
+        """Compare classes, counts and verdicts with the model; return the number of copies."""
+        joined = [numbered(night.joined, number) for number, night in enumerate(self.nights)]
+        pq.write_table(pa.concat_tables(joined), folder / "rows.parquet")
+        scope = Scope(ArchiveLocation(folder), DAY, LATE, self.spooled_since)
+        rows = spark.read.schema(JOINED).parquet(str(folder / "rows.parquet"))
+        classes = classified(rows, scope, tapped=True)
+        found = classes.select(*COPY_KEYS, "class", "marked").toArrow()
+        counts = tables.counted(classes).toArrow()
+        spark.catalog.clearCache()
+        proven = [numbered(each.survey.proven, number) for number, each in enumerate(self.nights)]
+        minutes = [tables.minutes_of(counts), *map(tables.proven_minutes, proven)]
+        self._check_classes(found.to_pylist())
+        self._check_counts(tables.summed(pa.concat_tables(minutes), "target").to_pylist())
+        return sum(map(len, self.truths))
+
+    def _check_classes(self, copies: Iterable[Mapping[str, Any]]) -> None:
+        found: list[dict[row_model.Copy, str]] = [{} for _ in self.nights]
+        for row in copies:
+            number, target = split_target(row)
+            marked = row["class"] == "duplicated" and row["marked"]
+            (gateway, route, _, identity), _ = identified({**row, "leg": ""})
+            name = row_model.MARKED if marked else row["class"]
+            found[number][gateway, route, target, identity] = name
+        for night, truth, classes in zip(self.nights, self.truths, found, strict=True):
+            joined = truth if night.full else unproven_copies(night.survey, truth)
+            assert classes == {copy: truth[copy] for copy in joined}
+            assert {truth[copy] for copy in truth.keys() - joined} <= {"delivered"}
+
+    def _check_counts(self, targets: Iterable[Mapping[str, Any]]) -> None:
+        totals = [Counter[str]() for _ in self.nights]
+        for row in targets:
+            totals[split_target(row)[0]].update({name: row[name] for name in COUNTED})
+        for night, truth, total in zip(self.nights, self.truths, totals, strict=True):
+            assert {name: total[name] for name in COUNTED} == row_model.counts(truth, COUNTED)
+            report = Report("", str(DAY), night.inputs.findings, totals=total)
+            errors = sum(each.weight is Weight.ERROR for each in report.findings)
+            assert report.status == row_model.verdict(truth.values(), errors, gaps=0)
+
+
+def numbered(rows: pa.Table, number: int) -> pa.Table:
+    place = rows.schema.get_field_index("target")
+    names = pa.array([f"{number}/{name}" for name in rows["target"].to_pylist()], pa.string())
+    return rows.set_column(place, "target", names)
+
+
+def split_target(row: Mapping[str, Any]) -> tuple[int, str]:
+    number, _, target = row["target"].partition("/")
+    return int(number), target
+
+
+@pytest.mark.parametrize(
+    ("first", "number"),
+    [
+        pytest.param(0, 10, id="some"),
+        *(pytest.param(first, BATCH, marks=pytest.mark.nightly) for first in NIGHTLY_SEEDS),
+    ],
+)
+def test_random_archives_get_the_verdict_of_the_model(
+    spark: SparkSession, folder: Path, tmp_path: Path, first: int, number: int
+) -> None:
+    """Ten thousand archives, as written and with a fault, by sets and by all rows."""
+    now = NOW if first % (2 * BATCH) else NEXT_MIDNIGHT + (SPOOLED_DAYS * 24 - 12) * HOUR
+    together = ManyNights(now - SPOOLED_DAYS * 24 * HOUR)
+    for seed in range(first, first + number):
+        try:
+            check_seed(folder, seed, together.add)
+        except Exception as fault:
+            fault.add_note(f"seed {seed}")
+            raise
+    assert together.check(spark, tmp_path) > number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,6 +29,9 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import ArchiveError
 from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import RETRY, Settlement
+from gateway.replay.replay_archive import Replay
+from gateway.replay.sender import ReplaySender
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.record.restore import restore
@@ -304,6 +307,28 @@ def test_nothing_is_sent_when_the_archive_cannot_record_it(
         assert rig.out.receive(0) is None
 
     assert "arrived" not in capsys.readouterr().out
+
+
+def test_deliveries_are_recorded_before_a_failed_one_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt while the failure is printed must not lose the rows of the others."""
+    send_all = ReplaySender.send
+
+    def refuse_the_first(
+        self: ReplaySender, endpoint: str, messages: Sequence[Message]
+    ) -> Sequence[Settlement]:
+        return [RETRY, *send_all(self, endpoint, messages)[1:]]
+
+    monkeypatch.setattr(ReplaySender, "send", refuse_the_first)
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES)
+        with closing(Replay(load(rig.file), "orders")) as replay:
+            copy, reason = next(replay.send(rig.rows("received"), None))
+
+    assert (copy.row["name"], reason) == ("orders/1", "no answer")
+    replayed = [row["source_name"] for row in rig.rows("delivered") if row["replayed"]]
+    assert replayed == ["orders/2", "orders/3"]
 
 
 def test_a_past_expiry_is_removed(tmp_path: Path) -> None:

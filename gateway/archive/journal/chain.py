@@ -57,7 +57,8 @@ def last_link(root: Path, writer: str) -> Previous | None:
             last = link_of(path.stem, path.read_bytes(), acknowledged_size(path))
         if last is not None:
             break
-    return max(last, read_chain(root, writer), key=number_of)
+    # The file's link precedes that of the same journal, which a converter may be cutting now.
+    return max(read_chain(root, writer), last, key=number_of)
 
 
 def number_of(link: Previous | None) -> int:

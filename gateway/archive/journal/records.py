@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 import msgpack
 
 from gateway.archive.schema import COLUMNS
+from gateway.errors import ArchiveError
 
 Cell: TypeAlias = "str | bytes | int | bool | Sequence[str] | Mapping[str, str] | None"
 
@@ -29,6 +30,7 @@ _READABLE_MAGICS: Final = (
 )
 MARK: Final = b"\xf5\x9cGR"
 _HEADER = struct.Struct(">4sII")
+_MAX_SEARCH: Final = 64 << 20  # bytes; a payload can hold many marks, each with a long length
 _EMPTY: Mapping[str, Cell] = {}
 
 
@@ -111,27 +113,44 @@ def read_records(data: bytes, start: int = len(MAGIC)) -> Iterator[list[Rows] | 
     for found in record_spans(data, start):
         if isinstance(found, Damage):
             yield found
-        elif (batches := read_batches(data, found)) is not None:
+            continue
+        try:
+            batches = read_batches(data, found)
+        except ArchiveError:
+            start = found.start - _HEADER.size
+            yield Damage(start, found.stop - start, torn=False)
+            continue
+        if batches is not None:
             yield batches
 
 
 def record_spans(data: bytes, start: int = len(MAGIC)) -> Iterator[slice | Damage]:
     """Yield the span of the body of every complete record, and the damages between them."""
     offset = start
+    budget = _MAX_SEARCH + 2 * len(data)
     while offset < len(data):
         if (end := _record_end(data, offset)) is not None:
             yield slice(offset + _HEADER.size, end)
             offset = end
             continue
-        next_record = _next_record(data, offset + 1)
+        next_record, budget = _next_record(data, offset + 1, budget)
         yield Damage(offset, (next_record or len(data)) - offset, torn=next_record is None)
         offset = next_record or len(data)
 
 
 def read_batches(data: bytes, body: slice) -> list[Rows] | None:
-    """Return the batches of the record with this `body`; None when it is a mapping."""
+    """Return the batches of the record with this `body`; None when it is a mapping.
+
+    Raises:
+        ArchiveError: the record is intact, and no gateway wrote it.
+    """
     found = _unpack(data, body)
-    return _batches(found) if isinstance(found, list) else None
+    if isinstance(found, dict):
+        return None
+    try:
+        return _batches(found)
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
+        raise _malformed(body, error) from error
 
 
 def read_mapping(data: bytes, offset: int) -> tuple[Mapping[str, object], int] | None:
@@ -139,7 +158,10 @@ def read_mapping(data: bytes, offset: int) -> tuple[Mapping[str, object], int] |
     end = _record_end(data, offset)
     if end is None:
         return None
-    body = _unpack(data, slice(offset + _HEADER.size, end))
+    try:
+        body = _unpack(data, slice(offset + _HEADER.size, end))
+    except ArchiveError:
+        return None
     return (body, end) if isinstance(body, dict) else None
 
 
@@ -155,16 +177,26 @@ def _record_end(data: bytes, offset: int) -> int | None:
     return body + length if intact else None
 
 
-def _next_record(data: bytes, offset: int) -> int | None:
-    while (found := data.find(MARK, offset)) >= 0:
+def _next_record(data: bytes, offset: int, budget: int) -> tuple[int | None, int]:
+    """Return the next complete record, and how many bytes may still be compared with a CRC."""
+    while (found := data.find(MARK, offset)) >= 0 and budget > 0:
         if _record_end(data, found) is not None:
-            return found
+            return found, budget
+        length = int.from_bytes(data[found + 4 : found + 8], "big")
+        budget -= length if length <= len(data) - found else 0
         offset = found + 1
-    return None
+    return None, budget
 
 
 def _unpack(data: bytes, body: slice) -> Any:  # noqa: ANN401  # a list, or a mapping
-    return msgpack.unpackb(memoryview(data)[body])
+    try:
+        return msgpack.unpackb(memoryview(data)[body])
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise _malformed(body, error) from error
+
+
+def _malformed(body: slice, error: Exception) -> ArchiveError:
+    return ArchiveError(f"archive: the record at byte {body.start} is not a gateway's: {error}")
 
 
 def _batches(body: Sequence[Sequence[Any]]) -> list[Rows]:
@@ -175,4 +207,9 @@ def _batches(body: Sequence[Sequence[Any]]) -> list[Rows]:
                 columns[name] = lists[values]
             else:
                 lists.append(values)
-    return [Rows(count, common, columns) for count, common, columns in body]
+    found = [Rows(count, common, columns) for count, common, columns in body]
+    for rows in found:
+        sizes = {len(values) for values in rows.columns.values() if not isinstance(values, str)}
+        if type(rows.count) is not int or not isinstance(rows.common, dict) or sizes - {rows.count}:
+            raise ValueError("the columns of a batch differ in length")
+    return found

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from gateway.archive.durable import make_folders, open_private
+from gateway.archive.durable import make_folders, open_private, sync_folder
 from gateway.archive.layout import NAMES, safe_name
 from gateway.clock import now
 from gateway.errors import ArchiveError
@@ -34,6 +35,7 @@ class NameFile:
             make_folders(folder)
             self._file = open(folder / f"{safe_name(gateway)}.jsonl", "ab", opener=open_private)  # noqa: SIM115  # `Path.open` has no opener
             self._file.write(b"\n")  # ends a line that a crash cut short
+            sync_folder(folder)
         except OSError as error:
             raise ArchiveError(f"{folder}: cannot be written: {error.strerror}") from error
 
@@ -58,4 +60,5 @@ class NameFile:
             raise ArchiveError(f"{self._file.name}: cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # a name that could not be written was refused
+            self._file.close()

@@ -141,7 +141,7 @@ AnySeal: TypeAlias = Seal | MergeSeal
 
 def to_json(seal: AnySeal) -> bytes:
     """Return the canonical JSON of `seal`."""
-    return _canonical(_document(seal))
+    return canonical_json(_document(seal))
 
 
 def has_valid_mac(seal: AnySeal, key: bytes | None) -> bool:
@@ -202,18 +202,23 @@ def _types_of(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
+def mac_of(document: Mapping[str, Any], key: bytes | None) -> str:
+    """Return the SHA-256 of the canonical JSON of `document`; with a key, the HMAC-SHA256."""
+    if key is None:
+        return hashlib.sha256(canonical_json(document)).hexdigest()
+    return hmac.new(key, canonical_json(document), hashlib.sha256).hexdigest()
+
+
+def canonical_json(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
 def _mac_of(seal: AnySeal, key: bytes | None) -> str:
     document = _document(seal)
     del document["mac"]
-    if key is None:
-        return hashlib.sha256(_canonical(document)).hexdigest()
-    return hmac.new(key, _canonical(document), hashlib.sha256).hexdigest()
+    return mac_of(document, key)
 
 
 def _document(seal: AnySeal) -> dict[str, Any]:
     kind = {"kind": _MERGED} if isinstance(seal, MergeSeal) else {}
     return {"version": VERSION, **kind, **asdict(seal)}
-
-
-def _canonical(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")

@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gateway.archive.layout import (
     SEALS,
     day_of,
-    pairs_path,
     parse_day,
     parse_journal_name,
     seal_folder,
-    sets_path,
 )
 from gateway.archive.seals.seal import (
     AnySeal,
@@ -28,7 +25,6 @@ from gateway.archive.seals.seal import (
     MergeSeal,
     Previous,
     Seal,
-    SegmentEntry,
     StoredDigest,
     from_json,
     to_json,
@@ -129,40 +125,6 @@ def digest_of(storage: Storage, path: Path) -> StoredDigest | None:
     return StoredDigest(found.hexdigest(), size)
 
 
-def make_entry(
-    storage: Storage, path: Path, at: Path | None = None, *, misplaced: int = 0
-) -> SegmentEntry:
-    """Return the entry of the segment `path`, from its files and the statistics in its footer.
-
-    `at` is where the segment lies until it is renamed to `path`; its sets and pairs lie beside it
-    in the same way. `misplaced` is the number of rows whose time is not in the hour of the folder.
-
-    Raises:
-        FileNotFoundError: the segment or its sets are absent.
-        OSError: the storage cannot be read.
-    """
-    at = at or path
-    file, sets, pairs = (
-        digest_of(storage, each) for each in (at, sets_path(Path(), at), pairs_path(Path(), at))
-    )
-    if file is None or sets is None:
-        raise FileNotFoundError(f"{at}: the segment or its sets are absent")
-    with storage.open(at) as opened:
-        footer = pq.ParquetFile(opened).metadata
-    first, last = _time_range(footer)
-    return SegmentEntry(
-        path=path.as_posix(),
-        rows=footer.num_rows,
-        size=file.size,
-        sha256=file.sha256,
-        first=first,
-        last=last,
-        misplaced=misplaced,
-        sets=sets,
-        pairs=pairs,
-    )
-
-
 def write_sealed(  # noqa: PLR0913  # the facts of one journal
     storage: Storage,
     journal: str,
@@ -226,15 +188,3 @@ def _check_paths(seal: AnySeal, path: Path) -> None:
             raise ValueError(f"names {each!r}, which is no segment of it")
     if path != seal_path(seal):
         raise ValueError(f"is the seal of {seal_path(seal).as_posix()}")
-
-
-def _time_range(footer: pq.FileMetaData) -> tuple[int, int]:
-    """Return the earliest and the latest `time`, in microseconds; zeros without rows."""
-    column = footer.schema.names.index("time")
-    groups = range(footer.num_row_groups)
-    found = [footer.row_group(group).column(column).statistics for group in groups]
-    known = [each for each in found if each is not None and each.has_min_max]
-    return (
-        min((each.min_raw for each in known), default=0),
-        max((each.max_raw for each in known), default=0),
-    )

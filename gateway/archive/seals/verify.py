@@ -15,7 +15,8 @@ from typing import Final
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, Weight, error, warning
-from gateway.archive.layout import SEALS, parse_day
+from gateway.archive.layout import MAX_TIME, SEALS, parse_day
+from gateway.archive.routes import routes_findings
 from gateway.archive.seals.chains import (
     SLACK,
     NotRunning,
@@ -83,7 +84,8 @@ def verify_day(
         OSError: the archive cannot be read.
     """
     verifier = _Verifier(storage, EvidenceReader(storage, key), journals, today or current_date())
-    return _merged([verifier.of_day(day)])
+    routes = routes_findings(storage, _midnight(day), _midnight(day + _DAY), key)
+    return _merged([Verified(tuple(routes)), verifier.of_day(day)])
 
 
 def verify_archive(
@@ -102,7 +104,8 @@ def verify_archive(
     verifier = _Verifier(storage, reader, journals, today or current_date())
     stored = (parse_day(name) for name in storage.names(Path()))
     known = sorted({*reader.days, *(day for day in stored if day is not None)})
-    return _merged([verifier.of_day(day) for day in _without_gaps(known)])
+    routes = Verified(tuple(routes_findings(storage, 0, MAX_TIME, key)))
+    return _merged([routes, *(verifier.of_day(day) for day in _without_gaps(known))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +247,7 @@ def _merged(verified: Sequence[Verified]) -> Verified:
         findings=tuple(shown),
         segments=tuple(segment for each in verified for segment in each.segments),
         pauses=tuple(pause for each in verified for pause in each.pauses),
-        journals=verified[-1].journals if verified else (),
+        journals=verified[-1].journals,
         seals=sum(each.seals for each in verified),
     )
 

@@ -39,6 +39,7 @@ from gateway.archive.layout import (
 )
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.retention import remove_days
+from gateway.archive.routes import upload_routes
 from gateway.archive.seals.key import key_from_environment
 from gateway.archive.seals.seal import SealedDamage, SegmentEntry
 from gateway.archive.seals.store import write_seal
@@ -230,6 +231,8 @@ def _convert_all(
                 remove_done(path)
             except OSError as error:  # the waiting journals are converted nevertheless
                 yield True, str(error)
+        if location.url:
+            upload_routes(storage, location.local)
         for path in waiting:
             yield from _convert(location, path, storage, key)
         for path in sorted((location.local / NAMES).glob("*.jsonl")):

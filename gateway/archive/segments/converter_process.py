@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import gateway
 from gateway.archive.location import ArchiveLocation
@@ -26,7 +27,8 @@ _NICE: Final = ("--nice", "19")  # messages have priority over conversion
 _MAX_NICE_JOURNALS: Final = 4  # with more, freeing the disk has priority
 _ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "0"}  # Arrow returns freed memory at once
 _MAX_RETRY_INTERVAL: Final = 30.0  # seconds
-_MAX_REPORT: Final = 2_000  # characters of the converter's output in the log
+_MAX_JOURNALS: Final = 1_000  # of one converter: the kernel limits the size of a command line
+_MAX_REPORT: Final = 2_000  # bytes of the converter's output in the log, the last ones
 
 
 class Converter:
@@ -46,7 +48,8 @@ class Converter:
         self._sizes: dict[Path, int] = {}  # bytes of the journals that are not converted yet
         self._waiting: list[Path] = []
         self._converting: list[Path] = []
-        self._child: subprocess.Popen[str] | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._output: BinaryIO | None = None  # of the child
         self._failures = 0
         self._retry_time = 0.0
         self._logged = ""
@@ -98,17 +101,19 @@ class Converter:
         return self._waiting
 
     def _start(self) -> None:
-        self._converting, self._waiting = self._waiting, []
+        self._converting = self._waiting[:_MAX_JOURNALS]
+        self._waiting = self._waiting[_MAX_JOURNALS:]
         nice = _NICE if len(self._converting) <= _MAX_NICE_JOURNALS else ()
+        output: BinaryIO | None = None
         try:
+            # A file in memory: a full pipe would stop the converter, and a full disk its output.
+            output = os.fdopen(os.memfd_create("converter"), "w+b")
             self._child = subprocess.Popen(  # noqa: S603  # our own module, no shell
                 [*self._command, *nice, *map(str, self._converting)],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
+                stderr=output,
                 # A process group of its own: an interrupt at the terminal does not reach it.
                 # Not a session of its own: Linux divides cores among sessions first (autogroup),
                 # and `nice` would have no effect on the gateway's share.
@@ -117,6 +122,10 @@ class Converter:
         except OSError as error:
             self._retry_later(f"the converter did not start: {error}; the journals stay")
             self._waiting = self._converting + self._waiting
+            if output is not None:
+                output.close()
+        else:
+            self._output = output
 
     def _wait(self, deadline: float) -> None:
         if self._child is None:
@@ -126,22 +135,25 @@ class Converter:
         except subprocess.TimeoutExpired:
             log.warning("archive: the converter was stopped; the next start converts the rest")
             self._child.kill()
+            self._child.wait()
         self._collect(self._child)
 
-    def _collect(self, child: subprocess.Popen[str]) -> None:
+    def _collect(self, child: subprocess.Popen[bytes]) -> None:
         """Log the output of a converter that ended; its unconverted journals wait for the next."""
-        _, report = child.communicate()
-        self._child = None
+        report = "" if self._output is None else _last_text(self._output)
+        self._child = self._output = None
         unconverted = [path for path in self._converting if path.exists()]
         for path in self._converting:
             if path not in unconverted:
                 self._sizes.pop(path, None)
         self._waiting = unconverted + self._waiting
         if child.returncode:
-            self._retry_later(report.strip()[-_MAX_REPORT:])
+            self._waiting += self._waiting[:1]  # it may be the cause: the others go before it
+            del self._waiting[:1]
+            self._retry_later(report or f"the converter {_ending(child.returncode)}")
             return
         if report:
-            log.warning("archive: %s", report.strip()[-_MAX_REPORT:])
+            log.warning("archive: %s", report)
         if self._failures and not unconverted:
             log.warning("archive: the converter works again")
             self._failures, self._logged = 0, ""
@@ -154,6 +166,22 @@ class Converter:
         if report != self._logged:
             log.warning("archive: %s", report)
             self._logged = report
+
+
+def _last_text(output: BinaryIO) -> str:
+    """Return the end of the output, and close it."""
+    with output:
+        size = output.seek(0, os.SEEK_END)
+        output.seek(max(0, size - _MAX_REPORT))
+        return output.read().decode(errors="replace").strip()
+
+
+def _ending(status: int) -> str:
+    """Describe the end of a process without output; a negative status is that of a signal."""
+    if status >= 0:
+        return f"ended with status {status}"
+    names = {each.value: each.name for each in signal.Signals}
+    return f"was killed by {names.get(-status, -status)}; see that the machine has memory"
 
 
 def _child_environment(key: bytes | None) -> dict[str, str]:

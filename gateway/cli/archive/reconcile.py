@@ -15,15 +15,16 @@ from gateway.archive.findings import error
 from gateway.archive.location import parse_location
 from gateway.cli.archive.follow import run_follow
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.archive.retranslate import retranslator
 from gateway.cli.archive.seal_key import add_seal_key, seal_key
 from gateway.cli.parsers import Commands, add_command
+from gateway.config.load import load
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.progress import progress
 from gateway.reconcile.report.metrics import write_metrics
 from gateway.reconcile.report.terminal import print_report
 from gateway.reconcile.report.text import NO_ANSWER, Report, to_json
+from gateway.routing.name_rules import to_rules
 from gateway.terminal import visible_lines
 
 
@@ -55,7 +56,10 @@ def add_parsers(commands: Commands) -> None:
     )
     add("--accept-gaps", action="store_true", help="exit status 0 despite gaps of a source")
     add_seal_key(parser)
-    add("--mapping", type=Path, metavar="CONFIG", help="translate the names again and compare")
+    add(
+        "--mapping", type=Path, metavar="CONFIG",
+        help="check names by the routes of CONFIG, not by the archived ones",
+    )  # fmt: skip
     add("--master", default="local[*]", metavar="URL", help="Spark master (local[*])")
     add("--json", type=Path, metavar="FILE", help="write the summary to FILE")
     add(
@@ -136,7 +140,7 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
         late=args.late,
         spooled_days=args.spooled_days,
         key=seal_key(args),
-        translator=None if args.mapping is None else retranslator(args.mapping),
+        mapping=None if args.mapping is None else to_rules(load(args.mapping).routes),
     )
     with progress(errors) as show_step:
         report = reconcile_night(job, show_step)

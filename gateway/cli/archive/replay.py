@@ -46,7 +46,10 @@ def add_parsers(commands: Commands) -> None:
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--config", required=True, type=Path, metavar="C", help="read endpoints and routes from C")
-    add("--route", required=True, metavar="R", help="send the messages of route R")
+    add(
+        "--route", dest="routes", action="append", required=True, metavar="R",
+        help="send the messages of route R; repeat it for several routes, one after the other",
+    )  # fmt: skip
     add("--from", dest="since", required=True, metavar="T", help="received at T or later, UTC")
     add("--to", dest="until", required=True, metavar="T", help="received before T, UTC")
     add(
@@ -61,26 +64,40 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    storage = _open_storage(args.archive)
+    since, until = _time("--from", args.since), _time("--to", args.until)
+    if since >= until:
+        raise ArchiveError(f"--to {args.until!r}: is not after --from {args.since!r}")
+    configuration = load(args.config)
+    replays = {route: Replay(configuration, route) for route in args.routes}
+    status = 0
+    for route, replay in replays.items():
+        if len(replays) > 1:
+            print_line(f"route {route!r}:")
+        with closing(replay):
+            status |= _run_route(args, storage, (route, since, until), replay)
+    if configuration.archive is None and any(each.counts["sent"] for each in replays.values()):
+        print_line(f"{args.config}: has no archive, so the deliveries are not recorded", sys.stderr)
+    return status
+
+
+def _run_route(
+    args: argparse.Namespace, storage: Storage, interval: tuple[str, int, int], replay: Replay
+) -> int:
+    """Send or compare the messages of a route, received in an interval; return the exit status."""
     from gateway.archive.lookup.search import ReplayRange, ids_in_class, received_rows, sent_names  # noqa: PLC0415  # Arrow
 
-    storage = _open_storage(args.archive)
-    range_ = ReplayRange(args.route, _time("--from", args.since), _time("--to", args.until))
-    if range_.since >= range_.until:
-        raise ArchiveError(f"--to {args.until!r}: is not after --from {args.since!r}")
+    range_ = ReplayRange(*interval)
     wanted = None if args.class_ is None else ids_in_class(storage, range_, args.class_)
     if wanted is not None and not wanted:
-        print_line(f"no message of route {args.route!r} is {args.class_!r} in this interval")
+        print_line(f"no message of route {range_.route!r} is {args.class_!r} in this interval")
         return 0
     selection = _Selection(received_rows(storage, range_), wanted)
-    configuration = load(args.config)
-    with closing(Replay(configuration, args.route)) as replay:
-        if args.dry_run:
-            status = _compare(replay, selection.rows(), wanted, sent_names(storage, range_))
-        else:
-            status = _send(replay, selection.rows(), wanted)
-    if configuration.archive is None and replay.counts["sent"]:
-        print_line(f"{args.config}: has no archive, so the deliveries are not recorded", sys.stderr)
-    return selection.report_unfound(args.route) or status
+    if args.dry_run:
+        status = _compare(replay, selection.rows(), wanted, sent_names(storage, range_))
+    else:
+        status = _send(replay, selection.rows(), wanted)
+    return selection.report_unfound(range_.route) or status
 
 
 class _Selection:

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             arrived, settled = _bridge(configuration, names, args.messages, wanted, console)
     console.print(_target_table(wanted, arrived))
     console.rule("reconciliation")
-    # The demo stops its gateway in the middle of the date, which leaves source gaps.
+    # The demo does not start its gateway again: two of its sources have a gap from the stop on.
     command = ["reconcile", str(archive), "--date", day.isoformat(), "--accept-gaps"]
     console.print(f"[dim]gateway {' '.join(command)}[/dim]")
     code = main(command)

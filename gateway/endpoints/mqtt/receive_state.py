@@ -8,7 +8,7 @@ since a broker delivers again only over a new connection.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import compress
 
@@ -20,9 +20,10 @@ from gateway.endpoints.mqtt.topic_filters import inner_filter, selects
 from gateway.endpoints.redelivery_queue import message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
-from gateway.model.message import DeliveryMode, Message
+from gateway.model.message import DeliveryMode, Message, Payload
 
 PACKET_ID = 0xFFFF  # the bits of the packet id in an acknowledgement
+MAX_DIGITS = 18  # of a count of dropped messages: it fits 8 bytes
 QOS_2 = 0x5002  # the upper half of a PUBREC
 
 
@@ -40,6 +41,9 @@ class ReceiveState:
         self, settings: MqttSettings, subscriptions: Sequence[Subscription], kept: KeptSession
     ) -> None:
         self._persistent = settings.session_expiry > 0
+        topic = self._dropped_topic = settings.dropped_topic
+        self._relays_count = any(selects(inner_filter(s.pattern), topic) for s in subscriptions)
+        self.count_dropped: Callable[[int], None] = lambda _: None
         excluding = settings.version != "5" and any(s.exclude_retained for s in subscriptions)
         self._retained_filters = (  # brokers of 5.0 leave out retained messages themselves
             [inner_filter(s.pattern) for s in subscriptions if not s.exclude_retained]
@@ -55,6 +59,8 @@ class ReceiveState:
 
     def packets_received(self, packets: DecodedPackets) -> None:
         messages, acks = packets.messages, packets.acks
+        if self._dropped_topic:
+            messages, acks = self._take_counts(messages, acks)
         if packets.has_special:
             messages, acks = self._drop_unwanted(messages, acks)
         if messages:
@@ -80,6 +86,22 @@ class ReceiveState:
 
     def _is_never_redelivered(self, message: Message) -> bool:
         return not self._persistent or message.headers.mode is DeliveryMode.AT_MOST_ONCE
+
+    def _take_counts(
+        self, messages: list[Message], acks: list[int]
+    ) -> tuple[list[Message], list[int]]:
+        """Note the broker's counts of dropped messages, and return what the routes select."""
+        topic = self._dropped_topic
+        keep = [message.address != topic for message in messages]
+        if all(keep):
+            return messages, acks
+        for message in messages:
+            if message.address == topic and (count := _count(message.payload)) is not None:
+                self.count_dropped(count)
+        if self._relays_count:
+            return messages, acks
+        self._acknowledge([ack for ack, kept in zip(acks, keep, strict=True) if not kept])
+        return list(compress(messages, keep)), list(compress(acks, keep))
 
     def _drop_unwanted(
         self, messages: list[Message], acks: list[int]
@@ -146,3 +168,10 @@ class ReceiveState:
         if data and self.connection is not None:
             with suppress(NotConnectedError):  # `connection_lost` follows; the broker sends again
                 self.connection.write(data)
+
+
+def _count(payload: Payload) -> int | None:
+    """Return the number in a payload; None for any other content."""
+    if isinstance(payload, bytes | str) and payload.isdigit() and len(payload) <= MAX_DIGITS:
+        return int(payload)
+    return None

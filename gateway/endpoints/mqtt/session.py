@@ -187,7 +187,14 @@ class MqttSession:
         """Return an error with the last SUBACK if the broker has refused a filter."""
         packet_id, reasons = decode_suback(packet, five=self._five)
         for topic_filter, reason in zip(self._unanswered.pop(packet_id, []), reasons, strict=False):
-            if reason >= FAILURE:
+            if topic_filter == self._settings.dropped_topic:
+                if reason >= FAILURE:
+                    text = reason_text(reason)
+                    self.warnings.append(
+                        f"the broker refuses `dropped_topic` {topic_filter!r} ({text}); dropped"
+                        " messages are not recorded"
+                    )
+            elif reason >= FAILURE:
                 self._refused.append(f"{topic_filter!r} ({reason_text(reason)})")
             else:
                 self.granted = min(self.granted, reason)

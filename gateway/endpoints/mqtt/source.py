@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 # Subscription options (MQTT 5.0, 3.8.3.1)
 NO_LOCAL, RETAIN_AS_PUBLISHED = 0x04, 0x08
-SEND_RETAINED_IF_NEW, SEND_NO_RETAINED = 0x10, 0x20
+SEND_RETAINED, SEND_RETAINED_IF_NEW, SEND_NO_RETAINED = 0x00, 0x10, 0x20
 
 
 class MqttSource:
@@ -36,6 +36,9 @@ class MqttSource:
     ) -> None:
         self._settings, self._subscriptions = settings, tuple(subscriptions)
         self._client_id = client_id
+        self._filters = [each.pattern for each in subscriptions]
+        if settings.dropped_topic:
+            self._filters.append(settings.dropped_topic)
         self._kept = kept_session(settings.broker_key, client_id)
         self._state: ReceiveState | None = None
         keeps = settings.session_expiry > 0 and settings.qos > 0
@@ -47,6 +50,8 @@ class MqttSource:
         self.close()
         settings = self._settings
         state = ReceiveState(settings, self._subscriptions, self._kept)
+        state.count_dropped = self._continuity.count_dropped
+        self._continuity.begin_counting()
         clean = settings.session_expiry == 0
         state.connection = MqttConnection(settings, self._client_id, clean=clean, owner=state)
         state.connection.open(self._wanted, self._unwanted)
@@ -110,12 +115,15 @@ class MqttSource:
                 "%s: the broker no longer has our session; messages sent meanwhile are lost",
                 settings.name,
             )
-        self._kept.subscribe([s.pattern for s in self._subscriptions], present=session_present)
-        return [(s.pattern, subscription_options(settings, s)) for s in self._subscriptions]
+        self._kept.subscribe(self._filters, present=session_present)
+        wanted = [(s.pattern, subscription_options(settings, s)) for s in self._subscriptions]
+        if settings.dropped_topic:  # at QoS 0: a session need not keep the counts
+            wanted.append((settings.dropped_topic, SEND_RETAINED))
+        return wanted
 
     def _unwanted(self) -> Sequence[str]:
         """Return the filters that a reload has removed."""
-        return self._kept.unwanted([s.pattern for s in self._subscriptions])
+        return self._kept.unwanted(self._filters)
 
 
 def subscription_options(settings: MqttSettings, subscription: Subscription) -> int:

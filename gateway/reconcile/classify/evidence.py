@@ -81,9 +81,23 @@ def _surveyed(spark: SparkSession, tasks: Sequence[SurveyTask]) -> Survey:
 
 def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> Joined | None:
     """Return the copies of the date that are not proven; None when all are."""
-    wanted = None if scope.full else found.wanted()
-    if wanted is not None and not wanted:
+    cores = spark.sparkContext.defaultParallelism
+    tasks = tasks_to_join(scope, inputs, found, _TASKS_PER_CORE * cores)
+    if not tasks:
         return None
+    wanted = tasks[0].selection.wanted
+    if wanted is None:
+        partitions = inputs.size // _PARTITION_BYTES
+    else:
+        partitions = sum(map(count, wanted.values())) // _PARTITION_COPIES
+    spark.conf.set("spark.sql.shuffle.partitions", max(cores, partitions))
+    rows = read_tasks(spark, JOINED, tasks, run_read)
+    return Joined(spark, tasks, classified(rows, scope, tapped=bool(found.taps)))
+
+
+def tasks_to_join(scope: Scope, inputs: Inputs, found: Survey, number: int) -> list[ReadTask]:
+    """Return at most `number` tasks that read the rows to join; none when all are proven."""
+    wanted = None if scope.full else found.wanted()
     selection = Selection(
         microseconds(scope.day, -24),
         day_range(scope.day)[1],
@@ -93,18 +107,11 @@ def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> 
         scope.open_since,
     )
     sizes = {each.path: each.size for each in inputs.all}
-    if wanted is None:
-        files = [SegmentFile(path) for path in sizes]
-        partitions = inputs.size // _PARTITION_BYTES
-    else:
-        files = [each for each in found.files() if each.path in sizes]
-        partitions = sum(map(count, wanted.values())) // _PARTITION_COPIES
-    cores = spark.sparkContext.defaultParallelism
-    spark.conf.set("spark.sql.shuffle.partitions", max(cores, partitions))
-    parts = batches(files, [sizes[each.path] for each in files], _TASKS_PER_CORE * cores)
-    tasks = [ReadTask(scope.location, part, selection) for part in parts]
-    rows = read_tasks(spark, JOINED, tasks, run_read)
-    return Joined(spark, tasks, classified(rows, scope, tapped=bool(found.taps)))
+    files = [SegmentFile(path) for path in sizes]
+    if wanted is not None:
+        files = [each for each in found.files() if each.path in sizes] if wanted else []
+    parts = batches(files, [sizes[each.path] for each in files], number)
+    return [ReadTask(scope.location, part, selection) for part in parts]
 
 
 @dataclass(frozen=True, slots=True)

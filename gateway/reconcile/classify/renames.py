@@ -1,11 +1,20 @@
-"""Comparison of the names that were sent with their translation by another mapping."""
+"""Comparison of the names that were sent with their translation by the routes of their time.
+
+The distinct names are compared first. Rows are read only for names about which the routes of the
+time disagree: after a reload, or where some routes are not known.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
@@ -14,17 +23,36 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.pairs import pairs_of
 from gateway.archive.storage import Storage, open_storage
+from gateway.reconcile.input.archived_short_names import ArchivedShortNames
 from gateway.reconcile.input.executors import read_tasks
 from gateway.reconcile.input.inputs import Segment
-from gateway.reconcile.input.row_reader import read_segment
+from gateway.reconcile.input.route_history import RouteHistory
+from gateway.reconcile.input.row_reader import SegmentFile, row_groups
 from gateway.reconcile.input.survey import read_sidecar
 from gateway.reconcile.schema import spark_schema
+from gateway.routing.name_rules import RouteNames, to_routes
 
-# Route, target, source name -> name at the target; without one, the reason in parentheses.
-Translator: TypeAlias = Callable[[str, str, str], str]
+Row: TypeAlias = Mapping[str, Any]
+Copy: TypeAlias = tuple[str, ...]  # the values of `_COPY`
 
-_KEYS: Final = ("route", "target", "source_name", "name", "now")
-_COLUMNS: Final = {**dict.fromkeys(_KEYS, "string"), "copies": "int64"}
+_NAMES: Final = ("route", "target", "source_name", "name")
+_COPY: Final = ("gateway", *_NAMES)
+_RESULT: Final = {**dict.fromkeys((*_COPY, "now"), "string"), "copies": "int64"}
+_PAIRED: Final = (*_COPY, "leg", "system", "id", "time")  # the columns of `pairs_of`
+_DISTINCT: Final = [*_COPY, "first_id", "last", "copies"]
+_TIMED: Final = (*_COPY, "leg", "time", "received", "replayed")
+_RUN_BYTES: Final = 8  # of a message id: the start of the process that received it
+_MAX_RULES: Final = 64  # routes in memory
+_BATCH_ROWS: Final = 10_000  # in memory at once, as Python objects
+_MAX_WAITING: Final = 200_000  # name pairs in memory before they are made distinct
+
+
+class Answer(Enum):
+    """The result for copies without a wrong name."""
+
+    RIGHT = "right"
+    UNCHECKED = "unchecked"  # the routes of their time are not known
+    UNSURE = "unsure"  # routes disagree: only the times of the rows tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,36 +61,160 @@ class RenameTask:
 
     location: ArchiveLocation
     segments: Sequence[Segment]
-    translator: Translator
+    history: RouteHistory
 
 
-def renamed(spark: SparkSession, tasks: Sequence[RenameTask]) -> pa.Table:
-    """Return the distinct names whose translation differs from the sent one, with their copies."""
-    rows = read_tasks(spark, spark_schema(_COLUMNS), tasks, run_renames).toArrow()
+@dataclass(frozen=True, slots=True)
+class Renames:
+    """The wrong names with their copies, and the copies by gateway whose routes are not known."""
+
+    wrong: pa.Table
+    unchecked: Mapping[str, int]
+
+
+def renamed(spark: SparkSession, tasks: Sequence[RenameTask]) -> Renames:
+    """Return the distinct names that differ from their translation."""
+    rows = read_tasks(spark, spark_schema(_RESULT), tasks, run_renames).toArrow()
     order = [(name, "ascending") for name in ("route", "target", "name", "source_name")]
-    return _summed(rows, _KEYS).sort_by(order)
+    wrong = _summed(rows.filter(pc.is_valid(rows["now"])), [*_NAMES, "now"]).sort_by(order)
+    unchecked = _summed(rows.filter(pc.is_null(rows["now"])), ["gateway"]).to_pylist()
+    return Renames(wrong, {each["gateway"]: each["copies"] for each in unchecked})
 
 
 def run_renames(task: RenameTask) -> Iterator[pa.Table]:
-    """Yield the names of a task that are translated differently now."""
-    storage = open_storage(task.location)
-    found = [_sent(storage, each) for each in task.segments]
-    sent = _summed(pa.concat_tables(found), _KEYS[:-1])
-    names = zip(*(sent[name].to_pylist() for name in _KEYS[:3]), strict=True)
-    now = pa.array([task.translator(*each) for each in names], pa.string())
-    changed = sent.add_column(len(_KEYS) - 1, "now", now)
-    yield changed.filter(pc.not_equal(changed["now"], changed["name"]))
+    """Yield the copies of a task with a wrong name, and without `now` those not checked."""
+    found = list(_Names(task, open_storage(task.location)).check())
+    schema = pa.schema(
+        [(name, pa.int64() if kind == "int64" else pa.string()) for name, kind in _RESULT.items()]
+    )
+    yield pa.Table.from_pylist(found, schema)
 
 
-def _sent(storage: Storage, segment: Segment) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names in the segments of a task, beside its routes."""
+
+    task: RenameTask
+    storage: Storage
+
+    def check(self) -> Iterator[Row]:
+        """Yield rows of `_RESULT` for the copies that are wrong or not checked."""
+        unsure: set[Copy] = set()
+        for pair in _rows(self._distinct()):
+            first = int.from_bytes((pair["first_id"] or b"")[:_RUN_BYTES], "big")
+            answer = self._answer(pair, first, pair["last"], replay=None)
+            if answer is Answer.UNSURE:
+                unsure.add(_copy(pair))
+            elif answer is not Answer.RIGHT:
+                yield _result(pair, answer)
+        for copies in self._timed(unsure) if unsure else ():
+            replay = bool(copies["replayed"])
+            answer = self._answer(copies, copies["received"], copies["time"], replay=replay)
+            if answer is not Answer.RIGHT:
+                yield _result(copies, answer)
+
+    def _distinct(self) -> pa.Table:
+        """Return the distinct names of all segments, with the first id and the last time."""
+        waiting: list[pa.Table] = []
+        rows = limit = 0
+        for segment in self.task.segments:
+            waiting.append(_pairs(self.storage, segment))
+            rows += waiting[-1].num_rows
+            if rows > limit:
+                waiting = [_grouped(waiting)]
+                rows = waiting[0].num_rows
+                limit = max(_MAX_WAITING, 2 * rows)
+        return _grouped(waiting)
+
+    def _answer(self, copies: Row, first: int, last: int, *, replay: bool | None) -> Answer | str:
+        """Return the answer for `copies` received from `first` on; the right name for a wrong one.
+
+        Without `replay` the copies are several, and of unknown times between `first` and `last`.
+        """
+        expected = self.task.history.expected(copies["gateway"], first, last, replay=replay)
+        route, target, source = (copies[name] for name in _NAMES[:-1])
+        made = [
+            _route_names(self.task.location, rules).names(route, target, source)
+            for rules in expected.rules
+        ]
+        right = [copies["name"] in names for names in made]
+        if not made:
+            return Answer.UNCHECKED
+        if all(right) or (any(right) and replay is not None):
+            return Answer.RIGHT
+        if not any(right) and expected.complete:
+            return made[-1][0]
+        return Answer.UNSURE if replay is None else Answer.UNCHECKED
+
+    def _timed(self, wanted: Collection[Copy]) -> Iterator[Row]:
+        """Yield the wanted copies, those of a row group together that have the same routes."""
+        bounds = np.array(self.task.history.bounds(), dtype=np.int64)
+        names = pa.array({copy[-1] for copy in wanted}, pa.string())
+        for segment in self.task.segments:
+            for group in row_groups(self.storage, SegmentFile(segment.path), _TIMED):
+                delivered = pc.equal(group["leg"], Leg.DELIVERED.value)
+                rows = group.filter(pc.and_(delivered, pc.is_in(group["name"], names)))
+                yield from (each for each in _rows(_by_era(rows, bounds)) if _copy(each) in wanted)
+
+
+def _by_era(rows: pa.Table, bounds: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the distinct names of `rows`; apart, those received or delivered between bounds."""
+    time = rows["time"].cast(pa.int64())
+    received = pc.coalesce(rows["received"].cast(pa.int64()), time)
+    table = rows.select([*_COPY, "replayed"])
+    for name, values in (("received", received), ("time", time)):
+        era = np.searchsorted(bounds, values.to_numpy(), side="right")
+        table = table.append_column(name, values).append_column(f"{name}_era", pa.array(era))
+    grouped = table.group_by([*_COPY, "replayed", "received_era", "time_era"]).aggregate(
+        [("received", "min"), ("time", "min"), ([], "count_all")]
+    )
+    columns = [*_COPY, "replayed", "received_min", "time_min", "count_all"]
+    return grouped.select(columns).rename_columns(
+        [*_COPY, "replayed", "received", "time", "copies"]
+    )
+
+
+@lru_cache(_MAX_RULES)
+def _route_names(location: ArchiveLocation, rules: str) -> RouteNames:
+    """Return the names of `rules`; each process of an executor parses them once."""
+    return RouteNames(to_routes(json.loads(rules)), ArchivedShortNames(open_storage(location)))
+
+
+def _pairs(storage: Storage, segment: Segment) -> pa.Table:
     """Return the name pairs of the deliveries of a segment."""
     if segment.pairs is not None:
         pairs = read_sidecar(storage, segment.pairs)
     else:  # too many to keep
-        pairs = pairs_of(read_segment(storage, segment.path), limit=None)
+        groups = [*row_groups(storage, SegmentFile(segment.path), _PAIRED)]
+        pairs = pairs_of(pa.concat_tables(groups), limit=None)
     delivered = pc.equal(pairs["leg"], Leg.DELIVERED.value)
     own = pairs.filter(pc.and_(delivered, pc.is_valid(pairs["source_name"])))
-    return own.select([*_KEYS[:-1], "count"]).rename_columns([*_KEYS[:-1], "copies"])
+    last = own["last_time"].cast(pa.int64())
+    return pa.table([*own.select([*_COPY, "first_id"]), last, own["count"]], _DISTINCT)
+
+
+def _grouped(pairs: Sequence[pa.Table]) -> pa.Table:
+    grouped = (
+        pa.concat_tables(pairs)
+        .group_by(list(_COPY))
+        .aggregate([("first_id", "min"), ("last", "max"), ("copies", "sum")])
+    )
+    columns = [*_COPY, "first_id_min", "last_max", "copies_sum"]
+    return grouped.select(columns).rename_columns(_DISTINCT)
+
+
+def _rows(table: pa.Table) -> Iterator[Row]:
+    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+        yield from batch.to_pylist()
+
+
+def _copy(copies: Row) -> Copy:
+    return tuple(copies[name] for name in _COPY)
+
+
+def _result(copies: Row, answer: Answer | str) -> Row:
+    now = answer if isinstance(answer, str) else None
+    return {name: copies.get(name) for name in _RESULT} | {"now": now}
 
 
 def _summed(rows: pa.Table, keys: Sequence[str]) -> pa.Table:

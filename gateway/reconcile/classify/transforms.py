@@ -41,7 +41,8 @@ def copies(rows: DataFrame) -> DataFrame:
     """Aggregate rows to one row for each copy.
 
     All aggregates are numbers of fixed width: Spark sorts the rows to aggregate texts. A spooled
-    copy was received: after a crash the spooled row may be its only one.
+    copy was received: after a crash the spooled row may be its only one. A copy is recent by its
+    receipt; a tap may see it later.
     """
     leg, at, replayed = F.col("leg"), F.col("time"), F.col("replayed")
     received = is_receipt() | (leg == Leg.SPOOLED.value)
@@ -61,7 +62,7 @@ def copies(rows: DataFrame) -> DataFrame:
         F.min(F.when(own, at)).alias("first_time"),
         F.max(F.when(delivered | dead, at)).alias("end_time"),
         F.coalesce(F.max(is_receipt() & F.col("redelivered")), F.lit(False)).alias("redelivered"),
-        F.max("recent").alias("recent"),
+        F.coalesce(F.max(F.when(~seen, F.col("recent"))), F.max("recent")).alias("recent"),
         F.coalesce(F.min(F.when(delivered, F.col("tapped"))), F.lit(False)).alias("tapped"),
         F.count_if((received | delivered | seen) & F.col("hash_high").isNull()).alias("hashless"),
         F.count_if(own).alias("deliveries"),

@@ -111,7 +111,9 @@ def verify_around(
         OSError: the archive cannot be read.
     """
     storage = open_storage(location)
-    days = {day for path in near if (day := parse_day(path.parts[-3])) is not None}
+    verified_already = {each.path for each in inputs.day}
+    paths = (path for path in near if path not in verified_already)
+    days = {day for path in paths if (day := parse_day(path.parts[-3])) is not None}
     around = [each for each in inputs.around if parse_day(each.path.parts[-3]) not in days]
     findings = list(inputs.findings)
     for day in sorted(days):

@@ -3,29 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from gateway.archive.gaps import SourceGap
+from gateway.archive.gaps import GapRule, SourceGap
+from gateway.archive.layout import safe_name
 from gateway.reconcile.input.inputs import day_range
+from gateway.reconcile.report.gaps import clock
 from gateway.reconcile.report.text import Row
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY: Final = 86_400_000_000  # microseconds
 
 
-def gap_rows(found: Iterable[SourceGap], stopped: Iterable[SourceGap], day: date) -> Sequence[Row]:
-    """Return the gaps of `day`, by begin.
+@dataclass(frozen=True, slots=True)
+class RecordedGaps:
+    """The knowledge of the archive about gaps.
 
-    `found` are those that the gateways recorded. `stopped` are times in which a gateway did not
-    run; they are listed and not counted, because the gateway records at its start which of its
-    sources missed messages.
+    `found` are those that the gateways recorded, and `lasting` those that have not ended now, by
+    the states of the sources. `stopped` are the times in which a gateway did not run.
+    """
+
+    found: Sequence[SourceGap] = ()
+    lasting: Sequence[SourceGap] = ()
+    stopped: Sequence[SourceGap] = ()
+
+
+def gap_rows(recorded: RecordedGaps, day: date, now: int) -> Sequence[Row]:
+    """Return the gaps of `day` until `now`, by begin; `now` is in microseconds.
+
+    The times in which a gateway did not run are listed and not counted, because a gateway records
+    at its stop and start which of its sources missed messages.
     """
     begin, end = day_range(day)
+    until = min(end, now)
+    lasting = {(gap.gateway, gap.endpoint, gap.begin): gap for gap in recorded.lasting}
+    known = {_key(gap) for gap in recorded.found}
+    gaps = [
+        _lasting(gap, until, day)
+        if _key(gap) in lasting
+        else _after_stop(gap, recorded.stopped, until, day)
+        for gap in recorded.found
+    ]
+    gaps += [_lasting(gap, until, day) for key, gap in lasting.items() if key not in known]
     rows = [
-        *(_row(gap, kept=not gap.counts) for gap in found if gap.begin < end and gap.end >= begin),
-        *(_row(gap, kept=True) for gap in stopped if gap.begin < end and gap.end >= begin),
+        *(_row(gap, kept=not gap.counts) for gap in gaps if gap.begin < end and gap.end >= begin),
+        *(
+            _row(replace(gap, end=max(gap.begin, min(gap.end, now))), kept=True)
+            for gap in recorded.stopped
+            if gap.begin < end and gap.end >= begin
+        ),
     ]
     return sorted(rows, key=lambda row: (str(row["begin"]), str(row["endpoint"])))
+
+
+def _lasting(gap: SourceGap, until: int, day: date) -> SourceGap:
+    """Return a gap that has not ended, up to `until`."""
+    reason = gap.reason
+    if gap.rule == GapRule.NOT_RUNNING.value:
+        reason = f"the gateway stopped at {_clock(gap.begin, day)} and has not run since"
+    return replace(gap, end=max(gap.begin, until), reason=reason)
+
+
+def _after_stop(gap: SourceGap, stopped: Iterable[SourceGap], until: int, day: date) -> SourceGap:
+    """Return a gap that a stop began and no start ended, with the end of the pause as its end.
+
+    The row of a stop has its begin as its end. The source may be absent from the configuration of
+    the next start, and a reload may have removed it while the gateway ran.
+    """
+    if gap.rule != GapRule.NOT_RUNNING.value or gap.end != gap.begin:
+        return gap
+    pauses = [each for each in stopped if each.gateway == gap.gateway and each.end > gap.begin]
+    at = _clock(gap.begin, day)
+    if not pauses:
+        end = min(until, gap.begin - gap.begin % _DAY + _DAY)
+        reason = f"the source was closed at {at} and not opened again that day"
+    else:
+        end = min(until, min(pauses, key=lambda each: each.begin).end)
+        reason = gap.reason
+        if end == until:
+            reason = f"the gateway stopped at {at} and did not run again that day"
+    return replace(gap, end=max(gap.begin, end), reason=reason)
+
+
+def _key(gap: SourceGap) -> tuple[str, str, int]:
+    """Return the key of a recorded gap among those that have not ended."""
+    return safe_name(gap.gateway), gap.endpoint, gap.begin
 
 
 def _row(gap: SourceGap, *, kept: bool) -> Row:
@@ -40,6 +104,10 @@ def _row(gap: SourceGap, *, kept: bool) -> Row:
         "lost": gap.lost,
         "kept": kept,
     }
+
+
+def _clock(micros: int, day: date) -> str:
+    return clock(_time(micros), day)
 
 
 def _time(micros: int) -> datetime:

@@ -14,6 +14,7 @@ from gateway.reconcile.report.summary import Row, Summary, count, word
 from gateway.reconcile.report.text import became_breach
 from gateway.reconcile.report.wording import CLASSES, Severity, severity_of
 
+_MAX_ROUTES: Final = 10  # of one replay command
 _NO_PAYLOADS: Final = (
     "gateway replay cannot send them: their payloads are not in the archive. Ask the publishers"
     " to send them again; the table exceptions has their names and times. With archive_payload:"
@@ -50,9 +51,7 @@ def actions(summary: Summary) -> Iterator[Action]:
     if gaps := source_gaps(summary.gaps):
         yield _gaps(summary, gaps)
     if summary.renamed:
-        yield Action(
-            "The mapping now makes other names than those that were sent.", section="Renamed"
-        )
+        yield Action("Routes translate other names than those that were sent.", section="Renamed")
 
 
 def _errors(summary: Summary) -> Action:
@@ -82,24 +81,24 @@ def _for_class(summary: Summary, name: str) -> Iterator[Action]:
     lost = sum(count(row, name) for row in bare)
     if lost < total:
         sendable = [row for row in affected if row not in bare]
+        routes = list(dict.fromkeys(word(row, "route") for row in sendable)) or [""]
         yield Action(
             f"{name.capitalize()} ({amount(total - lost)}): {description.advice}"
-            f"{_other_routes(sendable)}",
-            _replay(summary, name, sendable[0] if sendable else {}),
+            f"{_other_routes(len(routes) - _MAX_ROUTES)}",
+            _replay(summary, name, routes[:_MAX_ROUTES]),
         )
     if lost:
-        routes = f" on {counted_as(len(bare), 'route')}" if lost < total else ""
+        where = f" on {counted_as(len(bare), 'route')}" if lost < total else ""
         yield Action(
-            f"{name.capitalize()}{routes} ({amount(lost)}): {_NO_PAYLOADS}",
+            f"{name.capitalize()}{where} ({amount(lost)}): {_NO_PAYLOADS}",
             [_show(summary, name, bare)],
         )
 
 
-def _other_routes(rows: Sequence[Row]) -> str:
-    others = len({word(row, "route") for row in rows}) - 1
+def _other_routes(others: int) -> str:
     if others < 1:
         return ""
-    return f" The commands are for the route with the most; repeat them for {amount(others)} more."
+    return f" The commands are for the routes with the most; repeat them for {amount(others)} more."
 
 
 def _gaps(summary: Summary, gaps: int) -> Action:
@@ -117,17 +116,17 @@ def _command(summary: Summary, name: str) -> str:
     return f"gateway {name} {_quoted(summary.archive)} --date {summary.date}"
 
 
-def _replay(summary: Summary, name: str, row: Row) -> list[str]:
+def _replay(summary: Summary, name: str, routes: Sequence[str]) -> list[str]:
     """Return three commands: a trial replay, the replay, and the reconciliation after it."""
     day = summary.date
-    options = {
-        "--config": "CONFIG",
-        "--route": word(row, "route"),
-        "--from": str(day),
-        "--to": str(day + timedelta(days=1)) if day < date.max else f"{day}T23:59:59.999999",
-        "--class": name,
-    }
-    words = " ".join(f"{option} {_quoted(value)}" for option, value in options.items())
+    options = [
+        ("--config", "CONFIG"),
+        *(("--route", route) for route in routes),
+        ("--from", str(day)),
+        ("--to", str(day + timedelta(days=1)) if day < date.max else f"{day}T23:59:59.999999"),
+        ("--class", name),
+    ]
+    words = " ".join(f"{option} {_quoted(value)}" for option, value in options)
     replay = f"gateway replay {_quoted(summary.archive)} {words}"
     return [f"{replay} --dry-run", replay, _command(summary, "reconcile")]
 

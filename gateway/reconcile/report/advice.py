@@ -68,11 +68,11 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
         ),
         "missing-pairs": FindingAdvice(
             "The name pairs of a segment are absent; its rows are intact.",
-            "Restore the file from a copy; --mapping and archive names need it.",
+            "Restore the file from a copy; the check of names and archive names need it.",
         ),
         "changed-pairs": FindingAdvice(
             "The name pairs of a segment differ from its seal.",
-            "Restore the file from a copy; --mapping and archive names need it.",
+            "Restore the file from a copy; the check of names and archive names need it.",
         ),
         "wrong-folder": FindingAdvice(
             "The rows of a segment belong to another date or hour than its folder.",
@@ -125,6 +125,11 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "For dates before the upgrade: nothing proves that they are complete. Later dates:"
             " restore ARCHIVE/_seals from a copy.",
         ),
+        "damaged-routes": FindingAdvice(
+            "A file with the routes of a gateway is not what the gateway wrote; the names of its"
+            " time were not checked.",
+            _INTRUDER,
+        ),
         "unreadable-file": FindingAdvice(
             "A file is cut, is no Parquet, or has a damaged page. Its rows were not counted.",
             _RESTORE,
@@ -136,8 +141,11 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "A file arrived after --follow had sealed its date.", "The nightly run counts it."
         ),
         "renamed": FindingAdvice(
-            "The mapping now translates names differently than on the date.",
-            "If the mapping was changed on purpose, nothing; else correct it. See Renamed.",
+            "Copies have other names than the routes of their time would give them; with --mapping,"
+            " than the mapping would.",
+            "See Renamed. Without --mapping, the rows or the routes were changed, or the gateway"
+            " translated wrongly: report the fault. With it, correct the mapping, unless it was"
+            " changed on purpose.",
         ),
         "no-data": FindingAdvice(
             "The archive has no readable segment of the date.",

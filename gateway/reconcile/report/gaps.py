@@ -45,12 +45,13 @@ GAP_RULES: Final[Mapping[GapRule, GapAdvice]] = MappingProxyType(
         GapRule.DROPPED: GapAdvice(
             "the broker reported that it dropped messages",
             "Raise the broker's queue limit, or find out why the gateway received slowly:"
-            " gateway status shows the full spool or the slow target.",
+            " gateway status shows the full spool or the slow target. A count for all clients"
+            " may be of another client; the broker's log names it.",
         ),
         GapRule.NOT_RUNNING: GapAdvice(
             "the gateway was not running",
-            "Messages of brokers that keep nothing are lost in this interval. Plan a stop while"
-            " publishers are quiet, or let the broker keep a session.",
+            "Messages of brokers that keep nothing are lost in this interval. Start the gateway"
+            " again; plan a stop while publishers are quiet, or let the broker keep a session.",
         ),
         GapRule.AWAY: GapAdvice(
             "the source was away, and its broker kept the session; nothing was lost by itself",

@@ -1,6 +1,6 @@
 """The content of `summary.json`, parsed and checked: the input of the HTML report.
 
-`gaps` and `carried` may be absent: summaries of older versions do not have them.
+`gaps`, `carried` and `names_unchecked` may be absent: summaries of older versions do not have them.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Summary:
     dead_letters: Rows
     names: Rows
     renamed: Rows
+    names_unchecked: str
     samples: Rows
     findings: Rows
     gaps: Rows
@@ -64,6 +65,7 @@ def parse_summary(content: object) -> Summary:
         totals=_row(content, "totals"),
         proof=_row(content, "proof"),
         seconds=_row(content, "seconds"),
+        names_unchecked=word(content, "names_unchecked"),
         **{
             name: _rows(content, name)
             for name in (

@@ -46,6 +46,8 @@ def _lines(report: Report) -> Iterator[str]:
     if report.gaps:
         yield from _gap_lines(outages(report.gaps), date.fromisoformat(report.day))
     yield from _finding_lines(report.findings)
+    if report.names_unchecked:
+        yield f"names were not checked: {report.names_unchecked}"
     for row in report.samples:
         if row["class"] not in _ACCOUNTED:
             yield f"{row['class']}: {row['id']} {row['route']} -> {row['target']} {row['name']!r}"

@@ -47,6 +47,7 @@ class Report:
     whole_day: Sequence[Row] = ()  # by hour, for all routes
     names: Sequence[Row] = ()
     renamed: Sequence[Row] = ()
+    names_unchecked: str = ""  # why the names of some copies were not checked
     # One row per route and gap: route, endpoint, gateway, rule, begin, end, reason, lost (None
     # when unknown), and `kept` when the broker kept the session, so that the gap is not counted.
     gaps: Sequence[Row] = ()
@@ -144,6 +145,7 @@ def to_json(report: Report) -> str:
         "dead_letters": report.dead_letters,
         "names": report.names,
         "renamed": report.renamed,
+        "names_unchecked": report.names_unchecked,
         "samples": report.samples,
         "findings": [
             {

@@ -1,1 +1,1 @@
-"""The receiving side: admission, duplicates, echoes and header mapping."""
+"""The receiving side: threads and files around admission, header rules, gaps and recovery."""

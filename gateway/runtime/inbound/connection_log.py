@@ -12,44 +12,18 @@ import logging
 import os
 import threading
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 from gateway.archive.durable import make_folders, open_private, replace_text
-from gateway.archive.layout import SOURCES, safe_name
+from gateway.archive.source_states import SourceConnection, read_states, states_path
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)
 
 SAVE_INTERVAL: Final = 5.0  # seconds between two notes of connected sources on disk
-
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """A time without a connection, or in dispute with another client.
-
-    Units: microseconds since 1970-01-01 UTC.
-    """
-
-    begin: int
-    rule: str  # a value of `gateway.archive.gaps.GapRule`
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class SourceConnection:
-    """The state of one source: the last sign of its broker, and the outage that has not ended.
-
-    `known` is true once the source was connected, `keeps` while its broker keeps messages for it.
-    Units: microseconds.
-    """
-
-    heard: int
-    known: bool
-    outage: Outage | None = None
-    keeps: bool = True
 
 
 class ConnectionLog:
@@ -64,12 +38,12 @@ class ConnectionLog:
         Raises:
             ArchiveError: the folder cannot be written.
         """
-        self._path = root / SOURCES / f"{safe_name(gateway)}.json"
+        self._path = states_path(root, gateway)
         self._lock = threading.Lock()
         self._saved = 0.0
         try:
             make_folders(self._path.parent)
-            found = _read(self._path)
+            found = read_states(self._path)
         except OSError as error:
             raise ArchiveError(f"{self._path}: cannot be used: {error.strerror}") from error
         self._states = {name: found[name] for name in found if name in endpoints}
@@ -110,22 +84,3 @@ def _write(path: Path, text: str, *, durable: bool) -> None:
     with open(hidden, "w", opener=open_private) as file:  # `Path.open` has none
         file.write(text)
     os.replace(hidden, path)  # noqa: PTH105  # as `replace_text` does, without a sync
-
-
-def _read(path: Path) -> dict[str, SourceConnection]:
-    try:
-        entries = json.loads(path.read_bytes())
-        return {
-            str(name): SourceConnection(
-                int(entry["heard"]),
-                bool(entry["known"]),
-                Outage(**entry["outage"]) if entry["outage"] else None,
-                bool(entry["keeps"]),
-            )
-            for name, entry in entries.items()
-        }
-    except FileNotFoundError:
-        return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("%s: is damaged: %s; gaps before this start are unknown", path, error)
-        return {}

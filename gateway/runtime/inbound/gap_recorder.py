@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Final
 
 from gateway.archive.gaps import GapRule
+from gateway.archive.source_states import Outage, SourceConnection
 from gateway.clock import now
 from gateway.endpoints.continuity import Continuity, ReportsContinuity, Retention
 from gateway.errors import (
@@ -23,7 +24,7 @@ from gateway.errors import (
     TakenOverError,
 )
 from gateway.runtime.context import SourceBinding
-from gateway.runtime.inbound.connection_log import ConnectionLog, Outage, SourceConnection
+from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.record.gap_rows import gap_rows
 from gateway.runtime.record.ledger import ArchiveAppend
 
@@ -84,6 +85,7 @@ class GapRecorder:
         recorded = self._archive is not None and self._connections is not None
         if recorded and isinstance(binding.source, ReportsContinuity):
             self._source = binding.source
+            self._restore_count(binding.source.continuity)
 
     def connected(self) -> None:
         """Note that the source is connected, and record the outage that ends."""
@@ -157,6 +159,12 @@ class GapRecorder:
         if self._connected_at or self._last_row:  # else the file has the earlier run's state
             self._save(self._heard(continuity, at))
 
+    def _restore_count(self, continuity: Continuity) -> None:
+        """Continue with the broker's count of dropped messages that an earlier source saw."""
+        state = None if self._connections is None else self._connections.get(self._endpoint)
+        if state is not None and state.dropped is not None and continuity.dropped is None:
+            continuity.dropped, continuity.heard = state.dropped, state.heard
+
     def _judge(self, error: GatewayError, begin: int, at: int) -> tuple[GapRule | None, int]:
         """The rule of the outage that `error` proves, if it does, and the begin of the outage.
 
@@ -220,8 +228,9 @@ class GapRecorder:
             log.warning("a gap is not recorded: %s", error, extra={"endpoint": self._endpoint})
 
     def _save(self, heard: int, *, durable: bool = True) -> None:
-        if self._connections is not None:
-            state = SourceConnection(heard, self._known, self._outage, self._keeps)
+        if self._connections is not None and self._source is not None:
+            dropped = self._source.continuity.dropped
+            state = SourceConnection(heard, self._known, self._outage, self._keeps, dropped)
             self._connections.put(self._endpoint, state, durable=durable)
 
 

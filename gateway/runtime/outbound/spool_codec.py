@@ -14,6 +14,9 @@ from gateway.archive.schema import Leg, RowOutcome
 from gateway.errors import SpoolError
 from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Message
 
+_DAMAGE: Final = (  # what bytes raise that `pack_batch` did not write
+    ValueError, TypeError, AttributeError, LookupError, msgpack.UnpackException,
+)  # fmt: skip
 _BIG_INTEGER: Final = 1  # extension type of an integer past 64 bits: hex, once decimal digits
 
 
@@ -61,13 +64,16 @@ def unpack_batch(body: bytes) -> tuple[list[Message], list[PendingRow]]:
     Raises:
         SpoolError: the bytes are damaged.
     """
-    table, entries, rows = _unpack(body)
-    headers = [_headers(fields) for fields in table]
-    messages = [Message(address, payload, headers[at]) for address, payload, at in entries]
-    pending = [
-        PendingRow(tuple(positions), Rows(len(positions), common, columns), source)
-        for positions, common, columns, source in rows
-    ]
+    try:
+        table, entries, rows = _unpack(body)
+        headers = [_headers(fields) for fields in table]
+        messages = [Message(address, payload, headers[at]) for address, payload, at in entries]
+        pending = [
+            PendingRow(tuple(positions), Rows(len(positions), common, columns), source)
+            for positions, common, columns, source in rows
+        ]
+    except _DAMAGE as error:
+        raise SpoolError(f"spool: {len(body)} bytes are damaged: {error}") from error
     return messages, pending
 
 
@@ -148,13 +154,10 @@ def _encode_other(value: object) -> object:
 
 def _unpack(body: bytes) -> tuple[list[Any], list[Any], list[Any]]:
     """Headers, entries and pending rows, as `pack_batch` encoded them."""
-    try:
-        table, entries, rows = msgpack.unpackb(
-            body,
-            unicode_errors="surrogatepass",
-            strict_map_key=False,
-            ext_hook=lambda _, digits: int(digits, 0),
-        )
-    except (ValueError, TypeError, msgpack.UnpackException) as error:
-        raise SpoolError(f"spool: {len(body)} bytes are damaged: {error}") from error
+    table, entries, rows = msgpack.unpackb(
+        body,
+        unicode_errors="surrogatepass",
+        strict_map_key=False,
+        ext_hook=lambda _, digits: int(digits, 0),
+    )
     return table, entries, rows

@@ -308,6 +308,20 @@ def test_a_conversion_before_the_restart_leaves_no_gap(tmp_path: Path) -> None:
     assert errors(verified(tmp_path)) == []
 
 
+def test_a_converter_that_frees_the_last_journal_meanwhile_leaves_no_gap(tmp_path: Path) -> None:
+    """The gateway may have opened the file before the converter cuts it, and read it after."""
+    process = Process(tmp_path)
+    process.write(1)
+    process.stop()
+    (path,) = journals(tmp_path)
+    closed = chain.read_chain(tmp_path, "edge")
+
+    os.truncate(path, path.stat().st_size - 1)
+
+    assert closed is not None
+    assert chain.last_link(tmp_path, "edge") == closed
+
+
 def test_a_kill_before_the_first_record_leaves_nothing(tmp_path: Path) -> None:
     for start in range(3):
         process = Process(tmp_path, START + start)

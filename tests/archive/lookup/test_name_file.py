@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive.lookup import name_file
 from gateway.archive.lookup.name_file import NameFile
 from gateway.errors import ArchiveError
 
@@ -32,3 +33,23 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(ArchiveError, match="cannot be written"):
         NameFile(tmp_path / "file", "one")
+
+
+def test_the_name_of_a_new_file_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(name_file, "sync_folder", synced.append)
+
+    NameFile(tmp_path, "one").close()
+
+    assert synced == [tmp_path / "_names"]
+
+
+def test_a_full_disk_is_reported_once(tmp_path: Path) -> None:
+    (tmp_path / "_names").mkdir()
+    (tmp_path / "_names" / "one.jsonl").symlink_to("/dev/full")
+    names = NameFile(tmp_path, "one")
+
+    with pytest.raises(ArchiveError, match="No space left"):
+        names.write("~a", ("x",))
+
+    names.close()  # the name that is not stored is not used

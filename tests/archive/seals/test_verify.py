@@ -13,7 +13,7 @@ import pytest
 from gateway.archive.layout import HOUR, day_of, pairs_path, sets_path
 from gateway.archive.seals.chains import NotRunning
 from gateway.archive.seals.seal import End, MergeSeal, Replaced, SealedDamage, to_json
-from gateway.archive.seals.store import make_entry, seal_path, write_seal
+from gateway.archive.seals.store import seal_path, write_seal
 from gateway.archive.seals.verify import verify_archive, verify_day
 from gateway.archive.segments.journal_facts import CUT
 from gateway.archive.segments.write import write_segment
@@ -33,6 +33,7 @@ from tests.archive.seals.chained import (
     segment_of,
     warnings,
 )
+from tests.archive.seals.stored_entry import make_entry
 from tests.archive.test_storage import Bucket, bucket  # noqa: F401  # a fixture
 
 KEYS = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])

@@ -345,6 +345,20 @@ def test_classes_by_date_grace_and_age(spark: SparkSession) -> None:
     assert set(of_gateway("busy").values()) == {"missing"}  # an open journal excuses its gateway
 
 
+def test_a_late_sighting_makes_no_older_copy_recent(spark: SparkSession) -> None:
+    at = NOON + timedelta(seconds=50)
+    unarchived = {**seen(3, time=at), "origin_id": identity(3).hex()}
+    rows = [
+        *[received(1), delivered(1, name="same"), glimpsed(time=at)],  # by its content
+        *[received(2), seen(2, time=at), unarchived],  # by its id
+    ]
+    since = int(NOON.timestamp() + 40) * SECOND
+
+    classified = classes(spark, rows, {"edge": since}).collect()
+
+    assert {each["counter"]: each["recent"] for each in classified} == {1: False, 2: False, 3: True}
+
+
 def of(gateway: str, rows: Sequence[Row]) -> list[Row]:
     return [{**each, "gateway": gateway} for each in rows]
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from gateway.archive.findings import Weight
 from gateway.archive.journal.records import MAGIC
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import journal_path, segments
+from gateway.archive.layout import SEALS, journal_path, segments
 from gateway.archive.location import ArchiveLocation
 from gateway.reconcile.input.inputs import Inputs, batches, find_inputs, verify_around
 from tests.archive.samples import DAY, NOON, QUICK, START, archive, delivered, put, received
@@ -87,6 +88,18 @@ def test_a_changed_segment_of_the_next_day_is_left_out(tmp_path: Path) -> None:
     assert changed.around == []
     more = [each for each in changed.findings if each not in proven.findings]
     assert [(each.rule, each.weight) for each in more] == [("changed-segment", Weight.WARNING)]
+
+
+def test_a_date_without_seals_has_each_segment_once(tmp_path: Path) -> None:
+    archive(tmp_path, received([1]), delivered([1], time=NOON + 13 * HOUR))
+    shutil.rmtree(tmp_path / SEALS)
+    inputs = found(tmp_path)
+    near = [each.path for each in inputs.all]  # the survey found rows of the date in each
+
+    verified = verify_around(ArchiveLocation(tmp_path), inputs, near, None)
+
+    assert [each.path for each in verified.all] == near
+    assert [*verified.findings] == [*inputs.findings]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from selenium.webdriver.common.by import By
 
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.text import Report
+from tests.chromium import DESKTOP, NEEDS_CHROMIUM, PHONE, chromium, sized
 from tests.reconcile.summaries import (
     HOSTILE,
     SAMPLED,
@@ -25,33 +24,13 @@ from tests.reconcile.summaries import (
     lossy,
 )
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium or no chromedriver"),
-]
-DESKTOP, PHONE = (1280, 900), (390, 844)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    yield browser
-    browser.quit()
+__all__ = ["chromium"]  # the fixture
+pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
 def browser(request: pytest.FixtureRequest, chromium: webdriver.Chrome) -> webdriver.Chrome:
-    width, height = request.param
-    facts = {"width": width, "height": height, "deviceScaleFactor": 1}
-    phone = request.param == PHONE
-    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**facts, "mobile": phone})
+    sized(chromium, request.param)
     return chromium
 
 

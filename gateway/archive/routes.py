@@ -1,0 +1,211 @@
+"""The routes that a gateway ran with, so that its names can be checked later.
+
+    ARCHIVE/_routes/<writer>-<since>.json
+
+A file is in force from `since` (microseconds) until the next one of its writer. It is durable
+before the first row of these routes; a start or a reload with equal routes adds none. It has the
+`mac` of a seal, and never a secret: see `gateway.routing.name_rules`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from gateway.archive.durable import make_folders, replacing, sync_folder
+from gateway.archive.findings import Finding, error
+from gateway.archive.layout import MAX_TIME, ROUTES
+from gateway.archive.seals.seal import canonical_json, mac_of
+from gateway.errors import ArchiveError
+
+if TYPE_CHECKING:  # the gateway itself never loads Arrow
+    from gateway.archive.storage import Storage, StoredFile
+
+Rules: TypeAlias = Sequence[Mapping[str, Any]]
+
+VERSION: Final = 1
+_THREADS: Final = 16  # of a reader: requests to a remote storage wait
+_NAME = re.compile(r"(?P<writer>.+)-(?P<since>\d{1,19})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class RoutesFile:
+    """A file by its path in the archive; in force from `since` until before `until`."""
+
+    path: Path
+    writer: str
+    since: int
+    until: int = MAX_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRoutes:
+    """The rules in a file; None when it is damaged, and the `fault` is a predicate."""
+
+    file: RoutesFile
+    rules: Rules | None
+    fault: str = ""
+
+
+def write_routes(
+    root: Path, writer: str, rules: Rules, since: int, key: bytes | None = None
+) -> None:
+    """Store the rules with which `writer` runs from `since` on, unless the newest file has them.
+
+    They are durable when this returns.
+
+    Raises:
+        ArchiveError: the folder cannot be written.
+    """
+    folder = root / ROUTES
+    try:
+        make_folders(folder)
+        newest = max(
+            (each for each in _files(_names(folder)) if each.writer == writer),
+            key=lambda each: each.since,
+            default=None,
+        )
+        if newest is not None:
+            if (root / newest.path).read_bytes() == _content(writer, newest.since, rules, key):
+                return
+            since = max(since, newest.since + 1)  # a clock may be set back
+        with replacing(root / _path(writer, since)) as file:
+            file.write(_content(writer, since, rules, key))
+        sync_folder(root)
+    except OSError as fault:
+        raise ArchiveError(f"{folder}: cannot be written: {fault.strerror}") from fault
+
+
+def routes_files(storage: Storage) -> list[RoutesFile]:
+    """Return the files of all writers, each writer's by time.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    return _files(storage.names(Path(ROUTES)))
+
+
+def read_routes(
+    storage: Storage, files: Sequence[RoutesFile], key: bytes | None = None
+) -> list[StoredRoutes]:
+    """Read `files`; with a `key`, a file without a valid signature is damaged.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(lambda file: _read(storage, file, key), files))
+
+
+def routes_findings(
+    storage: Storage, begin: int, end: int, key: bytes | None = None
+) -> Iterator[Finding]:
+    """Yield a finding for each damaged file that is in force at a time from `begin` to `end`.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    files = [each for each in routes_files(storage) if each.since < end and each.until > begin]
+    for stored in read_routes(storage, files, key):
+        if stored.fault:
+            yield error("damaged-routes", stored.file.path.as_posix(), stored.fault)
+
+
+def remove_routes(storage: Storage, oldest: int) -> list[StoredFile]:
+    """Remove the files that are not in force at `oldest` or later; return them.
+
+    Raises:
+        OSError: the archive cannot be reached; the next call removes the rest.
+    """
+    old = {each.path for each in routes_files(storage) if each.until <= oldest}
+    removed = [each for each in storage.files(Path(ROUTES)) if each.path in old] if old else []
+    for each in removed:
+        storage.delete(each.path)
+    return removed
+
+
+def upload_routes(storage: Storage, buffer: Path) -> None:
+    """Upload the files of the local folder `buffer`, which keeps the newest of each writer.
+
+    Raises:
+        OSError: the archive cannot be reached.
+    """
+    for each in _files(_names(buffer / ROUTES)):
+        storage.upload(each.path, buffer / each.path)
+        if each.until < MAX_TIME:
+            (buffer / each.path).unlink(missing_ok=True)
+
+
+def _path(writer: str, since: int) -> Path:
+    return Path(ROUTES) / f"{writer}-{since}.json"
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("*.json")]
+
+
+def _files(names: Iterable[str]) -> list[RoutesFile]:
+    found = sorted(
+        (match["writer"], int(match["since"]), name)
+        for name in names
+        if not name.startswith(".") and (match := _NAME.fullmatch(name))
+    )
+    files: list[RoutesFile] = []
+    for writer, group in groupby(found, key=lambda each: each[0]):
+        own = list(group)
+        ends = [*(since for _, since, _ in own[1:]), MAX_TIME]
+        for (_, since, name), until in zip(own, ends, strict=True):
+            files.append(RoutesFile(Path(ROUTES) / name, writer, since, until))
+    return files
+
+
+def _content(writer: str, since: int, rules: Rules, key: bytes | None) -> bytes:
+    document = {
+        "version": VERSION,
+        "writer": writer,
+        "since": since,
+        "routes": rules,
+        "keyed": key is not None,
+    }
+    return canonical_json({**document, "mac": mac_of(document, key)})
+
+
+def _read(storage: Storage, file: RoutesFile, key: bytes | None) -> StoredRoutes:
+    try:
+        return StoredRoutes(file, _checked(storage.read(file.path), file, key))
+    except ValueError as fault:
+        return StoredRoutes(file, None, str(fault))
+
+
+def _checked(content: bytes | None, file: RoutesFile, key: bytes | None) -> Rules:
+    """Return the rules in a file.
+
+    Raises:
+        ValueError: it is damaged; the text is a predicate.
+    """
+    try:
+        document = json.loads(content or b"")
+        mac = document.pop("mac")
+        found = document["version"], document["writer"], document["since"], document["keyed"]
+        rules: Rules = document["routes"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError("is not what a gateway wrote") from None
+    if found[0] != VERSION:
+        raise ValueError(f"has version {found[0]!r}; this program reads version {VERSION}")
+    if found[1:3] != (file.writer, file.since):
+        raise ValueError(f"is that of {found[1]!r}, from {found[2]!r} on")
+    if key is not None and found[3] is not True:
+        raise ValueError("has no signature, although a key is given")
+    if found[3] is True and key is None:
+        return rules  # nothing can be said: the finding `unchecked-seals` says so
+    expected = mac_of(document, key if found[3] is True else None)
+    if not isinstance(mac, str) or not hmac.compare_digest(mac.encode(), expected.encode()):
+        raise ValueError("is not what its gateway wrote, or was signed with another key")
+    return rules

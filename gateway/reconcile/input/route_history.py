@@ -1,0 +1,105 @@
+"""The routes with which each gateway ran, by time: the names that its copies may have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway.archive.findings import Finding, error
+from gateway.archive.layout import HOUR, writer_name
+from gateway.archive.routes import Rules, read_routes, routes_files
+from gateway.archive.storage import Storage
+from gateway.errors import GatewayError
+from gateway.routing.name_rules import to_routes
+
+RELOAD: Final = 300_000_000  # microseconds in which a reload reaches all sources
+_OLDEST: Final = 31 * 24 * HOUR  # before the end of the date: of receipts whose routes are read
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time in which a writer ran with the routes of `rules`, JSON; empty when it is damaged.
+
+    Units: microseconds since 1970-01-01 UTC; the end is excluded.
+    """
+
+    since: int
+    until: int
+    rules: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The rules that may have named a copy; not `complete` when some are not known."""
+
+    rules: tuple[str, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RouteHistory:
+    """The periods of each writer, in order; a `mapping` replaces them all."""
+
+    periods: Mapping[str, Sequence[Period]] = field(default_factory=dict)
+    mapping: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.periods or self.mapping)
+
+    def expected(self, gateway: str, first: int, last: int, *, replay: bool | None) -> Expected:
+        """Return the rules for a copy of `gateway` received at `first` and delivered at `last`.
+
+        `replay` says whether a command that replays delivered it; None when that is not known.
+        """
+        if self.mapping:
+            return Expected((self.mapping,), complete=True)
+        found = list(self._during(writer_name(gateway), first, last))
+        complete = any(each.since <= first for each in found) and all(each.rules for each in found)
+        if replay is not False:
+            found += self._during(writer_name(gateway, replay=True), last, last)
+        return Expected(tuple(dict.fromkeys(each.rules for each in found if each.rules)), complete)
+
+    def bounds(self) -> list[int]:
+        """Return the times at which the answers of `expected` change, in order."""
+        every = [each for periods in self.periods.values() for each in periods]
+        return sorted({at for each in every for at in (each.since, each.since + RELOAD)})
+
+    def _during(self, writer: str, first: int, last: int) -> Iterator[Period]:
+        for each in self.periods.get(writer, ()):
+            if each.since <= last and first < each.until + RELOAD:
+                yield each
+
+
+def mapping_history(rules: Rules) -> RouteHistory:
+    """Return a history in which every gateway has always run with `rules`."""
+    return RouteHistory(mapping=json.dumps(rules))
+
+
+def read_history(
+    storage: Storage, end: int, key: bytes | None
+) -> tuple[RouteHistory, list[Finding]]:
+    """Read the routes of all writers in the month until `end`, in microseconds.
+
+    A damaged file is reported by the verification; files of a newer version are findings here.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    files = [
+        each for each in routes_files(storage) if each.since < end and each.until > end - _OLDEST
+    ]
+    findings: list[Finding] = []
+    periods: dict[str, list[Period]] = {}
+    for stored in read_routes(storage, files, key):
+        rules = "" if stored.rules is None else json.dumps(stored.rules)
+        try:
+            to_routes(stored.rules or ())
+        except GatewayError as fault:
+            place = stored.file.path.as_posix()
+            findings.append(error("damaged-routes", place, str(fault)))
+            rules = ""
+        own = periods.setdefault(stored.file.writer, [])
+        own.append(Period(stored.file.since, stored.file.until, rules))
+    return RouteHistory(periods), findings

@@ -1,0 +1,209 @@
+"""The parts of routes that decide names, as JSON values and back, and the names that they make.
+
+Endpoints' addresses and credentials, header rules, selectors and payload conversions are no part
+of them: the rules hold names, patterns, templates and limits only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from gateway.dialects.base import Dialect
+from gateway.dialects.registry import DIALECTS
+from gateway.errors import GatewayError
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
+from gateway.routing.route import Route, Target
+from gateway.routing.router import Router
+from gateway.routing.source_pattern import SourcePattern, parse_source
+from gateway.routing.tags import TagMode, TagRule
+from gateway.routing.template import parse_template
+from gateway.translate.names import OnTooLong, OnUnmappable, Renderer
+from gateway.translate.shorten import ShortNames
+
+Json: TypeAlias = Mapping[str, Any]
+
+_MAX_CACHED: Final = 20_000  # names in the caches of all routers
+_LEVELS: Final = {kind.__name__: kind for kind in (Literal, Glob, AnyOne, AnyMany)}
+
+
+class RouteNames:
+    """The names that routes make of a source name, by route and target.
+
+    Mutable: caches, as its routers do.
+    """
+
+    def __init__(self, routes: Sequence[Route], dictionary: ShortNames) -> None:
+        """`dictionary` resolves short names from endpoints for which a route shortens names."""
+        shortens = {
+            target.endpoint
+            for route in routes
+            for target in route.targets
+            if target.renderer.on_too_long is OnTooLong.SHORTEN
+        }
+        self._lookups = 0
+        self._routers: dict[str, list[Router]] = {}
+        for route in routes:  # a route with several sources is several routes of one name
+            known = dictionary if route.endpoint in shortens else None
+            self._routers.setdefault(route.name, []).append(Router(route.dialect, [route], known))
+
+    def names(self, route: str, target: str, name: str) -> list[str]:
+        """Return the names at `target`, one for each source of the route that takes `name`.
+
+        Without any, the reason in parentheses.
+        """
+        if route not in self._routers:
+            return ["(no such route)"]
+        self._lookups += 1
+        if self._lookups % _MAX_CACHED == 0:  # each router has a large cache, and routes are many
+            for router in (each for same in self._routers.values() for each in same):
+                router.clear()
+        made: list[str] = []
+        refusals: list[str] = []
+        for match in (match for router in self._routers[route] for match in router[name]):
+            for each in match.deliveries:
+                if each.address and each.label == target:
+                    made.append(each.address)
+                elif each.rule and each.label in {target, ""}:
+                    refusals.append(f"(refused: {each.rule})")
+        return made or refusals or ["(not taken)"]
+
+
+def to_rules(routes: Iterable[Route]) -> list[Json]:
+    """Return the parts of `routes` that decide names, as JSON values."""
+    return [
+        {
+            "name": route.name,
+            "endpoint": route.endpoint,
+            "dialect": _dialect_rules(route.dialect),
+            "source": route.source.text,
+            "excludes": [_pattern_rules(each) for each in route.excludes],
+            "tags": {
+                "mode": route.tags.mode.value,
+                "prefer": [_pattern_rules(each) for each in route.tags.prefer],
+                "require_tags": [_pattern_rules(each) for each in route.tags.require_tags],
+            },
+            "targets": [_target_rules(target) for target in route.targets],
+        }
+        for route in routes
+    ]
+
+
+def to_routes(rules: Iterable[Json]) -> tuple[Route, ...]:
+    """Return routes that translate names as those that `to_rules` was given.
+
+    Raises:
+        GatewayError: the rules are none of this version.
+    """
+    try:
+        return tuple(map(_route, rules))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise GatewayError(f"the rules of names cannot be read: {error!r}") from error
+
+
+def _target_rules(target: Target) -> Json:
+    templates = (target.template, *target.more_templates) if target.template else ()
+    return {
+        "label": target.label,
+        "endpoint": target.endpoint,
+        "dialect": _dialect_rules(target.renderer.dialect),
+        "templates": [template.text for template in templates],
+        "allow": [_pattern_rules(each) for each in target.allow],
+        "on_unmappable": target.renderer.on_unmappable.value,
+        "on_too_long": target.renderer.on_too_long.value,
+        "replacement": target.renderer.replacement,
+    }
+
+
+def _dialect_rules(dialect: Dialect) -> Json:
+    own = dialect.limits[len(DIALECTS[dialect.name].limits) :]  # of the endpoint's settings
+    return {
+        "name": dialect.name,
+        "joined": [each.name for each in dialect.joined],
+        "limits": {limit.unit.name.lower(): limit.maximum for limit in own},
+    }
+
+
+def _pattern_rules(pattern: SourcePattern) -> str | list[Json]:
+    """Return the text; for a derived pattern, which no text may spell, its levels."""
+    if pattern.subscription:
+        return pattern.text
+    return [
+        {
+            "levels": [
+                [type(level).__name__, *(getattr(level, name) for name in level.__match_args__)]
+                for level in each.levels
+            ],
+            "first_level_prefixes": each.exclusions.first_level_prefixes,
+            "whole_levels": each.exclusions.whole_levels,
+        }
+        for each in pattern.patterns
+    ]
+
+
+def _route(rules: Json) -> Route:
+    dialect = _dialect(rules["dialect"])
+    source = parse_source(rules["source"], dialect)
+    tags = TagRule(
+        TagMode(rules["tags"]["mode"]),
+        _patterns(rules["tags"]["prefer"], dialect),
+        _patterns(rules["tags"]["require_tags"], dialect),
+    )
+    constants = {"@system": dialect.name, "@endpoint": rules["endpoint"]}
+    targets = tuple(_target(each, source, tags, constants) for each in rules["targets"])
+    excludes = _patterns(rules["excludes"], dialect)
+    return Route(
+        rules["name"], rules["endpoint"], dialect, source, targets, excludes=excludes, tags=tags
+    )
+
+
+def _target(
+    rules: Json, source: SourcePattern, tags: TagRule, constants: Mapping[str, str]
+) -> Target:
+    dialect = _dialect(rules["dialect"])
+    templates = [
+        parse_template(
+            text, dialect, source, require_tags=tags.require_tags, constants=constants
+        )
+        for text in rules["templates"]
+    ]  # fmt: skip
+    renderer = Renderer(
+        dialect,
+        OnUnmappable(rules["on_unmappable"]),
+        OnTooLong(rules["on_too_long"]),
+        rules["replacement"],
+    )
+    return Target(
+        rules["label"],
+        rules["endpoint"],
+        renderer,
+        templates[0] if templates else None,
+        _patterns(rules["allow"], dialect),
+        more_templates=tuple(templates[1:]),
+    )
+
+
+def _dialect(rules: Json) -> Dialect:
+    joined = [DIALECTS[name] for name in rules["joined"]]
+    return DIALECTS[rules["name"]].joined_with(joined).with_limits(**rules["limits"])
+
+
+def _patterns(rules: Sequence[str | list[Json]], dialect: Dialect) -> tuple[SourcePattern, ...]:
+    return tuple(
+        parse_source(each, dialect) if isinstance(each, str) else _derived(each) for each in rules
+    )
+
+
+def _derived(rules: Sequence[Json]) -> SourcePattern:
+    patterns = tuple(
+        Pattern(
+            tuple(_LEVELS[kind](*map(_frozen, values)) for kind, *values in each["levels"]),
+            WildcardExclusions(tuple(each["first_level_prefixes"]), tuple(each["whole_levels"])),
+        )
+        for each in rules
+    )
+    return SourcePattern("", "", patterns, None, ())
+
+
+def _frozen(value: Any) -> Any:  # noqa: ANN401  # a JSON value
+    return tuple(value) if isinstance(value, list) else value

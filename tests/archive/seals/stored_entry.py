@@ -1,0 +1,48 @@
+"""The entry of a segment for a seal, from its stored files and the statistics in its footer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from gateway.archive.layout import pairs_path, sets_path
+from gateway.archive.seals.seal import SegmentEntry
+from gateway.archive.seals.store import digest_of
+from gateway.archive.storage import Storage
+
+
+def make_entry(storage: Storage, path: Path) -> SegmentEntry:
+    """Return the entry of the segment `path`, whose rows are all of the hour of its folder."""
+    file, sets, pairs = (
+        digest_of(storage, each)
+        for each in (path, sets_path(Path(), path), pairs_path(Path(), path))
+    )
+    assert file is not None
+    assert sets is not None
+    with storage.open(path) as opened:
+        footer = pq.ParquetFile(opened).metadata
+    first, last = _time_range(footer)
+    return SegmentEntry(
+        path=path.as_posix(),
+        rows=footer.num_rows,
+        size=file.size,
+        sha256=file.sha256,
+        first=first,
+        last=last,
+        misplaced=0,
+        sets=sets,
+        pairs=pairs,
+    )
+
+
+def _time_range(footer: pq.FileMetaData) -> tuple[int, int]:
+    """Return the earliest and the latest `time`, in microseconds; zeros without rows."""
+    column = footer.schema.names.index("time")
+    groups = range(footer.num_row_groups)
+    found = [footer.row_group(group).column(column).statistics for group in groups]
+    known = [each for each in found if each is not None and each.has_min_max]
+    return (
+        min((each.min_raw for each in known), default=0),
+        max((each.max_raw for each in known), default=0),
+    )

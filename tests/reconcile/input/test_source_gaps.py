@@ -1,0 +1,121 @@
+"""The rows of gaps: a gap that began and has not ended lasts to the end of the date, or to now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.gaps import SourceGap
+from gateway.archive.source_states import open_gaps, states_path
+from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
+
+DAY = date(2026, 3, 14)
+HOUR = 3_600_000_000
+MIDNIGHT = int(datetime(2026, 3, 14, tzinfo=UTC).timestamp()) * 1_000_000
+STOP = MIDNIGHT + 14 * HOUR
+LATER = MIDNIGHT + 1_000 * HOUR
+
+
+def gap(rule: str, begin: int, end: int, reason: str = "", endpoint: str = "plant") -> SourceGap:
+    return SourceGap("east", "orders", endpoint, "a/#", rule, reason, begin, end, None)
+
+
+def pause(begin: int, end: int) -> SourceGap:
+    """A time in which the gateway did not run, by its chain of journals."""
+    return SourceGap("east", "", "", "", "not-running", "", begin, end, None)
+
+
+STOPPED = gap("not-running", STOP, STOP, "the gateway was stopped")
+
+
+def shown(recorded: RecordedGaps, now: int = LATER, day: date = DAY) -> list[tuple[str, str, bool]]:
+    """Interval, reason and whether it is counted, of the gaps of sources."""
+    return [
+        (f"{row['begin']:%H:%M} to {row['end']:%H:%M}", str(row["reason"]), row["kept"] is False)
+        for row in gap_rows(recorded, day, now)
+        if row["endpoint"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pauses", "found"),
+    [
+        pytest.param(
+            [pause(STOP + 1, MIDNIGHT + 24 * HOUR)],
+            ("14:00 to 00:00", "the gateway stopped at 14:00:00 and did not run again that day"),
+            id="not-again",
+        ),
+        pytest.param(
+            [pause(MIDNIGHT, MIDNIGHT + HOUR), pause(STOP + 1, STOP + HOUR)],
+            ("14:00 to 15:00", "the gateway was stopped"),
+            id="again-without-the-source",
+        ),
+        pytest.param(
+            [pause(MIDNIGHT, MIDNIGHT + HOUR)],
+            ("14:00 to 00:00", "the source was closed at 14:00:00 and not opened again that day"),
+            id="source-removed",
+        ),
+    ],
+)
+def test_a_stop_without_a_start_lasts_while_the_gateway_does_not_run(
+    pauses: Sequence[SourceGap], found: tuple[str, str]
+) -> None:
+    assert shown(RecordedGaps([STOPPED], stopped=pauses)) == [(*found, True)]
+
+
+def test_a_stop_is_a_gap_until_the_next_start() -> None:
+    ended = replace(STOPPED, end=STOP + 5 * HOUR)
+
+    assert shown(RecordedGaps([ended])) == [("14:00 to 19:00", "the gateway was stopped", True)]
+
+
+def test_a_gap_of_today_lasts_until_now() -> None:
+    stopped = [pause(STOP + 1, MIDNIGHT + 24 * HOUR)]
+    rows = gap_rows(RecordedGaps([STOPPED], stopped=stopped), DAY, STOP + HOUR)
+
+    assert [(f"{row['begin']:%H:%M}", f"{row['end']:%H:%M}") for row in rows] == [
+        ("14:00", "15:00"), ("14:00", "15:00"),
+    ]  # fmt: skip
+
+
+def test_the_states_of_sources_tell_which_gaps_have_not_ended(tmp_path: Path) -> None:
+    """A date on which a gateway did not run at all has no rows of it."""
+    away = gap("disconnected", STOP, STOP + 60_000_000, "connection lost", "mine")
+    write_states(
+        tmp_path,
+        plant={"begin": STOP, "rule": "not-running", "reason": "the gateway was stopped"},
+        mine={"begin": STOP, "rule": "disconnected", "reason": "connection lost"},
+        idle=None,
+    )
+    recorded = RecordedGaps([STOPPED, away], open_gaps(tmp_path))
+    assert shown(recorded) == [
+        ("14:00 to 00:00", "connection lost", True),
+        ("14:00 to 00:00", "the gateway stopped at 14:00:00 and has not run since", True),
+    ]
+    assert shown(recorded, now=STOP + HOUR)[0][0] == "14:00 to 15:00"
+
+    next_day, before = date(2026, 3, 15), date(2026, 3, 13)
+    reasons = [reason for _, reason, _ in shown(replace(recorded, found=()), day=next_day)]
+    assert reasons == [
+        "connection lost", "the gateway stopped at 2026-03-14 14:00:00 and has not run since",
+    ]  # fmt: skip
+    assert shown(recorded, day=before) == []
+
+
+def test_an_archive_without_states_has_no_open_gaps(tmp_path: Path) -> None:
+    assert open_gaps(tmp_path) == []
+
+
+def write_states(root: Path, **outages: dict[str, object] | None) -> None:
+    path = states_path(root, "east")
+    path.parent.mkdir()
+    states = {
+        name: {"heard": STOP, "known": True, "keeps": False, "outage": outage}
+        for name, outage in outages.items()
+    }
+    path.write_text(json.dumps(states))

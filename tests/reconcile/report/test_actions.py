@@ -1,0 +1,41 @@
+"""The commands of the operator's next steps."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from itertools import pairwise
+
+from gateway.reconcile.report.actions import actions
+from gateway.reconcile.report.summary import parse_summary
+from gateway.reconcile.report.text import Report, to_json
+from tests.reconcile.summaries import counted
+
+
+def replayed_routes(missing: dict[str, int]) -> tuple[list[str], str]:
+    """The routes of the replay command for missing copies by route, and the text beside it."""
+    routes = [
+        {"route": route, "target": target, **counted(100, missing=number)}
+        for route, number in missing.items()
+        for target in ("erp", "audit")
+    ]
+    report = Report(archive="/archive", day="2026-03-14", routes=routes)
+    (action,) = actions(parse_summary(json.loads(to_json(report))))
+    words = shlex.split(action.commands[1])
+    assert words[:2] == ["gateway", "replay"]
+    found = [value for option, value in pairwise(words) if option == "--route"]
+    return found, action.text
+
+
+def test_one_command_replays_all_routes() -> None:
+    routes, text = replayed_routes({"orders": 1, "a b": 3, "calm": 0})
+
+    assert routes == ["a b", "orders"]
+    assert "repeat them" not in text
+
+
+def test_a_command_has_ten_routes_at_most() -> None:
+    routes, text = replayed_routes({f"route-{number}": number for number in range(13)})
+
+    assert routes == [f"route-{number}" for number in range(12, 2, -1)]
+    assert "repeat them for 2 more" in text

@@ -1,0 +1,55 @@
+"""One replay command sends the messages of several routes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.model.message import Message
+from tests.endpoints.exchange import collect
+from tests.replay.test_replay_archive import replay_rig
+
+CONFIG = """
+gateway: {{name: edge}}
+endpoints:
+  plant: {{kind: memory, dialect: mqtt, broker: plant-{run}}}
+  erp: {{kind: memory, dialect: ems, broker: erp-{run}}}
+defaults: {{route: {{archive_payload: true}}}}
+routes:
+  orders: {{from: {{endpoint: plant, pattern: orders/#}}, to: {{endpoint: erp}}}}
+  ticks: {{from: {{endpoint: plant, pattern: ticks/#}}, to: {{endpoint: erp}}}}
+  quiet: {{from: {{endpoint: plant, pattern: quiet/#}}, to: {{endpoint: erp}}}}
+archive: {{path: {archive}}}
+"""
+
+
+def test_routes_are_replayed_one_after_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with replay_rig(tmp_path) as rig:
+        rig.file.write_text(CONFIG.format(run=rig.run, archive=rig.archive))
+        rig.relay(Message("ticks/1", b"t"), Message("orders/1", b"o"))
+        capsys.readouterr()
+
+        assert rig.replay("--route", "ticks", "--dry-run") == 0
+        compared = capsys.readouterr().out
+        assert rig.replay("--route", "ticks", "--route", "orders") == 0
+        sent = [message.address for message in collect(rig.out, 2)]
+        printed = capsys.readouterr()
+        assert rig.replay("--route", "quiet", "--route", "absent") == 2
+        refused = capsys.readouterr()
+        assert rig.replay("--route", "quiet") == 1
+
+        assert sent == ["orders.1", "ticks.1"]
+        assert "orders.1 (as then)" in compared
+        assert "ticks.1 (as then)" in compared
+        assert printed.out.splitlines() == [
+            "route 'orders':", "1 arrived, 0 did not", "route 'ticks':", "1 arrived, 0 did not",
+        ]  # fmt: skip
+        assert "no route 'absent' in the configuration" in refused.err
+        assert not refused.out  # nothing was sent
+        assert "no message of route 'quiet' was received then" in capsys.readouterr().err
+        assert [row["route"] for row in rig.rows("delivered") if row["replayed"]] == [
+            "ticks", "orders", "orders",
+        ]  # fmt: skip
