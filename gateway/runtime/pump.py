@@ -17,13 +17,13 @@ from gateway.model.memory_size import messages_size
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.payload_conversion import convert_payload
-from gateway.routing.route import Route, Target, WhenFull
+from gateway.routing.route import Route, WhenFull
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
 from gateway.runtime.delivery.admission import Admission, Admitted
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.batch import OutboundBatch
-from gateway.runtime.delivery.duplicates import DuplicateFilter
+from gateway.runtime.delivery.duplicates import DuplicateFilter, copy_id
 from gateway.runtime.delivery.in_flight import LaneBatch
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.gap_recorder import GapRecorder
@@ -223,6 +223,17 @@ class Pump:
                 extra={"endpoint": self.state.name},
             )
 
+    def _copy_id(self, batch: Batch, position: int, in_flight: SharedBatch) -> str:
+        """The id of the copies of a message: from the identity of its source where it has one."""
+        message = batch.messages[position]
+        given = message.headers.properties.get(GATEWAY_ID)
+        identity = given if isinstance(given, str) else message.headers.source_id
+        if identity is None and batch.identities:
+            identity = batch.identities[position]
+        if not identity:
+            return in_flight.message_id(position).hex()
+        return copy_id(self.state.name, identity, message)
+
     def _note_heartbeats(
         self,
         batch: Batch,
@@ -268,8 +279,11 @@ class Pump:
             try:
                 headers = map_headers(source_message.headers, delivery, carries)
                 message = Message(delivery.address, source_message.payload, headers)
-                if target is not None and (target.conversion is not None or target.add_message_id):
-                    message = _convert(message, target, in_flight, position)
+                if target is not None and target.conversion is not None:
+                    payload = convert_payload(message.payload, target.conversion)
+                    message = replace(message, payload=payload)
+                if target is not None and target.add_message_id:
+                    message = _with_id(message, self._copy_id(batch, position, in_flight))
             except TranslationError as error:
                 in_flight.refuse(position, replace(delivery, rule=error.rule, reason=str(error)))
                 continue
@@ -335,15 +349,7 @@ def _distribute(
     return received, lane_batches, refused
 
 
-def _convert(message: Message, target: Target, in_flight: SharedBatch, position: int) -> Message:
-    """Convert the payload and add the message id, as the target wants.
-
-    `position` is the message's index in the received batch.
-    """
-    headers, payload = message.headers, message.payload
-    if target.conversion is not None:
-        payload = convert_payload(payload, target.conversion)
-    if target.add_message_id:
-        properties = {**headers.properties, GATEWAY_ID: in_flight.message_id(position).hex()}
-        headers = replace(headers, properties=properties)
-    return Message(message.address, payload, headers)
+def _with_id(message: Message, copy: str) -> Message:
+    """Add the property `gateway_id` to a copy."""
+    properties = {**message.headers.properties, GATEWAY_ID: copy}
+    return replace(message, headers=replace(message.headers, properties=properties))

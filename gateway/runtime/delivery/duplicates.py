@@ -8,13 +8,30 @@ For an endpoint with `echo_window`, name and payload alone are the identity for 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+from gateway.model.message import Message
+from gateway.runtime.record.rows import fingerprint
 
 MAX_SIZE: Final = 32 << 20  # bytes of the identities of a source endpoint
 EVICTED_SIZE: Final = MAX_SIZE // 50  # bytes of the identities that are evicted together
 _OVERHEAD: Final = 320  # bytes of an identity beside the characters of its texts
 
 Identity: TypeAlias = tuple[str, str, bytes]  # name, id of the message or "", payload hash
+
+
+def copy_id(endpoint: str, identity: str, message: Message) -> str:
+    """The property `gateway_id` of a copy whose source gave its message an identity.
+
+    It is the same whenever the source delivers the message again, also to a later run of the
+    gateway, and no publisher can give it to another message: name and payload are part of it. Its
+    prefix tells it from the id of a row of the archive.
+    """
+    size, digest = fingerprint(message.payload)
+    facts = "\0".join((endpoint, identity, message.address, str(size)))
+    whole = blake2b(facts.encode("utf-8", "surrogatepass") + digest, digest_size=16)
+    return f"s-{whole.hexdigest()}"
 
 
 class Arrival(Protocol):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.model.message import Headers, Message
-from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, running
+from gateway.model.message import GATEWAY_ID, Headers, Message
+from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, archive_rows, running
 from tests.waiting import until
 
 ORDER = Message("orders/emea/1", b"buy", Headers(source_id="ID:1"))
@@ -13,13 +13,13 @@ SAME_ID_OTHER_NAME = Message("orders/emea/2", b"buy", Headers(source_id="ID:1"))
 LAST = Message("orders/emea/1", b"last", Headers(source_id="ID:2"))
 
 
-def routes(duplicates: str) -> str:
+def routes(duplicates: str, options: str = "") -> str:
     return f"""\
 routes:
   orders:
     duplicates: {duplicates}
     from: {{endpoint: plant, pattern: "orders/{{rest...}}"}}
-    to: {{endpoint: ems, template: "ORDERS.{{rest...}}"}}
+    to: {{endpoint: ems, template: "ORDERS.{{rest...}}"{options}}}
 """
 
 
@@ -70,3 +70,31 @@ def test_a_message_delivered_before_a_crash_is_not_delivered_again(
 
     assert delivered.payload == b"last"
     assert restarted.counters["orders"].duplicates == 1
+
+
+def test_the_id_of_a_copy_is_the_same_at_each_delivery_of_its_message(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    """A receiver drops a double by it, also when a later run of the gateway sends it."""
+    configuration = PLANT_AND_EMS + routes(duplicates="drop", options=", add_message_id: true")
+    ids: list[object] = []
+    for _ in range(2):  # a clean stop: the second run does not know the first one's messages
+        with running(configuration):
+            plant.publish(ORDER, SAME_ID_OTHER_NAME, LAST, Message("orders/emea/1", b"no identity"))
+            ids += [each.headers.properties[GATEWAY_ID] for each in ems.receive(4)]
+
+    first, second = ids[:4], ids[4:]
+    assert first[:3] == second[:3]
+    assert len({*first, *second}) == 5
+    assert all(str(each).startswith("s-") for each in first[:3])
+    assert first[3] != second[3]
+
+
+def test_a_dropped_duplicate_has_a_row(plant: BrokerClient, ems: BrokerClient) -> None:
+    with running(PLANT_AND_EMS + routes(duplicates="drop")) as gateway:
+        plant.publish(ORDER, ORDER, LAST)
+        ems.receive(2)
+        until(lambda: gateway.pumps["plant"].settled)
+
+    (cut,) = archive_rows("cut")
+    assert (cut["route"], cut["rule"], cut["name"]) == ("orders", "duplicate", ORDER.address)
