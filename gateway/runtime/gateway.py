@@ -343,7 +343,8 @@ class Gateway:
             time.monotonic() + seconds,
         )
         for name in removed:
-            self.lanes.pop(name).remove(seconds)
+            if (lane := self.lanes.pop(name, None)) is not None:
+                lane.remove(seconds)
 
     def _publish_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
         """Send copies of dead letters to the configured endpoint, if there is one."""

@@ -191,13 +191,22 @@ class Pump:
                 self._note_heartbeats(batch, positions, matches, completion)
         for position, delivery in refused:
             in_flight.refuse(position, delivery)
-        for (endpoint, when_full), lane_batch in lane_batches.items():
-            self._deliver(in_flight, self._context.lanes[endpoint], batch, lane_batch, when_full)
+        self._deliver_all(in_flight, batch, lane_batches)
         for positions, matches in received.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
         if admitted.cuts:
             in_flight.record_cut(admitted.cuts)
         in_flight.release()
+
+    def _deliver_all(self, in_flight: SharedBatch, batch: Batch, lane_batches: LaneBatches) -> None:
+        for (endpoint, when_full), lane_batch in lane_batches.items():
+            lane = self._context.lanes.get(endpoint)
+            if lane is None:  # a reload removed it while this thread waited
+                for position, delivery in lane_batch.entries():
+                    removed = replace(delivery, rule="target-removed", reason="a reload removed it")
+                    in_flight.refuse(position, removed)
+                continue
+            self._deliver(in_flight, lane, batch, lane_batch, when_full)
 
     def _admit(
         self, batch: Batch, completion: BatchCompletion
@@ -274,7 +283,7 @@ class Pump:
         """Create the target's copies of the `routed` entries and hand them to `lane`."""
         made = LaneBatch()
         carries, map_headers = lane.binding.carries, self._header_mapper.map_headers
-        for position, delivery in zip(routed.positions, routed.deliveries, strict=True):
+        for position, delivery in routed.entries():
             source_message, target = batch.messages[position], delivery.target
             try:
                 headers = map_headers(source_message.headers, delivery, carries)

@@ -61,9 +61,13 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
     settings = configuration.endpoints[name].settings
     broker = echo_brokers(configuration).get(name)
 
-    def note_sent(messages: Sequence[Message], again: bool) -> None:
+    def note_sent(messages: Sequence[Message]) -> None:
         if broker is not None:
-            echoes.note_sent(broker, messages, again=again)
+            echoes.note_sent(broker, messages)
+
+    def note_lost(messages: Sequence[Message]) -> None:
+        if broker is not None:
+            echoes.note_lost(broker, messages)
 
     return SinkBinding(
         make_sink(settings),
@@ -75,6 +79,7 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
             stuck_after_seconds=configuration.gateway.stuck_after_seconds,
         ),
         None if broker is None else note_sent,
+        None if broker is None else note_lost,
     )
 
 

@@ -45,7 +45,7 @@ Change = Callable[[bytearray, int, random.Random], None]
 class InputGenerator:
     """The inputs of one parser, from valid ones and the words of its language.
 
-    Mutable: its generator of random numbers is seeded anew for each input.
+    Mutable: its generator of random numbers is seeded again for each input.
     """
 
     def __init__(self, valid: Sequence[bytes], words: Sequence[bytes], seed: int) -> None:

@@ -1,6 +1,6 @@
 """The parsers of bytes and texts from outside: their errors, valid inputs, words and large inputs.
 
-A parser is made anew for each run, since some of them remember what they have read.
+A parser is made again for each run, since some of them remember what they have read.
 """
 
 from __future__ import annotations

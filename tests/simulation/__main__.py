@@ -35,6 +35,8 @@ def main() -> int:
         result = simulate(make_plan(seed))
         if result.findings and options.shrink:
             result = shrink(result)
+        if options.trace:
+            result = simulate(result.plan, trace=True)
         failed |= bool(result.findings)
         _print(*describe(result, trace=options.trace or bool(result.findings)))
     return int(failed)

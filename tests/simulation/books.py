@@ -14,7 +14,6 @@ from xxhash import xxh3_128_digest
 
 from gateway.archive.journal.records import Rows
 from gateway.model.message import Message, Payload
-from tests.simulation.brokers import Entry
 
 _COLUMNS: Final = (
     "leg", "id", "route", "endpoint", "target", "targets", "hash", "attempt", "redelivered",
@@ -47,7 +46,6 @@ class Books:
     arrivals: dict[tuple[bytes, str], list[float]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    confirmed: Counter[tuple[str, bytes]] = field(default_factory=Counter)
     excused: dict[bytes, str] = field(default_factory=dict)
     latest: dict[tuple[str, str, str], int] = field(default_factory=dict)
     overtaken: list[tuple[bytes, str]] = field(default_factory=list)
@@ -105,14 +103,9 @@ class Books:
             self.overtaken.append((payload, broker))
         self.latest[place] = max(number, self.latest.get(place, -1))
 
-    def confirm(self, client: str, entry: Entry) -> bytes | None:
-        """Note that a gateway settled a message; return its payload if it must be durable."""
-        payload = entry.message.payload
-        if not isinstance(payload, bytes) or payload not in self.keys:
-            return None
-        if entry.number > 0:
-            self.confirmed[client, payload] += 1
-        return payload
+    def known(self, payload: Payload) -> bytes | None:
+        """Return the payload of an application's message; None for a heartbeat."""
+        return payload if isinstance(payload, bytes) and payload in self.keys else None
 
     def excuse(self, payload: Payload, reason: str) -> None:
         """Note that a broker lost the message; nothing more is expected of it."""
@@ -184,6 +177,12 @@ def compare_archive(books: Books, view: ArchiveView, *, gentle: bool) -> None:
     _compare_deliveries(books, view, payloads, received, outcomes, gentle=gentle)
 
 
+def compare_gaps(books: Books, view: ArchiveView) -> None:
+    """Report a lost session that no row says."""
+    if not any(row["rule"] != "away" for row in view.of("gap")):
+        books.report("gap-absent", f"{view.gateway}: a broker lost its session, and no row says so")
+
+
 def _find_missing(
     books: Books,
     view: ArchiveView,
@@ -220,7 +219,7 @@ def _find_unexpected(
 
 @dataclass(slots=True)
 class _Tally:
-    """What the rows say of each payload and target."""
+    """The deliveries and dead letters in the rows, by payload and target."""
 
     delivered: Counter[tuple[bytes, str]] = field(default_factory=Counter)
     unmarked: Counter[tuple[bytes, str]] = field(default_factory=Counter)
@@ -234,8 +233,9 @@ def _tally(
 ) -> _Tally:
     found = _Tally()
     for (identity, target), rows in outcomes.items():
-        source = received.get(identity)
-        marked = source is not None and source["redelivered"]
+        receipts = [row for row in rows if row["leg"] == "spooled"]
+        receipts += [received[identity]] if identity in received else []
+        marked = any(row["redelivered"] for row in receipts)
         for row in rows:
             copy = payloads[row["hash"]], target
             if row["leg"] == "dead":

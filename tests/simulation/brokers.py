@@ -21,7 +21,7 @@ from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.redelivery_queue import RedeliveryQueue
 from gateway.endpoints.settings.base import EndpointSettings
-from gateway.errors import EndpointError, GatewayError, NotConnectedError
+from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.matching import matches
 from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
@@ -187,7 +187,6 @@ class Broker:
         self.on_accepted: Callable[[str, Message], None] = lambda _client, _message: None
         self.on_confirmed: Callable[[str, Entry], None] = lambda _client, _entry: None
         self.on_lost: Callable[[str, Entry], None] = lambda _client, _entry: None
-        self.blocked_senders: list[SimulatedSink] = []
         self._numbers = 0
         self._selected: dict[tuple[str, str], bool] = {}
 
@@ -342,9 +341,9 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Flavour:
-    """What differs between the systems, as far as the interface shows it.
+    """The differences between the systems, as far as the interface shows them.
 
-    `identified` gives each message an identity: none, in a header, or in `Batch.identities`.
+    `identified` gives each message an identity: none, or in a header.
     """
 
     kept: bool = True
@@ -352,9 +351,6 @@ class Flavour:
     window: int = 20
     batch: int = 1_000
     capacity: int = 1 << 20
-
-
-Item: TypeAlias = Message
 
 
 class SimulatedSource:
@@ -542,6 +538,3 @@ def _wire(message: Message, carries: frozenset[str]) -> Message:
     if "origin" not in carries:
         headers = Headers(mode=DeliveryMode(headers.mode))
     return Message(message.address, message.payload, headers)
-
-
-__all__ = ["Broker", "Entry", "Flavour", "GatewayError", "SimulatedSink", "SimulatedSource"]

@@ -79,9 +79,6 @@ class Disk:
                 journal.data += journal.torn[:kept]
                 journal.torn = b""
 
-    def power_cut(self) -> None:
-        """Nothing more is lost than in a crash: every acknowledged byte was flushed."""
-
     def set_spool_full(self, *, full: bool) -> None:
         """Let the spool's file keep its size, or grow again."""
         self.spool_pages = None

@@ -106,3 +106,27 @@ def echo_of_a_failed_send(seed: int) -> Plan:
         seed, "both", {"a": "mqtt311", "b": "mqtt5"}, (*there, *back),
         (Fault(1.95, "cut", "a"),), _POLICY,
     )  # fmt: skip
+
+
+def gap_forgotten_by_a_kill(seed: int) -> Plan:
+    """The end of an outage is noted before its row is durable; a kill forgets the gap."""
+    return Plan(
+        seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_steady("a", 6, 1.5, 0.05)),
+        (
+            Fault(2.0, "full-archive", "g1", seconds=1.0),
+            Fault(2.1, "lose-sessions", "a"),
+            Fault(2.5, "kill", "g1", seconds=0.2),
+        ),
+        _POLICY,
+    )  # fmt: skip
+
+
+def echo_of_an_unanswered_copy(seed: int) -> Plan:
+    """A message that equals a copy without an answer is its echo, and the copy is refused then."""
+    copy, message = (
+        Publication(at, broker, "k0", b"<x>") for at, broker in ((2.0, "b"), (2.1, "a"))
+    )
+    return Plan(
+        seed, "both", {"a": "mqtt311", "b": "mqtt311"}, (copy, message),
+        (Fault(1.9, "retry", "a", seconds=0.4),), _POLICY, latency=0.2,
+    )  # fmt: skip

@@ -52,6 +52,13 @@ def _refuse(world: World, fault: Fault, broker: Broker) -> None:
     world.later(fault, partial(setattr, broker, "refusing", None))
 
 
+def _lose_sessions(world: World, fault: Fault, broker: Broker) -> None:
+    del fault  # it has no end
+    if world.plan.brokers[broker.name] != "yami4":  # it keeps none
+        world.sessions_lost |= broker.sessions.keys()
+    broker.lose_sessions()
+
+
 def _slow(world: World, fault: Fault, broker: Broker) -> None:
     broker.latency = lambda: world.scheduler.random.random() * SLOW
     world.later(fault, partial(setattr, broker, "latency", world.latency))
@@ -88,7 +95,7 @@ _AT_BROKER: Final[Mapping[str, AtBroker]] = {
     "silent-up": lambda _world, _fault, broker: broker.cut_silently(up=True, down=False),
     "silent-down": lambda _world, _fault, broker: broker.cut_silently(up=False, down=True),
     "silent-both": lambda _world, _fault, broker: broker.cut_silently(up=True, down=True),
-    "lose-sessions": lambda _world, _fault, broker: broker.lose_sessions(),
+    "lose-sessions": _lose_sessions,
     "refuse": _refuse,
     "driver-fault": lambda _world, _fault, broker: setattr(broker, "failing", 2),
     "block": _set("blocked", value=True, healed=False),

@@ -17,10 +17,12 @@ SCENARIOS = [
     (scenarios.spool_waits_for_itself, range(6)),
     (scenarios.reload_removes_an_absent_target, range(4)),
     (scenarios.full_spool_blocks_its_own_deletes, range(4)),
-    (scenarios.oldest_strands_rows_at_a_break, range(60)),
+    (scenarios.oldest_strands_rows_at_a_break, range(40)),
     (scenarios.clean_stop_forgets_echoes, range(10)),
     (scenarios.outcome_without_receipt, range(4)),
     (scenarios.echo_of_a_failed_send, range(8)),
+    (scenarios.gap_forgotten_by_a_kill, range(4)),
+    (scenarios.echo_of_an_unanswered_copy, range(8)),
 ]
 CASES = [
     pytest.param(

@@ -11,7 +11,7 @@ from tests.simulation.faults import BROKER_FAULTS, GATEWAY_FAULTS
 
 NIGHTLY = 100_000
 FIRST_NIGHTLY = 1_000_000  # other seeds than those of every day
-REGRESSIONS = (27, 33, 38, 71, 99, 630, 794, 839, 1068, 1205, 1253, 1416, 1486, 2661)
+REGRESSIONS = (27, 38, 99, 630, 839, 1416, 3305, 3307, 20067)
 
 
 @pytest.mark.parametrize("first", range(0, 500, 125))

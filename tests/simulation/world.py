@@ -27,7 +27,15 @@ from gateway.file_lock import FileLock
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.runtime.gateway import Gateway
 from tests.simulation import stand_ins
-from tests.simulation.books import ArchiveView, Books, Finding, compare_archive, each_row, short
+from tests.simulation.books import (
+    ArchiveView,
+    Books,
+    Finding,
+    compare_archive,
+    compare_gaps,
+    each_row,
+    short,
+)
 from tests.simulation.brokers import Broker, Entry, Flavour, SimulatedSink, SimulatedSource
 from tests.simulation.configurations import DEAD_LETTERS, DIALECTS, configuration, hops, name_of
 from tests.simulation.disk import (
@@ -37,7 +45,7 @@ from tests.simulation.disk import (
     SimulatedRollingJournal,
     simulated_journals,
 )
-from tests.simulation.faults import FOREVER, HARMLESS, Fault, Plan
+from tests.simulation.faults import BROKER_FAULTS, FOREVER, HARMLESS, Fault, Plan
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.striking import strike
 
@@ -115,9 +123,11 @@ class World:
             each.disk.delay = lambda: self.scheduler.random.random() * plan.flush
         self.kept = {name for name, system in plan.brokers.items() if system != "yami4"}
         self._drained = False
+        self.sessions_lost: set[str] = set()  # clients whose broker lost a session that it had
+        self.killed_while_connecting: set[str] = set()  # gateways that could not record the answer
         self._lasting: set[tuple[str, str]] = set()  # faults that never end
 
-    # What the brokers report.
+    # Reports of the brokers.
 
     def log(self, kind: str, text: str) -> None:
         self.coverage[kind] += 1
@@ -150,7 +160,7 @@ class World:
 
     def _confirmed(self, broker: Broker, client: str, entry: Entry) -> None:
         """Check that a settled message is durable: at its targets, or on the disk."""
-        payload = self.books.confirm(client, entry)
+        payload = self.books.known(entry.message.payload)
         self.log("settled", f"{short(entry.message.payload)} by {client}")
         if payload is None or len(self.books.origins(payload)) > 1:
             return  # of equal messages nobody knows which one this is
@@ -178,14 +188,18 @@ class World:
         return self._is_dead(each, target, payload)
 
     def _is_dead(self, each: RunningGateway, target: str, payload: bytes) -> bool:
-        if not self.plan.archive:
-            return not self.plan.spool  # neither: a rejected message is only counted
+        if not self.plan.archive:  # without a spool as well, a rejected message is only counted
+            return not self.plan.spool and self._may_be_rejected()
         digest = xxh3_128_digest(payload)
         return any(
             row["leg"] == "dead" and row["hash"] == digest and row["target"] == target
             for rows in each.disk.rows()
             for row in each_row(rows)
         )
+
+    def _may_be_rejected(self) -> bool:
+        """Whether a fault may have broken the connections of a message that was sent alone."""
+        return any(each.kind in BROKER_FAULTS for each in self.plan.faults)
 
     # The gateways.
 
@@ -226,6 +240,8 @@ class World:
     def kill(self, each: RunningGateway, restart: float) -> None:
         if each.process is not None:
             self.log("kill", each.process.name)
+            if any(" connected " in line for line in self.log_lines[-3:]):
+                self.killed_while_connecting.add(each.name)
             self._ended(each, each.process, restart=restart)
 
     def stop(self, each: RunningGateway, restart: float) -> None:
@@ -401,7 +417,7 @@ class World:
 
     def _finish(self) -> None:
         """Stop every gateway, and compare the archives with the books."""
-        run = self.scheduler
+        run, before = self.scheduler, len(self.log_lines)
         for each in self.gateways.values():
             each.wanted = False
             self.stop(each, 0.0)
@@ -410,36 +426,53 @@ class World:
             self._report_stuck()
             return
         settled = not any(" stopped " in line and "unsettled" in line for line in self.log_lines)
-        if any("unsettled" in line for line in self.log_lines[-20:]):
+        late = any("unsettled" in line for line in self.log_lines[before:])
+        if late and not any("slow" in each.kind for each in self.plan.faults):
             self.books.report("unsettled-stop", self.log_lines[-1])
-        plan = self.plan
-        slow = plan.heartbeat and max(plan.latency, plan.flush) > 0.1  # reconnects what works
-        gentle = not slow and all(each.kind in HARMLESS for each in plan.faults)
-        for payload, broker in self.books.overtaken:
+        self._judge(settled=settled)
+
+    def _judge(self, *, settled: bool) -> None:
+        """Compare the order, the echoes and the archives with the books.
+
+        `settled` says that every clean stop settled all.
+        """
+        plan, books = self.plan, self.books
+        kinds = {each.kind for each in plan.faults}
+        gentle = not plan.heartbeat and kinds <= HARMLESS  # late heartbeats replace connections
+        for payload, broker in books.overtaken:
             if not self._may_be_overtaken(payload, broker):
-                text = f"{short(payload)} arrived at {broker} after a newer one"
-                self.books.report("order", text)
-        forgetful = "mqtt311" in plan.brokers.values() and not (
-            gentle or (settled and all(each.kind in HARMLESS | {"stop"} for each in plan.faults))
-        )
-        for payload, broker in self.books.echoes():
-            if not forgetful:
-                self.books.report("echo", f"{short(payload)} came back to {broker}")
-        if not plan.archive:
-            return
-        for each in self.gateways.values():
+                books.report("order", f"{short(payload)} arrived at {broker} after a newer one")
+        calm = settled and not plan.heartbeat and kinds <= HARMLESS | {"stop"}
+        calm = calm and (
+            plan.archive or "stop" not in kinds
+        )  # the archive keeps what is on its way
+        if calm or "mqtt311" not in plan.brokers.values():
+            for payload, broker in books.echoes():
+                books.report("echo", f"{short(payload)} came back to {broker}")
+        for each in self.gateways.values() if plan.archive else ():
             rows = [row for found in each.disk.rows() for row in each_row(found)]
-            view = ArchiveView(
-                each.name, rows, each.disk.stored("parcels"), each.targets, frozenset(each.removed)
-            )
-            compare_archive(self.books, view, gentle=gentle)
+            left, removed = each.disk.stored("parcels"), frozenset(each.removed)
+            view = ArchiveView(each.name, rows, left, each.targets, removed)
+            compare_archive(books, view, gentle=gentle)
+            lost = any(map(self._knows_of_loss, self._clients_that_lost(each.name)))
+            if lost and each.name not in self.killed_while_connecting:
+                compare_gaps(books, view)
+
+    def _clients_that_lost(self, gateway: str) -> list[str]:
+        return [each for each in self.sessions_lost if each.partition("/")[0] == gateway]
+
+    def _knows_of_loss(self, client: str) -> bool:
+        """Whether the client connected after its session was lost: then it was told."""
+        lines = self.log_lines
+        lost = max((at for at, line in enumerate(lines) if " lose-sessions " in line), default=0)
+        return any(f" connected  {client} to " in line for line in lines[lost:])
 
     def _may_be_overtaken(self, payload: bytes, target: str) -> bool:
         """Whether it was a dead letter, perhaps of a run that died before it was recorded."""
         plan = self.plan
         kinds = {each.kind for each in plan.faults}
         limited = plan.spool and (plan.spool_seconds or plan.when_full != "slow")
-        if "kill" in kinds and (limited or "poison" in kinds):
+        if "kill" in kinds and (limited or kinds & {"poison", "retry"}):
             return True
         return any(self._is_dead_letter(each, target, payload) for each in self.gateways.values())
 
@@ -486,15 +519,32 @@ def _reach(routes: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
     return found
 
 
-def simulate(plan: Plan) -> Result:
-    """Run a plan from an empty world and return what was found."""
+class _LogWatch(logging.Handler):
+    """Reports faults that the product logs and survives, and traces its log."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        self._world.log("log", f"{record.levelname.lower()}: {text}")
+        if record.exc_info and "driver" not in text:
+            self._world.books.report("internal-error", f"{text}: {record.exc_info[1]!r}")
+
+
+def simulate(plan: Plan, *, trace: bool = False) -> Result:
+    """Run a plan from an empty world and return what was found; `trace` logs the product's log."""
     memory = "/dev/shm"  # noqa: S108  # a folder in memory, where there is one
     folder = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else None))
     logger = logging.getLogger("gateway")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    level, propagate = logger.level, logger.propagate
+    world = World(plan, folder)
+    watch = _LogWatch(world)
+    logger.setLevel(logging.INFO if trace else logging.ERROR)
+    logger.propagate = False
+    logger.addHandler(watch)
     try:
-        world = World(plan, folder)
         replaced: dict[int, object] = {
             id(sqlite3): SQLITE,
             id(FileLock): SimulatedFileLock,
@@ -514,5 +564,7 @@ def simulate(plan: Plan) -> Result:
                         each.disk.crash(lambda: 0.0)
                 world.scheduler.kill(world.outside)
     finally:
+        logger.removeHandler(watch)
         logger.setLevel(level)
+        logger.propagate = propagate
         shutil.rmtree(folder, ignore_errors=True)

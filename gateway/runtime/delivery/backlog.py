@@ -128,14 +128,10 @@ class SpoolTotals:
 
 @dataclass(frozen=True, slots=True)
 class RowsTaken:
-    """Rows that leave the backlog as one batch.
-
-    `tried` when an earlier run may have sent them, `sent` when this run did before it stored them.
-    """
+    """Rows that leave the backlog as one batch; `tried` when an earlier run may have sent them."""
 
     rows: tuple[SpoolRow, ...]
     tried: bool
-    sent: bool
 
 
 JoinRows: TypeAlias = Callable[[RowsTaken], QueuedBatch]  # decodes rows as one stored batch
@@ -174,7 +170,6 @@ class SpoolBacklog:
         self._unwritten: deque[QueuedBatch] = deque()  # put back, never on disk; sorted
         self._unqueued: set[int] = set()  # numbers put back, and not on the way to the disk
         self._pending: dict[int, QueuedBatch] = {}  # put, and not durable yet
-        self._sent: set[int] = set()  # numbers of batches that were sent, then stored
 
     def fits(self, batch: OutboundBatch) -> bool:
         maximum = self.limits.messages
@@ -207,8 +202,6 @@ class SpoolBacklog:
             del self._pending[queued.number]
             return Finish(queued)
         queued.settle_rest(SPOOLED)
-        if queued.attempts:
-            self._sent.add(queued.number)
         self.messages += messages
         self.bytes += size
         return None
@@ -305,20 +298,17 @@ class SpoolBacklog:
         while (
             self._rows
             and count < MAX_JOINED
-            and self._history(first) == self._history(self._rows[0])
+            and self._is_tried(first) is self._is_tried(self._rows[0])
         ):
             taken.append(self._rows.popleft())
             count += taken[-1].messages
         return self._join(self._taken(taken))
 
     def _taken(self, rows: Sequence[SpoolRow]) -> RowsTaken:
-        history = self._history(rows[0])
-        self._sent.difference_update(row.number for row in rows)
-        return RowsTaken(tuple(rows), *history)
+        return RowsTaken(tuple(rows), self._is_tried(rows[0]))
 
-    def _history(self, row: SpoolRow) -> tuple[bool, bool]:
-        """Whether an earlier run may have sent the row, and whether this one has."""
-        return row.number <= self._last_tried, row.number in self._sent
+    def _is_tried(self, row: SpoolRow) -> bool:
+        return row.number <= self._last_tried
 
 
 def refuse_newest(queued: QueuedBatch, name: str) -> Finish:

@@ -35,17 +35,16 @@ class QueuedBatch:
     """A batch in a lane, with the settlements of its attempts.
 
     `number` is its place in the order of the lane. `stored` is true when the spool has it on disk,
-    `resend` when it is sent again after a lost connection. `attempts` has those of an earlier run,
-    and `sent` is true when this run sent it before it was stored.
+    `resend` when it is sent again after a lost connection. `attempts` has those of an earlier run.
     Mutable: owned by the lane.
     """
 
     __slots__ = (
-        "_first_attempt", "attempts", "batch", "number", "resend", "settlements", "solo_losses",
-        "stored", "unsettled",
+        "attempts", "batch", "number", "resend", "settlements", "solo_losses", "stored",
+        "unsettled",
     )  # fmt: skip
 
-    def __init__(  # noqa: PLR0913  # the facts of one batch
+    def __init__(
         self,
         batch: OutboundBatch,
         number: int,
@@ -53,14 +52,12 @@ class QueuedBatch:
         stored: bool = False,
         resend: bool = True,
         attempts: int = 0,
-        sent: bool = False,
     ) -> None:
         self.batch = batch
         self.number = number
         self.stored = stored
         self.resend = resend
         self.attempts = attempts
-        self._first_attempt = attempts + (not sent)
         self.unsettled = list(range(len(batch.messages)))  # positions
         self.settlements: list[Settlement | None] = [None] * len(batch.messages)  # final ones
         self.solo_losses: Counter[int] = Counter()  # lost connections with only this position sent
@@ -70,11 +67,6 @@ class QueuedBatch:
         if len(positions) == len(every):
             return every
         return [every[position] for position in positions]
-
-    @property
-    def sent_again(self) -> bool:
-        """Whether this run has sent some of it before the latest attempt."""
-        return self.attempts > self._first_attempt
 
     def settle(self, positions: Sequence[int], settlements: Sequence[Settlement]) -> bool:
         """Store the final settlements; return whether all of `settlements` are final."""

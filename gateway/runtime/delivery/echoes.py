@@ -1,16 +1,16 @@
 """Recognition of echoes from brokers that carry no origin path, above all MQTT 3.1.1.
 
 Each copy sent to such a broker is remembered by broker, name and payload hash, with its origin
-path. An echo gets this path back, once for each message that was sent, and admission then cuts the
-loop as usual. A message that is sent again after a lost connection counts once: the broker may
-return it once or twice, and a second copy that goes on is cheaper than a message of somebody else
-that is treated as an echo.
+path. An echo gets this path back, once for each copy that the broker has, and admission then cuts
+the loop as usual. A copy whose answer was lost is forgotten: if the broker has it, its echo goes on
+as a message, and a second copy is cheaper than a message of somebody else that is treated as an
+echo.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 MAX_SIZE: Final = 48 << 20  # bytes of the copies of all brokers
@@ -33,16 +33,19 @@ class Echoes:
         self._sent: OrderedDict[EchoKey, _Copies] = OrderedDict()
         self._size = 0  # bytes
 
-    def sent(self, copies: Sequence[SentCopy], now: float, *, again: bool = False) -> None:
-        """Remember copies; those sent `again` replace the ones of the earlier attempt."""
+    def sent(self, copies: Sequence[SentCopy], now: float) -> None:
+        """Remember copies."""
         until = now + COPY_LIFETIME
         shared: dict[tuple[str, ...], _Copy] = {}
         for key, origin in copies:
-            if again and self._take(key) is None:
-                continue  # its echo has come
             self._add(key, shared.setdefault(origin, (until, origin)))
             self._size += copy_size(key, origin)
         self._evict(now)
+
+    def lost(self, keys: Iterable[EchoKey]) -> None:
+        """Forget a copy of each key, whose answer was lost."""
+        for key in keys:
+            self._take(key)
 
     def returned(self, key: EchoKey, now: float) -> tuple[str, ...]:
         """Remove and return the origin path of an echo; empty for other messages."""

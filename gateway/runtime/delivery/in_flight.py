@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -28,6 +28,10 @@ class LaneBatch:
         self.positions: list[int] = []  # in the received batch
         self.deliveries: list[Delivery] = []
         self.messages: list[Message] = []  # as sent to the target
+
+    def entries(self) -> Iterator[tuple[int, Delivery]]:
+        """The position and the delivery of each entry."""
+        return zip(self.positions, self.deliveries, strict=True)
 
     def by_target(self, indices: Sequence[int]) -> Iterable[Sequence[int]]:
         """Group entry `indices` by route and label."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from gateway.model.message import Message
 from gateway.model.outcome import Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import (
@@ -69,6 +70,11 @@ class UnansweredSend:
     queued: QueuedBatch
     positions: Sequence[int]
     since: float
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The messages that have no final settlement."""
+        return self.queued.messages([at for at in self.positions if at in self.queued.unsettled])
 
 
 @dataclass(slots=True)
@@ -201,10 +207,13 @@ class LaneState:
         silence = now - self._last_answer
         return silence if silence > self.limits.stuck_after_seconds else 0.0
 
-    def recover(self, now: float, jitter: float) -> None:
-        """No send is in progress any more: put all that has no answer back, in order."""
+    def recover(self, now: float, jitter: float) -> list[UnansweredSend]:
+        """No send is in progress any more: put all that has no answer back, in order.
+
+        Return the sends without a final answer.
+        """
         if self.connection is not Connection.BROKEN:
-            return
+            return []
         sends, self._unanswered = list(self._unanswered.values()), {}
         if not self._ours:
             _suspect(sends, now)
@@ -224,6 +233,7 @@ class LaneState:
         self.held -= sum(each.batch.size for each in freed)
         self.backlog.put_back(each for each in left if each.resend)
         self._go_away(now, jitter, refused=False)
+        return sends
 
     # The connection
 

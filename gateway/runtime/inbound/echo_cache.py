@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from time import monotonic
 
 from gateway.model.message import Message
-from gateway.runtime.delivery.echoes import Echoes, SentCopy
+from gateway.runtime.delivery.echoes import Echoes, EchoKey, SentCopy
 from gateway.runtime.record.rows import fingerprint
 
 
@@ -21,19 +21,19 @@ class EchoCache:
         self._lock = threading.Lock()
         self._echoes = Echoes()
 
-    def note_sent(self, broker: str, messages: Iterable[Message], *, again: bool = False) -> None:
+    def note_sent(self, broker: str, messages: Iterable[Message]) -> None:
         """Remember copies about to be sent to `broker`, with the origin path in their headers."""
-        self.remember(
-            [
-                ((broker, message.address, fingerprint(message.payload)[1]), message.headers.origin)
-                for message in messages
-            ],
-            again=again,
-        )
+        self.remember([(_key(broker, message), message.headers.origin) for message in messages])
 
-    def remember(self, copies: Sequence[SentCopy], *, again: bool = False) -> None:
+    def note_lost(self, broker: str, messages: Iterable[Message]) -> None:
+        """Forget copies that were sent to `broker` and have no answer."""
+        keys = [_key(broker, message) for message in messages]
         with self._lock:
-            self._echoes.sent(copies, monotonic(), again=again)
+            self._echoes.lost(keys)
+
+    def remember(self, copies: Sequence[SentCopy]) -> None:
+        with self._lock:
+            self._echoes.sent(copies, monotonic())
 
     def waiting(self) -> list[SentCopy]:
         """The copies whose echo may still come."""
@@ -42,6 +42,9 @@ class EchoCache:
 
     def take_origin(self, broker: str, message: Message) -> tuple[str, ...]:
         """Remove and return the origin path of an echo from `broker`; empty for other messages."""
-        key = (broker, message.address, fingerprint(message.payload)[1])
         with self._lock:
-            return self._echoes.returned(key, monotonic())
+            return self._echoes.returned(_key(broker, message), monotonic())
+
+
+def _key(broker: str, message: Message) -> EchoKey:
+    return broker, message.address, fingerprint(message.payload)[1]

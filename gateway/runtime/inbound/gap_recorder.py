@@ -7,6 +7,8 @@ while it lasts, and when it ends; all have the same begin (`gateway.archive.gaps
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
@@ -67,6 +69,8 @@ class GapRecorder:
         self._known = False  # whether it was ever connected
         self._keeps = True  # whether the broker keeps messages, as of the last connection
         self._outage: Outage | None = None
+        self._unrecorded: Outage | None = None  # ended, and its row is not durable
+        self._save_lock = threading.Lock()
         self._begun = now()
         self._connected_at = 0  # 0 while it is not connected
         self._last_row = 0  # time of the last row of the outage
@@ -96,7 +100,8 @@ class GapRecorder:
         if (outage := self._outage) is not None:
             retention = continuity.retention if self._keeps else Retention.NOTHING
             rule = self._final_rule(GapRule(outage.rule), retention)
-            self._write(replace(outage, rule=rule.value), at)
+            ended = self._unrecorded = replace(outage, rule=rule.value)
+            self._write(ended, at, then=lambda: self._recorded(ended, at))
             _report(self._endpoint, rule, outage, at)
         self._outage, self._known, self._connected_at = None, True, at
         self._keeps = continuity.retention is not Retention.NOTHING
@@ -187,7 +192,7 @@ class GapRecorder:
         return None, begin
 
     def _final_rule(self, rule: GapRule, retention: Retention) -> GapRule:
-        if rule in {GapRule.TAKEN_OVER, GapRule.REFUSED}:
+        if rule in {GapRule.TAKEN_OVER, GapRule.REFUSED, GapRule.SESSION_LOST}:  # proven before
             return rule
         match retention:
             case Retention.KEPT:
@@ -211,10 +216,23 @@ class GapRecorder:
             found = Outage(loss.begin, GapRule.DROPPED.value, loss.reason)
             self._write(found, loss.end, loss.messages)
 
-    def _write(self, outage: Outage, end: int, lost: int | None = None) -> None:
-        """Append the rows; only a closed archive refuses them."""
+    def _recorded(self, outage: Outage, heard: int) -> None:
+        """The row of an ended outage is durable: from now on the saved state need not have it."""
+        if self._unrecorded is outage:
+            self._unrecorded = None
+            self._save(heard)
+
+    def _write(
+        self,
+        outage: Outage,
+        end: int,
+        lost: int | None = None,
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Append the rows, then call `then`; only a closed archive refuses them."""
         routes, rule = self._binding.router.routes, GapRule(outage.rule)
         if not routes or self._archive is None:
+            then()
             return
         if rule is not GapRule.DROPPED:
             self._last_row = end
@@ -223,14 +241,17 @@ class GapRecorder:
             lost=lost,
         )  # fmt: skip
         try:
-            self._archive([rows], _nothing)
+            self._archive([rows], then)
         except ArchiveError as error:
             log.warning("a gap is not recorded: %s", error, extra={"endpoint": self._endpoint})
 
     def _save(self, heard: int, *, durable: bool = True) -> None:
-        if self._connections is not None and self._source is not None:
+        if self._connections is None or self._source is None:
+            return
+        with self._save_lock:  # the archive's thread saves too
+            outage = self._outage or self._unrecorded
             dropped = self._source.continuity.dropped
-            state = SourceConnection(heard, self._known, self._outage, self._keeps, dropped)
+            state = SourceConnection(heard, self._known, outage, self._keeps, dropped)
             self._connections.put(self._endpoint, state, durable=durable)
 
 
@@ -244,7 +265,3 @@ def _report(endpoint: str, rule: GapRule, outage: Outage, end: int) -> None:
 def _text(time: int) -> str:
     moment = datetime.fromtimestamp(time / 1_000_000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _nothing() -> None:
-    """Ignore that the rows are durable: no message waits for them."""

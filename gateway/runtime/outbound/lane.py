@@ -45,14 +45,16 @@ ROOM_INTERVAL: Final = 0.05  # seconds between checks for room that the oldest b
 class SinkBinding:
     """A sink with the fields its system carries and the limits of its lane.
 
-    `before_send` is called with the messages of every send, and whether they were sent before.
+    `before_send` is called with the messages of every send, `after_loss` with those that have no
+    answer when the connection is lost.
     """
 
     sink: Sink
     system: str
     carries: frozenset[str]
     limits: LaneLimits
-    before_send: Callable[[Sequence[Message], bool], None] | None = None
+    before_send: Callable[[Sequence[Message]], None] | None = None
+    after_loss: Callable[[Sequence[Message]], None] | None = None
 
 
 class Lane:
@@ -229,7 +231,7 @@ class Lane:
         messages = send.messages
         try:
             if self.binding.before_send is not None:
-                self.binding.before_send(messages, send.queued.sent_again)
+                self.binding.before_send(messages)
             self.binding.sink.send(messages, partial(self._answered, send.number))
         except GatewayError as error:
             self._lose(error)
@@ -294,8 +296,11 @@ class Lane:
     def _recover(self) -> None:
         self.binding.sink.close()  # ends a send that blocks
         with self._send_lock, self._lock:
-            self._lane.recover(monotonic(), random.random())  # noqa: S311  # jitter
+            unanswered = self._lane.recover(monotonic(), random.random())  # noqa: S311  # jitter
             self._room.notify_all()
+        if self.binding.after_loss is not None:
+            for send in unanswered:
+                self.binding.after_loss(send.messages)
 
     def _check(self) -> None:
         """Check the connection while it is idle."""

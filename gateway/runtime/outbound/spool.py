@@ -187,9 +187,7 @@ class Spool:
 
         batch = OutboundBatch(messages, messages_size(messages), done, lambda: pending)
         # the attempt of an earlier run counts, if it may have sent the batch
-        return QueuedBatch(
-            batch, taken.rows[0].number, stored=True, attempts=int(taken.tried), sent=taken.sent
-        )
+        return QueuedBatch(batch, taken.rows[0].number, stored=True, attempts=int(taken.tried))
 
 
 def _pack_unsettled(queued: QueuedBatch) -> bytes:

@@ -111,7 +111,8 @@ class Ledger:
         letters: list[DeadLetter] = []
         for pending in batch.pending:
             common, positions = pending.rows.common, pending.positions
-            rows.append(pending.spooled(positions, at))
+            marks = [batch.messages[each].headers.redelivered for each in positions]
+            rows.append(_marked(pending.spooled(positions, at), marks))
             accepted = [each for each in positions if settlements[each].outcome is Outcome.ACCEPTED]
             route = str(common["route"])
             attempt = attempts + int(str(common["attempt"]))  # with those before it was spooled
@@ -137,6 +138,13 @@ class Ledger:
             self.archive(rows, then)
         except ArchiveError as error:  # closed: the source or the spool keeps the batch
             log.warning("a batch stays unsettled: %s", error)
+
+
+def _marked(rows: Rows, redelivered: Sequence[bool]) -> Rows:
+    """Spooled rows with the mark of their receipt, which may be their only one after a crash."""
+    if not any(redelivered):
+        return rows
+    return Rows(rows.count, rows.common, {**rows.columns, "redelivered": [*redelivered]})
 
 
 def _sent_rows(rows: Rows, batch: SpooledBatch, positions: Sequence[int]) -> Rows:

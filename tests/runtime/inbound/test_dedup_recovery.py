@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.journal.records import MAGIC, Cell, Rows, pack
-from gateway.archive.layout import journal_path
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.inbound.dedup_recovery import recover, save_echoes
+from tests.archive.journal_files import journal_path
 
 HASH = bytes(range(16))
 COLUMNS: dict[str, list[Cell]] = {"name": ["a/b"], "origin_id": ["ID:1"], "hash": [HASH]}

@@ -53,6 +53,7 @@ class Recording:
         self._folder = folder
         (folder / "gateway.yaml").write_text(ONE_ROUTE)
         self.rows: list[Rows] = []
+        self.disk_works = True
         self.start(Retention.KEPT)
 
     def start(self, retention: Retention) -> None:
@@ -89,8 +90,9 @@ class Recording:
         return [(gap.rule, (gap.end - gap.begin) // SECOND) for gap in self.gaps]
 
     def _append(self, rows: Sequence[Rows], durable: Callable[[], None]) -> None:
-        self.rows += rows
-        durable()
+        if self.disk_works:
+            self.rows += rows
+            durable()
 
 
 @pytest.fixture
@@ -156,6 +158,21 @@ def test_the_next_run_continues_an_outage(recording: Recording) -> None:
     recording.connect(Retention.NOTHING, after=30)
 
     assert recording.rules == [("disconnected", 60)]
+
+
+def test_a_gap_whose_row_was_not_durable_at_a_kill_is_recorded_by_the_next_run(
+    recording: Recording,
+) -> None:
+    recording.connect(Retention.KEPT)
+    recording.lose(LOST, after=60)
+    recording.disk_works = False
+    recording.connect(Retention.NEW, after=30)
+    recording.recorder.check()
+    recording.disk_works = True
+    recording.start(Retention.KEPT)  # killed
+    recording.connect(Retention.KEPT, after=30)
+
+    assert recording.rules == [("session-lost", 60)]
 
 
 def test_the_next_run_records_the_time_without_a_run(recording: Recording) -> None:
