@@ -45,6 +45,7 @@ STAND_INS: Final = (  # printed text and its replacement, in this order
     ("gateway top", "gateway top --count 1 --url URL"),  # ends without Ctrl-C
     ("=spark://host:7077", "=local[1]"),
     ("=yarn", "=local[1]"),
+    ("--route ticks", "--route plant"),
     ("ARCHIVE ID", f"ARCHIVE {identity(2).hex()}"),
     ("--date D", f"--date {DATE}"),
     ("generate ARCHIVE", "generate new"),
@@ -101,6 +102,10 @@ def make_world(folder: Path) -> None:
         folder / "records",
         received([1, 2], time=SIX, name="orders/7", payload=b"7"),
         delivered([1], time=SIX, received=SIX, name="ORDERS.7", source_name="orders/7"),
+        received([3], time=SIX, name="plant/7", payload=b"7", route="plant"),
+        delivered(
+            [3], time=SIX, received=SIX, name="plant.7", source_name="plant/7", route="plant"
+        ),
         gateway="north",
     )
     for page in (ROOT / "README.md", *ROOT.glob("docs/*.md")):

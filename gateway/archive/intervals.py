@@ -49,13 +49,6 @@ def from_sorted(groups: Numbers, ids: Numbers) -> tuple[Intervals, Numbers]:
     return Intervals(ids[begins], ids[ends]), groups[begins]
 
 
-def to_ids(intervals: Intervals) -> Numbers:
-    """Return all numbers of the set in ascending order."""
-    lengths = intervals.last - intervals.first + 1
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(intervals.first - before, lengths) + np.arange(lengths.sum(), dtype=np.int64)
-
-
 def count(intervals: Intervals) -> int:
     """Return how many numbers the set has."""
     wide = (intervals.last - intervals.first).view(np.uint64)

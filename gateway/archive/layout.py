@@ -26,6 +26,7 @@ The writer is the gateway, or a command that replays for it.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2s
 from pathlib import Path
@@ -94,12 +95,6 @@ def parse_journal_name(stem: str) -> JournalName | None:
     return JournalName(match[1], int(match[2]), int(match[3])) if match else None
 
 
-def journal_path(root: Path, gateway: str, start: int, number: int) -> Path:
-    """Return the path of journal `number` of the gateway started at `start` microseconds."""
-    name = JournalName(safe_name(gateway), start, number)
-    return journal_folder(root) / f"{name}{OPEN}"
-
-
 def chain_path(root: Path, writer: str) -> Path:
     return journal_folder(root) / f"{writer}.chain"
 
@@ -109,10 +104,14 @@ def lock_path(root: Path, writer: str) -> Path:
 
 
 def journals(root: Path, writer: str | None = None) -> list[Path]:
-    """Return the journals not yet converted, oldest first; of one writer, or of all."""
+    """Return the journals not yet converted, oldest first; of one writer, or of all.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
     found = [
         (name, path)
-        for path in journal_folder(root).glob(f"*{OPEN}")
+        for path in listed(journal_folder(root), OPEN)
         if (name := parse_journal_name(path.stem)) and writer in (None, name.writer)
     ]
     return [path for _, path in sorted(found)]
@@ -120,17 +119,20 @@ def journals(root: Path, writer: str | None = None) -> list[Path]:
 
 def converted_journals(root: Path) -> list[Path]:
     """Return the converted journals that an earlier converter did not remove."""
-    return sorted(journal_folder(root).glob(f"*{DONE}"))
+    return listed(journal_folder(root), DONE)
 
 
-def damaged_journals(root: Path) -> list[Path]:
-    return sorted(journal_folder(root).glob(f"*{DAMAGED}"))
+def listed(folder: Path, suffix: str = "") -> list[Path]:
+    """Return the paths in `folder` whose names end in `suffix`, sorted; an absent one has none.
 
+    `Path.glob` finds nothing in a folder that it may not read.
 
-def gateway_start(path: Path) -> int:
-    """Return the start of the gateway that wrote `path`, in microseconds; 0 when unknown."""
-    match = _JOURNAL_STEM.match(path.stem)
-    return int(match["start"]) if match else 0
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(path for path in folder.iterdir() if path.name.endswith(suffix))
+    return []
 
 
 def day_folder(root: Path, day: date) -> Path:
@@ -141,11 +143,6 @@ def hour_folder(root: Path, time: int) -> Path:
     """Return the folder of the rows recorded in the hour of `time`, microseconds UTC."""
     hour = datetime.fromtimestamp(time // HOUR * 3600, tz=UTC)
     return day_folder(root, hour.date()) / f"hour={hour:%H}"
-
-
-def digest_path(root: Path, segment: Path) -> Path:
-    """Return the path of a segment's digest, which is written after the segment and its pairs."""
-    return root / DIGESTS / segment.relative_to(root)
 
 
 def pairs_path(root: Path, segment: Path) -> Path:
@@ -186,14 +183,14 @@ def segments(root: Path, day: date, hours: range = range(24)) -> list[Path]:
     return [
         path
         for hour in hours
-        for path in sorted((day_folder(root, day) / f"hour={hour:02}").glob("*"))
+        for path in listed(day_folder(root, day) / f"hour={hour:02}")
         if not path.name.startswith((".", "_"))
     ]
 
 
 def days(root: Path) -> list[date]:
     """Return the days with a folder in the archive, oldest first."""
-    found = (parse_day(path.name) for path in root.glob("date=*"))
+    found = (parse_day(path.name) for path in listed(root))
     return sorted(day for day in found if day is not None)
 
 

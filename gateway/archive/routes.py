@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gateway.archive.durable import make_folders, replacing, sync_folder
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import MAX_TIME, ROUTES
+from gateway.archive.layout import MAX_TIME, ROUTES, listed
 from gateway.archive.seals.seal import canonical_json, mac_of
 from gateway.errors import ArchiveError
 
@@ -148,7 +148,7 @@ def _path(writer: str, since: int) -> Path:
 
 
 def _names(folder: Path) -> list[str]:
-    return [path.name for path in folder.glob("*.json")]
+    return [path.name for path in listed(folder, ".json")]
 
 
 def _files(names: Iterable[str]) -> list[RoutesFile]:

@@ -66,7 +66,7 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "size": "int64",  # payload bytes; on gap: lost messages, where the broker says so
         "hash": "binary",  # XXH3 of the payload, 16 bytes
         "outcome": "string",  # a value of RowOutcome
-        "rule": "string",  # the rule that made it a dead letter
+        "rule": "string",  # the rule that made it a dead letter, a gap or a cut
         "reason": "string",  # the explanation of `rule`
         "payload": "binary",  # only with `archive_payload`
         "headers": "map",  # only with `archive_payload`

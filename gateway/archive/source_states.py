@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.gaps import SourceGap
-from gateway.archive.layout import SOURCES, safe_name
+from gateway.archive.layout import SOURCES, listed, safe_name
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,8 @@ def open_gaps(root: Path) -> list[SourceGap]:
     return [
         SourceGap(path.stem, "", name, "", each.outage.rule, each.outage.reason,
                   each.outage.begin, _OPEN, None)
-        for path in sorted((root / SOURCES).glob("[!.]*.json"))
+        for path in listed(root / SOURCES, ".json")
+        if not path.name.startswith(".")
         for name, each in read_states(path).items()
         if each.outage is not None
     ]  # fmt: skip

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from socket import gethostname
 from typing import Final
 
 from gateway.errors import ReconcileError
@@ -26,7 +29,9 @@ def archive_lock(root: Path) -> Iterator[None]:
 
 @contextmanager
 def exclusive(path: Path, conflict: str) -> Iterator[None]:
-    """Hold the lock file `path`; `conflict` completes the error text when it is locked.
+    """Hold the lock file `path`, which names its holder.
+
+    `conflict` completes the error text when it is locked: what is running, and what to do.
 
     Raises:
         ReconcileError: another process holds it, or the folder cannot be written.
@@ -34,8 +39,19 @@ def exclusive(path: Path, conflict: str) -> Iterator[None]:
     try:
         lock = FileLock(path, conflict)
     except FileLockedError as error:
-        raise ReconcileError(str(error)) from error
+        raise ReconcileError(f"{error}{_holder(path)}") from error
     except OSError as error:
         raise ReconcileError(f"{path}: cannot be written: {error.strerror}") from error
     with lock:
+        path.write_text(f"process {os.getpid()} on {gethostname()} since {_clock()}\n", "utf-8")
         yield
+
+
+def _holder(path: Path) -> str:
+    with suppress(OSError):
+        return f"; it is {path.read_text('utf-8', errors='replace').strip()}"
+    return ""
+
+
+def _clock() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"

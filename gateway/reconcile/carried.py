@@ -1,13 +1,15 @@
-"""Earlier nights with copies in flight, which the next run reconciles again."""
+"""Earlier nights that the next run reconciles again.
+
+They have copies in flight, or results whose publication was interrupted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
-from gateway.archive.layout import day_folder
+from gateway.archive.layout import parse_day
 from gateway.archive.storage import open_storage
 from gateway.errors import GatewayError
 from gateway.reconcile.job import Job, reconcile
@@ -16,11 +18,10 @@ from gateway.reconcile.report.text import NO_ANSWER, Report, Row
 from gateway.reconcile.session import spark_session
 
 _IN_FLIGHT = "in flight"
-_SPARE_DAYS = 2  # after the age limit, so that the night is reconciled once more past it
 
 
 def reconcile_night(job: Job, show_step: ShowStep) -> Report:
-    """Reconcile the date of `job`, and before it each earlier night with copies in flight.
+    """Reconcile the date of `job`, and before it each earlier night that waits for it.
 
     A night that cannot be reconciled again keeps its results; its row has no answer.
 
@@ -29,7 +30,7 @@ def reconcile_night(job: Job, show_step: ShowStep) -> Report:
         ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read, or the results cannot be written.
     """
-    waiting = list(_in_flight(job))
+    waiting = list(_waiting(job))
     if not waiting:
         return reconcile(job, show_step)
     with spark_session(job.master):
@@ -37,19 +38,26 @@ def reconcile_night(job: Job, show_step: ShowStep) -> Report:
         return reconcile(replace(job, carried=carried), show_step)
 
 
-def _in_flight(job: Job) -> Iterator[tuple[Job, Mapping[str, object]]]:
-    """Yield the earlier nights with copies in flight, with their summaries."""
-    storage = open_storage(job.location)
-    for age in range(job.spooled_days + _SPARE_DAYS, 0, -1):
-        day = job.day - timedelta(days=age)
+def _waiting(job: Job) -> Iterator[tuple[Job, Row]]:
+    """Yield the earlier nights of the archive to reconcile again, with their summaries.
+
+    A replacement of results in a bucket may be interrupted between its files: then the summary is
+    in the hidden folder. A hidden folder without one is of a run that never came to its end.
+    """
+    archived = {parse_day(name) for name in open_storage(job.location).names(Path())}
+    for day, hidden in sorted(job.results.days().items()):
+        if day >= job.day or day not in archived:
+            continue
         output = None if job.output is None else job.output.with_name(f"date={day}")
         night = replace(job, day=day, output=output, mapping=None)
-        summary = night.results.read_summary()
-        if summary is not None and _count(summary) and storage.names(day_folder(Path(), day)):
-            yield night, summary
+        unpublished = night.results.read_unpublished()
+        published = night.results.read_summary()
+        broken = unpublished is not None or (published is None and not hidden)
+        if broken or _count(published or {}):
+            yield night, published or unpublished or {}
 
 
-def _again(night: Job, before: Mapping[str, object], show_step: ShowStep) -> Row:
+def _again(night: Job, before: Row, show_step: ShowStep) -> Row:
     row = {
         "date": str(night.day),
         "before": _count(before),
@@ -67,7 +75,7 @@ def _again(night: Job, before: Mapping[str, object], show_step: ShowStep) -> Row
     return {**row, "after": after, "status": report.status, "verdict": report.verdict}
 
 
-def _count(summary: Mapping[str, object]) -> int:
+def _count(summary: Row) -> int:
     totals = summary.get("totals")
     found = totals.get(_IN_FLIGHT) if isinstance(totals, Mapping) else None
     return found if isinstance(found, int) else 0

@@ -114,10 +114,15 @@ def reconcile(job: Job, show_step: ShowStep) -> Report:
     """Reconcile one date; its results replace those of an earlier run at the end.
 
     Raises:
-        ReconcileError: Spark does not start or does not finish.
+        ReconcileError: another run writes the same results, or Spark does not start or finish.
         ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read, or the results cannot be written.
     """
+    with job.results.locked():
+        return _reconcile(job, show_step)
+
+
+def _reconcile(job: Job, show_step: ShowStep) -> Report:
     began = monotonic()
     show_step(f"checking the files of {job.day}")
     inputs = find_inputs(job.location, job.day, job.key)

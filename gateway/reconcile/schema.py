@@ -8,7 +8,7 @@ from typing import Final
 
 from pyspark.sql import types as T
 
-from gateway.archive.schema import COLUMNS, DICTIONARY, PAIRS
+from gateway.archive.schema import COLUMNS, DICTIONARY
 
 # Rows for the join: one for each row of the archive and each target that it names.
 JOIN_ROWS: Final[Mapping[str, str]] = MappingProxyType(
@@ -61,5 +61,4 @@ def spark_schema(columns: Mapping[str, str]) -> T.StructType:
 
 ROWS: Final = spark_schema(COLUMNS)
 JOINED: Final = spark_schema(JOIN_ROWS)
-PAIR_ROWS: Final = spark_schema(PAIRS)
 DICTIONARY_ROWS: Final = spark_schema(DICTIONARY)

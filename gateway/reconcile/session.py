@@ -6,9 +6,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any, Final, TextIO
+from warnings import catch_warnings, simplefilter
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -24,6 +26,7 @@ from gateway.reconcile.zip_package import zip_package
 LOCAL: Final = "local"
 _ALL_CORES: Final = "local[*]"  # Spark would count those of the machine, not of its container
 _MAX_LOG_LINES: Final = 15  # of the log in an error text
+_END_TIMEOUT: Final = 0.5  # seconds, for a Java process that breaks its connections
 
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.app.name": "gateway reconcile",
@@ -73,6 +76,9 @@ def spark_session(
             if not master.startswith(LOCAL):
                 spark.sparkContext.addPyFile(str(zip_package(Path(folder))))
             yield spark
+        except (PySparkException, Py4JError, OSError, ReconcileError) as error:
+            _raise_if_ended(spark, log, error)
+            raise
         finally:
             _stop(spark)
 
@@ -88,7 +94,7 @@ def submitted_session() -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        spark.stop()
+        _stop_session(spark)
 
 
 def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
@@ -127,16 +133,44 @@ def _log_lines(log: Path) -> list[str]:
     return [line for line in lines if not line.startswith(("\t", "    at "))][-_MAX_LOG_LINES:]
 
 
+def _raise_if_ended(spark: SparkSession, log: Path, error: Exception) -> None:
+    """Raise the cause of `error` when Java has ended: then its text is a refused connection.
+
+    Raises:
+        ReconcileError: Java has ended; the text ends with the last lines of its log.
+    """
+    java: Any = spark.sparkContext._gateway  # noqa: SLF001  # no public way to its process
+    try:
+        status = java.proc.wait(_END_TIMEOUT)
+    except TimeoutExpired:
+        return
+    text = f"spark: Java ended with status {status} (-9: killed, perhaps for its memory)"
+    raise ReconcileError("\n".join([text, *_log_lines(log)])) from error
+
+
 def _stop(spark: SparkSession) -> None:
     java: Any = spark.sparkContext._gateway  # noqa: SLF001  # no public way to end it
-    spark.stop()
+    _stop_session(spark)
     _end(java)
+
+
+def _stop_session(spark: SparkSession) -> None:
+    """Stop the session, so that a new one can start; no error when Java has ended."""
+    try:
+        with catch_warnings():
+            simplefilter("ignore", RuntimeWarning)  # Java has ended, and the error says so
+            spark.stop()
+    except (Py4JError, OSError):
+        spark.sparkContext.stop()  # the rest, without Java
+        SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
 
 
 def _end(java: Any) -> None:  # noqa: ANN401
     """End the Java process, so that the next session starts a new one."""
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
     if java is not None:
-        java.shutdown()
-        java.proc.stdin.close()  # it exits at the end of its input
+        with suppress(Py4JError, OSError):  # it has ended by itself
+            java.shutdown()
+        with suppress(OSError):
+            java.proc.stdin.close()  # it exits at the end of its input
         java.proc.wait()

@@ -18,9 +18,9 @@ from gateway.archive.intervals import (
     intersect,
     overlapping,
     subtract,
-    to_ids,
     union,
 )
+from tests.archive.interval_ids import to_ids
 
 LEAST, MOST = -(2**63), 2**63 - 1
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
 
 from gateway.archive.durable import close_to_others, make_folders, open_private, replace_text
+from gateway.archive.layout import converted_journals, days, journals
 from gateway.archive.lookup.name_store import NameStore
-from gateway.archive.source_states import SourceConnection
+from gateway.archive.seals.waiting import chain_files, waiting_journals
+from gateway.archive.source_states import SourceConnection, open_gaps
 from gateway.archive.storage import LocalStorage
 from gateway.file_lock import FileLock
 from gateway.runtime.inbound.connection_log import ConnectionLog
@@ -33,6 +37,45 @@ def modes(root: Path) -> dict[str, int]:
     found = {each.name: stat.S_IMODE(each.stat().st_mode) for each in root.rglob("*")}
     assert found
     return found
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Lose root's right to read every folder, for as long as the block lasts."""
+    mine = os.geteuid()
+    if mine == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(mine)
+
+
+@pytest.mark.parametrize(
+    ("listing", "folder"),
+    [
+        pytest.param(journals, ".journal", id="journals"),
+        pytest.param(converted_journals, ".journal", id="converted-journals"),
+        pytest.param(waiting_journals, ".journal", id="waiting-journals"),
+        pytest.param(chain_files, ".journal", id="chains"),
+        pytest.param(open_gaps, "_sources", id="sources"),
+        pytest.param(days, "", id="days"),
+    ],
+)
+def test_a_folder_that_cannot_be_read_is_an_error_and_not_empty(
+    listing: Callable[[Path], object], folder: str
+) -> None:
+    with TemporaryDirectory() as path:  # nobody can enter the folders above that of a test
+        root = Path(path)
+        root.chmod(0o755)
+        assert not listing(root / "absent")
+        (root / folder).mkdir(exist_ok=True)
+        (root / folder).chmod(0o311)  # may be entered and not listed
+
+        with as_nobody(), pytest.raises(PermissionError):
+            listing(root)
+
+        (root / folder).chmod(0o700)
 
 
 def test_others_can_read_nothing_of_an_archive(tmp_path: Path, umask: int) -> None:

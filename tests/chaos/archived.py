@@ -11,12 +11,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from gateway.archive.findings import Weight
-from gateway.archive.layout import damaged_journals, days, segments
+from gateway.archive.layout import days, segments
 from gateway.archive.schema import NOT_COPIES
 from gateway.archive.seals.verify import verify_archive
 from gateway.archive.storage import LocalStorage
 from gateway.runtime.outbound.spool_db import FILE_NAME
 from gateway.runtime.record.rows import fingerprint
+from tests.archive.journal_files import damaged_journals
 from tests.archived import convert_journals
 
 

@@ -47,7 +47,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
             place = table.schema.get_field_index(name)
             table = table.set_column(place, name, table[name].cast(pa.int64()))
         found += table.to_pylist()
-    return [row for row in found if row["leg"] != "gap"]
+    return [row for row in found if row["leg"] not in {"gap", "cut"}]
 
 
 def classify(rows: Iterable[Row], limits: Limits) -> dict[Copy, str]:

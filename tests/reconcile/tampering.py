@@ -110,6 +110,8 @@ def plan_of(
             _add(plan, rng, gateway, identity, arrival, kind, name)
         if rng.random() < 0.3:
             _add_gap(plan, rng, gateway)
+        if rng.random() < 0.4:
+            _add_cuts(plan, rng, gateway)
     _mark_order(plan)
     if faults and rng.random() < 0.25:
         _add_tap(plan, rng, rng.choice([*gateways]))
@@ -153,6 +155,25 @@ def _add_gap(plan: Plan, rng: random.Random, gateway: str) -> None:
         }
     )  # fmt: skip
     plan.gaps += rule != "away"
+
+
+def _add_cuts(plan: Plan, rng: random.Random, gateway: str) -> None:
+    """Add messages that a route left out, new ones and some that it or another route received."""
+    own = [row for row in plan.rows[gateway] if row["leg"] == "received"]
+    for each in range(rng.randrange(1, 4)):
+        at = MIDNIGHT + rng.randrange(24 * 60) * MINUTE
+        identity: Cell = b"\xcc" * 8 + (at * 10 + each).to_bytes(8, "big")
+        if own and rng.random() < 0.5:
+            again = rng.choice(own)
+            at, identity = number(again["received"]), again["id"]
+        plan.rows[gateway].append(
+            {
+                "leg": "cut", "route": rng.choice(("orders", "other")), "endpoint": "plant",
+                "system": "mqtt", "name": "n/0", "id": identity, "time": at, "received": at,
+                "rule": rng.choice(("loop", "duplicate")), "outcome": "cut", "gateway": gateway,
+                "attempt": 1, "mode": 1, "size": 9, "hash": digest("n/0"),
+            }
+        )  # fmt: skip
 
 
 def _add(

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import segments
 from gateway.cli.archive import reconcile
+from gateway.reconcile import carried
 from gateway.reconcile.classify import tables
 from gateway.reconcile.report.html import page
 from tests.archive.samples import (
@@ -223,6 +224,41 @@ def test_wrong_arguments_have_no_answer(
     assert refused.status == 2
     assert text in refused.err
     assert text in refused.summary["findings"][0]["text"]
+
+
+def test_an_unexpected_error_replaces_the_verdict_of_the_last_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a [division]")
+
+    root, metrics = tmp_path / "archive", tmp_path / "night.prom"
+    root.mkdir()
+    metrics.write_text("gateway_reconcile_status 0\n")
+    monkeypatch.setattr(carried, "reconcile_night", broken)
+
+    failed = run(root, "--metrics", str(metrics))
+
+    text = "a fault of the gateway; report it: ZeroDivisionError: a [division]"
+    assert failed.status == 2
+    assert failed.err.splitlines()[-1] == f"gateway reconcile: {text}"
+    assert "in broken" in failed.err
+    assert failed.summary["findings"][0]["text"] == text
+    assert "gateway_reconcile_status 2\n" in metrics.read_text()
+
+
+def test_the_metrics_are_written_when_the_json_cannot_be(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    reconcile.add_parsers(parser.add_subparsers())
+    files = ["--json", str(tmp_path / "no" / "file"), "--metrics", str(tmp_path / "night.prom")]
+    arguments = ["reconcile", str(tmp_path / "absent"), "--date", str(DAY), *files]
+
+    with redirect_stderr(io.StringIO()) as err:
+        status = reconcile.run(parser.parse_args(arguments))
+
+    assert status == 2
+    assert "no/file" in err.getvalue()
+    assert "gateway_reconcile_status 2\n" in (tmp_path / "night.prom").read_text()
 
 
 def test_a_date_without_data(tmp_path: Path) -> None:

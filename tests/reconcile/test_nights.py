@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 
 from gateway.archive.gaps import NO_ID
 from gateway.archive.journal.records import Cell, Rows
+from gateway.archive.layout import reconciled_folder
+from gateway.errors import ReconcileError
 from gateway.reconcile.carried import reconcile_night
 from gateway.reconcile.job import Job, reconcile
 from tests.archive.samples import DAY, NOON, START, archive, dead, delivered, received
@@ -80,6 +84,66 @@ def test_a_night_becomes_clean_when_its_copies_arrive(tmp_path: Path) -> None:
             "clean", 2, 2,
         )  # fmt: skip
     assert not reconcile_night(second, silent).carried
+
+
+def test_a_night_in_flight_waits_for_the_next_run_however_late_it_comes(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    spooled = delivered([1], received=NOON, leg="spooled", outcome="spooled")
+    archive(root, received([1], received=NOON), spooled)
+    reconcile(Job(root, DAY, now=NOON + DAYS), silent)
+    at = NOON + 40 * DAYS
+    archive(root, received([9], time=at), delivered([9], time=at, received=at), start=START + 1)
+
+    late = reconcile_night(Job(root, DAY + timedelta(days=40), now=at + DAYS), silent)
+
+    assert [row["verdict"] for row in late.carried] == ["not clean: 1 missing"]
+    assert late.exit_status == 1
+    assert not reconcile_night(Job(root, DAY + timedelta(days=40), now=at + DAYS), silent).carried
+
+
+@pytest.mark.parametrize("kept", ["new", "no", "both"])
+def test_a_night_with_an_interrupted_publication_is_published_again(
+    tmp_path: Path, kept: str
+) -> None:
+    """As an interrupted replacement in a bucket leaves it: files under the new name, or none."""
+    root = tmp_path / "archive"
+    archive(root, received([1], received=NOON), delivered([1], received=NOON))
+    reconcile(Job(root, DAY, now=NOON + DAYS), silent)
+    night = reconciled_folder(root, DAY)
+    if kept != "no":
+        shutil.copytree(night, night.with_name(f".new-{night.name}"))
+    if kept != "both":
+        (night / "summary.json").unlink()
+    at = NOON + 3 * DAYS
+    archive(root, received([9], time=at), delivered([9], time=at, received=at), start=START + 1)
+
+    report = reconcile_night(Job(root, DAY + timedelta(days=3), now=at + DAYS), silent)
+
+    assert [(row["date"], row["verdict"]) for row in report.carried] == [(str(DAY), "clean")]
+    assert (night / "summary.json").exists()
+    assert not night.with_name(f".new-{night.name}").exists()
+
+
+def test_two_runs_of_a_date_do_not_share_a_folder(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    archive(root, received([1, 2]), delivered([1]))
+    refused: list[str] = []
+
+    def second(_step: str, share: float | None = None) -> None:
+        if share is None:
+            with pytest.raises(ReconcileError) as found:
+                reconcile(Job(root, DAY), silent)
+            refused.append(str(found.value))
+
+    report = reconcile(Job(root, DAY), second)
+
+    assert report.total("missing") == 1
+    night = reconciled_folder(root, DAY)
+    assert {each.name for each in night.iterdir()} >= {"exceptions", "minutes", "summary.json"}
+    assert len(set(refused)) == 1
+    assert f"{night.with_name('.date=2026-03-14.lock')}: another gateway reconcile" in refused[0]
+    assert f"process {os.getpid()} on " in refused[0]
+    assert reconcile(Job(root, DAY), silent).total("missing") == 1  # the lock ends with its run
 
 
 def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:

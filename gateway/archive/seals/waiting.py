@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.archive.journal.chain import read_chain
 from gateway.archive.journal.ends import Head, is_chained, read_head
-from gateway.archive.layout import JournalName, journal_folder, journals, parse_journal_name
+from gateway.archive.layout import JournalName, journal_folder, journals, listed, parse_journal_name
 from gateway.archive.seals.seal import Previous
 from gateway.file_lock import try_share
 
@@ -46,7 +46,7 @@ def chain_files(root: Path) -> dict[str, Previous]:
     Raises:
         OSError: the folder cannot be read.
     """
-    writers = sorted(path.stem for path in journal_folder(root).glob("*.chain"))
+    writers = (path.stem for path in listed(journal_folder(root), ".chain"))
     found = {writer: read_chain(root, writer) for writer in writers}
     return {writer: link for writer, link in found.items() if link is not None}
 

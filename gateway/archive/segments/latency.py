@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 BUCKETS: Final = 80  # the last begins at 9 days
-COUNTS: Final = pa.list_(pa.int64())
 
 Numbers = npt.NDArray[np.int64]
 

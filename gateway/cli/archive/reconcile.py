@@ -7,6 +7,7 @@ import sys
 from datetime import date
 from pathlib import Path
 from time import monotonic
+from traceback import format_exc
 
 from rich.console import Console
 
@@ -88,32 +89,62 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Reconcile, and turn every failure into an error line and an exit status."""
+    """Reconcile, and turn every failure into an error line and an exit status.
+
+    A failure is written to the files of `--json` and `--metrics` too, so that no earlier verdict
+    stays in them.
+    """
     errors = Console(stderr=True)
     began = monotonic()
+    failed = True
     try:
         if args.follow:
             return run_follow(args, errors)
         report = _reconcile(args, errors)
     except (GatewayError, OSError) as fault:
-        _print_error(fault, errors)
-        finding = error("no-answer", str(args.archive), str(fault))
-        report = Report(str(args.archive), args.date or "", [finding], answered=False)
+        report = _without_answer(args, str(fault), errors)
+    except Exception as fault:  # noqa: BLE001  # a fault of the gateway
+        errors.print(visible_lines(format_exc()), markup=False, highlight=False, soft_wrap=True)
+        text = f"a fault of the gateway; report it: {type(fault).__name__}: {fault}"
+        report = _without_answer(args, text, errors)
     else:
+        failed = False
+    written = _write_files(args, report, monotonic() - began, errors)
+    if not failed:
         print_report(report, Console(file=sys.stdout))
-    try:
-        if args.json is not None:
+    return report.exit_status if written else NO_ANSWER
+
+
+def _without_answer(args: argparse.Namespace, text: str, errors: Console) -> Report:
+    """Print why there is no answer, and return the report that says so."""
+    _print_error(text, errors)
+    finding = error("no-answer", str(args.archive), text)
+    return Report(str(args.archive), args.date or "", [finding], answered=False)
+
+
+def _write_files(args: argparse.Namespace, report: Report, seconds: float, errors: Console) -> bool:
+    """Write the files of `--json` and `--metrics`, each also when the other cannot be written.
+
+    Return whether both are written.
+    """
+    written = True
+    if args.metrics is not None:
+        try:
+            write_metrics(report, args.metrics, clock.now(), seconds)
+        except OSError as fault:
+            _print_error(str(fault), errors)
+            written = False
+    if args.json is not None:
+        try:
             args.json.write_text(to_json(report), encoding="utf-8")
-        if args.metrics is not None:
-            write_metrics(report, args.metrics, clock.now(), monotonic() - began)
-    except OSError as fault:
-        _print_error(fault, errors)
-        return NO_ANSWER
-    return report.exit_status
+        except OSError as fault:
+            _print_error(str(fault), errors)
+            written = False
+    return written
 
 
-def _print_error(fault: Exception, errors: Console) -> None:
-    text = visible_lines(f"gateway reconcile: {fault}")
+def _print_error(text: str, errors: Console) -> None:
+    text = visible_lines(f"gateway reconcile: {text}")
     errors.print(text, style="red", markup=False, soft_wrap=True)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gateway.archive.durable import make_folders
+from gateway.archive.layout import parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
+from gateway.reconcile.archive_lock import exclusive
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.tables import EXCEPTIONS
 from gateway.reconcile.report.charts import HOURS
@@ -25,6 +30,7 @@ from gateway.reconcile.report.html import page
 from gateway.reconcile.report.text import REPORT_PAGE, Report, Row, to_json
 
 SUMMARY: Final = "summary.json"
+_NEW: Final = ".new-"  # before the name of the hidden folder
 _EXCEPTIONS: Final = "exceptions"
 
 
@@ -38,7 +44,24 @@ class ResultFolder:
     @property
     def new(self) -> Path:
         """The hidden folder in which the results are written."""
-        return self.folder.with_name(f".new-{self.folder.name}")
+        return self.folder.with_name(f"{_NEW}{self.folder.name}")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let one process at a time write these results; a remote folder has no lock.
+
+        Raises:
+            ReconcileError: another process writes them; the text names it.
+            OSError: the folder cannot be written.
+        """
+        if self.location.url:
+            yield
+            return
+        folder = self.location.local / self.folder.parent
+        make_folders(folder)
+        conflict = "another gateway reconcile writes these results; wait for its end"
+        with exclusive(folder / f".{self.folder.name}.lock", conflict):
+            yield
 
     def clear(self) -> None:
         """Remove the results of an interrupted run."""
@@ -71,9 +94,23 @@ class ResultFolder:
         storage.put(self.new / REPORT_PAGE, page(json.loads(summary)).encode())
         storage.replace(self.folder, self.new)
 
+    def days(self) -> dict[date, bool]:
+        """Return the days with results beside these; the value is whether only hidden ones."""
+        names = open_storage(self.location).names(self.folder.parent)
+        hidden = (day for name in names if (day := parse_day(name.removeprefix(_NEW))))
+        found = dict.fromkeys(hidden, True)
+        return found | {day: False for name in names if (day := parse_day(name))}
+
     def read_summary(self) -> Row | None:
         """Return the summary of the earlier results; None without a readable one."""
-        content = open_storage(self.location).read(self.folder / SUMMARY)
+        return self._summary(self.folder)
+
+    def read_unpublished(self) -> Row | None:
+        """Return the summary of results whose publication was interrupted; None without any."""
+        return self._summary(self.new)
+
+    def _summary(self, folder: Path) -> Row | None:
+        content = open_storage(self.location).read(folder / SUMMARY)
         try:
             found = json.loads(content) if content is not None else None
         except ValueError:

@@ -22,6 +22,7 @@ from gateway.reconcile.report.wording import CLASSES
 
 _MAX_SEGMENTS: Final = 24
 _COLUMNS: Final = ("route", "target", "leg", "system")
+_HEADER_NAMES: Final = "headers.key_value.key"  # archived with the payload, and never large
 _REPLAYABLE: Final = tuple(name for name, each in CLASSES.items() if each.replayable)
 
 
@@ -48,11 +49,11 @@ def with_notes(
 
 def _samples(storage: Storage, segments: Sequence[Path], *, payloads: bool) -> Iterator[pa.Table]:
     step = -(-len(segments) // _MAX_SEGMENTS) or 1
-    columns = [*_COLUMNS, "payload"] if payloads else list(_COLUMNS)
+    columns = [*_COLUMNS, _HEADER_NAMES] if payloads else list(_COLUMNS)
     for path in segments[::step]:
         try:
             with storage.open(path) as file:
-                yield pq.read_table(file, columns=columns, partitioning=None)
+                yield pq.ParquetFile(file).read(columns)
         except (OSError, pa.ArrowException):
             continue
 
@@ -65,7 +66,7 @@ def _systems(rows: pa.Table) -> dict[TargetName, str]:
 
 
 def _payloads(rows: pa.Table, routes: Collection[str]) -> dict[str, bool]:
-    """Return by route whether a received row has its payload."""
+    """Return by route whether a received row has its payload: then it has headers, too."""
     if not routes:
         return {}
     received = rows.filter(
@@ -74,8 +75,9 @@ def _payloads(rows: pa.Table, routes: Collection[str]) -> dict[str, bool]:
             pc.is_in(rows["route"], pa.array(sorted(routes), pa.string())),
         )
     )
-    counted = received.group_by("route").aggregate([("payload", "count")]).to_pylist()
-    return {row["route"]: row["payload_count"] > 0 for row in counted}
+    found = dict.fromkeys(received["route"].to_pylist(), False)
+    having = received.filter(pc.is_valid(received["headers"]))
+    return found | dict.fromkeys(having["route"].to_pylist(), True)
 
 
 def _noted(

@@ -16,15 +16,7 @@ from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Rows, pack
 from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal, Writer
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import (
-    ACK,
-    HOUR,
-    SEALS,
-    chain_path,
-    damaged_journals,
-    journals,
-    segments,
-)
+from gateway.archive.layout import ACK, HOUR, SEALS, chain_path, journals, segments
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.lookup.reader import read_rows
 from gateway.archive.seals.store import read_seals
@@ -32,6 +24,7 @@ from gateway.archive.seals.verify import Verified, verify_day
 from gateway.archive.segments import convert
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
+from tests.archive.journal_files import damaged_journals
 from tests.archive.samples import DAY, NOON, QUICK, START, identity, noon, put, received
 from tests.archive.seals.chained import errors, warnings
 

@@ -68,9 +68,9 @@ def a_row(leg: str, counter: int, **more: Any) -> Row:  # noqa: ANN401  # values
 
 
 def elements(rows: Iterable[Row]) -> Iterator[Element]:
-    """Yield each row once for every target that it names, without gaps."""
+    """Yield each row once for every target that it names, without gaps and cuts."""
     for row in rows:
-        if row["leg"] == "gap":
+        if row["leg"] in {"gap", "cut"}:
             continue
         words = row["id"][:16].ljust(16, b"\0")
         origin = row.get("origin_id") or ""
@@ -204,6 +204,8 @@ def message_rows(draw: st.DrawFn) -> list[Row]:
             ["received", "spooled", "delivered"],
             ["received", "delivered", "observed"],
             ["gap", "later"],
+            ["cut"],
+            ["received", "delivered", "cut"],
         )
     )
     return [_message_row(draw, leg, counter, shared, targets) for leg in legs]

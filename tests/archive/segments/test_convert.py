@@ -16,8 +16,6 @@ from gateway.archive.layout import (
     HOUR,
     OPEN,
     SEALS,
-    damaged_journals,
-    journal_path,
     pairs_path,
     segments,
     sets_path,
@@ -26,6 +24,7 @@ from gateway.archive.lookup.reader import read_rows
 from gateway.archive.segments.convert import convert, main
 from gateway.archive.segments.parquet import SCHEMA
 from gateway.errors import ArchiveError
+from tests.archive.journal_files import damaged_journals, journal_path
 from tests.archive.samples import DAY, NOON, START, delivered, identity, received
 
 GATEWAY = {"gateway": "edge"}

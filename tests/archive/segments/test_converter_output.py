@@ -12,9 +12,10 @@ import pytest
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Rows, pack
-from gateway.archive.layout import journal_folder, journal_path
+from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.converter_process import Converter
+from tests.archive.journal_files import journal_path
 from tests.archive.samples import START, received
 from tests.waiting import PATIENCE, until
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.archive.intervals import Intervals, to_ids
+from gateway.archive.intervals import Intervals
 from gateway.archive.segments.parquet import sort_rows
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
+from tests.archive.interval_ids import to_ids
 from tests.archive.samples import NOON
 from tests.archive.segments.set_model import (
     HASHES,
@@ -134,6 +135,7 @@ def test_one_more_row_of_any_leg_opens_a_copy(leg: str) -> None:
     assert settled(*rows) == {1}
     assert settled(*rows, a_row(leg, 1)) == set()
     assert settled(*rows, a_row("gap", 1)) == {1}
+    assert settled(*rows, a_row("cut", 1), a_row("cut", 2, target="")) == {1}
 
 
 def test_a_stream_out_of_order_is_open_and_others_are_settled() -> None:
@@ -176,7 +178,7 @@ def test_rows_of_an_older_gateway_count_by_the_time_they_have() -> None:
 
 def test_no_rows_have_no_blocks() -> None:
     assert blocks_of(to_table([])).equals(SET_SCHEMA.empty_table())
-    assert blocks_of(to_table([a_row("gap", 0)])).num_rows == 0
+    assert blocks_of(to_table([a_row("gap", 0), a_row("cut", 0)])).num_rows == 0
 
 
 def test_a_block_is_of_the_minute_of_the_receipt() -> None:

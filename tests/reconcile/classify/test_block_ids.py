@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.archive.intervals import from_ids, to_ids
+from gateway.archive.intervals import from_ids
 from gateway.reconcile.classify.block_ids import BlockIds
+from tests.archive.interval_ids import to_ids
 
 BLOCKS = 4
 INTERVALS = st.lists(

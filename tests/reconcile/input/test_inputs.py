@@ -9,9 +9,10 @@ import pytest
 from gateway.archive.findings import Weight
 from gateway.archive.journal.records import MAGIC
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import SEALS, journal_path, segments
+from gateway.archive.layout import SEALS, segments
 from gateway.archive.location import ArchiveLocation
 from gateway.reconcile.input.inputs import Inputs, batches, find_inputs, verify_around
+from tests.archive.journal_files import journal_path
 from tests.archive.samples import DAY, NOON, QUICK, START, archive, delivered, put, received
 
 HOUR = 3_600_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from gateway.archive.layout import segments
@@ -14,6 +15,7 @@ from gateway.reconcile.report.text import Row
 from tests.archive.samples import DAY, archive, delivered, received
 
 EMS = "the JMS library encodes texts and maps"
+KIND = {"payload_kind": "bytes"}  # archived beside every payload
 
 
 def route(name: str, target: str = "erp", **counts: int) -> Row:
@@ -24,7 +26,7 @@ def route(name: str, target: str = "erp", **counts: int) -> Row:
 def stored(tmp_path: Path) -> tuple[Storage, list[Path]]:
     archive(
         tmp_path,
-        received([1], payload=b"x"),
+        received([1], payload=b"x", headers=KIND),
         received([2]),
         delivered([1, 2]),
         received([3], route="bare"),
@@ -47,6 +49,29 @@ def test_payloads_are_not_read_without_a_loss(stored: tuple[Storage, list[Path]]
     calm = route("orders", missing=0)
 
     assert with_notes([calm], *stored, tapped=()) == [{**calm, "taps_needed": EMS}]
+
+
+def test_payloads_are_not_read(tmp_path: Path) -> None:
+    payload = bytes(1 << 20)
+    archive(
+        tmp_path,
+        received(range(99), payload=payload, headers=KIND),
+        received([100], route="bare"),
+    )
+    paths = [each.relative_to(tmp_path) for each in segments(tmp_path, DAY)]
+    storage = open_storage(ArchiveLocation(tmp_path))
+    pool = pa.proxy_memory_pool(pa.system_memory_pool())
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        found = with_notes(
+            [route("orders", missing=1), route("bare", missing=1)], storage, paths, ()
+        )
+    finally:
+        pa.set_memory_pool(before)
+
+    assert [row.get("payloads_archived") for row in found] == [True, False]
+    assert pool.max_memory() < 10 << 20
 
 
 def test_a_tapped_target_and_an_unknown_route_have_no_note(

@@ -1,0 +1,49 @@
+"""A Spark session whose Java process ends by itself, in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.waiting import PATIENCE
+
+pytestmark = pytest.mark.spark
+
+PROGRAM = """
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from gateway.errors import ReconcileError
+from gateway.reconcile.session import spark_session
+
+try:
+    with spark_session("local[1]", short=True) as spark:
+        java = spark.sparkContext._gateway
+        java.proc.kill()
+        java.proc.wait()
+        try:
+            spark.range(1).count()
+        finally:
+            spark.catalog.clearCache()
+except ReconcileError as fault:
+    print(fault)
+print(SparkContext._active_spark_context, SparkSession.getActiveSession())
+"""
+
+
+def test_the_end_of_java_is_the_error_and_no_refused_connection() -> None:
+    ended = subprocess.run(  # noqa: S603  # a program of this test
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE * 4,
+        check=False,
+    )
+
+    lines = ended.stdout.splitlines()
+    assert lines[0] == "spark: Java ended with status -9 (-9: killed, perhaps for its memory)", (
+        ended.stderr
+    )
+    assert lines[-1] == "None None"
+    assert ended.returncode == 0
