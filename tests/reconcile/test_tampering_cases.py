@@ -60,7 +60,7 @@ def written() -> Iterator[Archive]:
     """Two gateways without a fault; each has rows in every quarter of the day."""
     rng = random.Random(9)  # noqa: S311  # a test's traffic
     gateways = {"east": SPANS, "west": SPANS}
-    plan = plan_of(rng, gateways, messages=60, faults=0)
+    plan = plan_of(rng, gateways, messages=200, faults=0)  # some in each hour of both
     with memory_folder() as folder:
         made = Archive(folder / "archive", None, plan, gateways)
         write(made, rng)
