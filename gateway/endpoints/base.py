@@ -73,7 +73,8 @@ class Sink(Protocol):
 
         Return before the answers arrive, so that many batches are in flight. `settled` gets one
         settlement per message, in the driver's thread or in the calling one. When the connection
-        breaks or is closed, every message without an answer is settled as `RETRY`. Block only
+        breaks or is closed, every message without an answer is settled as `RETRY`; one that the
+        broker has no room for, as `NO_ROOM`. Block only
         while the driver's own window is full; `close` ends that. Any thread may call it. Without
         messages it only checks whether the connection is known to be lost.
 

@@ -22,6 +22,7 @@ class Settlement:
 
 ACCEPTED = Settlement(Outcome.ACCEPTED)
 RETRY = Settlement(Outcome.RETRY)
+NO_ROOM = Settlement(Outcome.RETRY, "no-room", "the broker has no room now")  # any reason
 SPOOLED = Settlement(Outcome.SPOOLED)
 
 

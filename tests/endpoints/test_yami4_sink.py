@@ -14,7 +14,7 @@ from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink
 from gateway.endpoints.yami4.publish_state import PublishState
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED, RETRY, Outcome
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome
 from gateway.wire.yami4.messages import MessageHeading
 from tests.brokers.yami4_client import Client
 from tests.endpoints.exchange import Answer, collect, opened, send
@@ -131,7 +131,7 @@ def test_an_overflow_is_retried() -> None:
         sink = sink_of(broker.url)
         with opened(sink):
             assert send(sink, Message("a", b"", SURE), Message("b", b"", SURE)) == [
-                RETRY,
+                NO_ROOM,
                 ACCEPTED,
             ]
 

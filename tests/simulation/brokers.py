@@ -25,7 +25,7 @@ from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.matching import matches
 from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
-from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 from tests.simulation import stand_ins
 from tests.simulation.scheduler import Process, Scheduler
 
@@ -334,7 +334,7 @@ class Broker:
             return rejected("acl", f"{self.name}: not allowed")
         if self.retrying or connection.refusing:
             connection.refusing = True
-            return RETRY
+            return NO_ROOM
         self.publish(message, connection.client)
         return ACCEPTED
 

@@ -472,7 +472,7 @@ class World:
         plan = self.plan
         kinds = {each.kind for each in plan.faults}
         limited = plan.spool and (plan.spool_seconds or plan.when_full != "slow")
-        if "kill" in kinds and (limited or kinds & {"poison", "retry"}):
+        if "kill" in kinds and (limited or "poison" in kinds):
             return True
         return any(self._is_dead_letter(each, target, payload) for each in self.gateways.values())
 

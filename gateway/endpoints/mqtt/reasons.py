@@ -6,7 +6,7 @@ MQTT 3.1.1, 3.2.2.3 and MQTT 5.0, 2.4.
 from __future__ import annotations
 
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, TakenOverError
-from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 
 BAD_LOGIN = "bad user name or password; check the credentials"
 NOT_ALLOWED = "not authorised; check the credentials and the broker's access rules"
@@ -43,6 +43,7 @@ REJECTIONS = {
     0x9A: ("retain", "the broker keeps no retained messages"),
     0x9B: ("qos", "the broker does not accept this QoS"),
 }
+QUOTA_EXCEEDED = 0x97
 FAILURE = 0x80  # reasons from here on are failures
 _NAMES = {  # of a SUBACK and a DISCONNECT (MQTT 5.0, 2.4)
     0x00: "Normal disconnection",
@@ -105,5 +106,7 @@ def publish_settlement(code: int) -> Settlement:
     """Return the settlement of a message after the reason of a PUBACK, PUBREC or PUBCOMP."""
     if code < FAILURE:
         return ACCEPTED
+    if code == QUOTA_EXCEEDED:
+        return NO_ROOM
     rejection = REJECTIONS.get(code)
     return rejected(*rejection) if rejection else RETRY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from solace.messaging.errors.pubsubplus_client_error import (
@@ -11,7 +12,7 @@ from solace.messaging.errors.pubsubplus_client_error import (
 
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.errors import EndpointError, NotConnectedError
-from gateway.model.outcome import RETRY, Outcome, Settlement, rejected
+from gateway.model.outcome import NO_ROOM, RETRY, Outcome, Settlement, rejected
 
 _PREFIX: Final = "SOLCLIENT_SUBCODE_"
 _PERMANENT: Final = frozenset(
@@ -55,6 +56,7 @@ _REJECTION_RULES: Final = {  # refusals of one message
 _NO_ANSWER: Final = frozenset(  # errors that are no answer of the broker
     {"", "OK", "COMMUNICATION_ERROR", "KEEP_ALIVE_FAILURE", "PROTOCOL_ERROR", "TIMEOUT"}
 )
+_NO_ROOM: Final = frozenset({"SPOOL_OVER_QUOTA", "LOW_PRIORITY_MSG_CONGESTION", "QUEUE_SHUTDOWN"})
 _PERMANENT_TEXTS: Final = (
     "Untrusted certificate",
     "Failed to load trust store",
@@ -79,6 +81,8 @@ def publish_refusal(error: Exception) -> Settlement:
     if code in _NO_ANSWER:
         return RETRY
     reason = f"solace: the broker refuses the message: {error_text(error)}"
+    if code in _NO_ROOM:
+        return replace(NO_ROOM, reason=reason)
     if code in _REJECTION_RULES:
         return rejected(_REJECTION_RULES[code], reason)
     return Settlement(Outcome.RETRY, code.lower().replace("_", "-"), reason)

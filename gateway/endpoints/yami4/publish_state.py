@@ -21,7 +21,7 @@ from gateway.endpoints.yami4.publish_encoder import (
 )
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 from gateway.wire.yami4.frames import Packet
 from gateway.wire.yami4.messages import HeaderReader, MessageHeading, MessageKind
 
@@ -229,7 +229,7 @@ class PublishState:
         if heading.kind is MessageKind.REPLY:
             return ACCEPTED
         if heading.reason in _TEMPORARY:
-            return RETRY
+            return NO_ROOM
         reason = heading.reason.decode("utf-8", "replace")
         return rejected("broker-exception", f"{self._settings.name}: {reason}")
 

@@ -17,7 +17,7 @@ from enum import Enum, auto
 from typing import Final
 
 from gateway.model.message import Message
-from gateway.model.outcome import Settlement, rejected
+from gateway.model.outcome import NO_ROOM, Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import (
     Action,
@@ -110,7 +110,7 @@ class LaneState:
         self._removed = False  # by a reload
         self._backoff = Backoff()
         self._retry_at = self._check_at = self._last_answer = now
-        self._ours = False  # we closed the connection, so no message is suspected
+        self._ours = False  # no message broke the connection, so none is suspected
         self._unanswered: dict[int, UnansweredSend] = {}
         self._sends = 0
         self._taken: QueuedBatch | None = None  # taken from the backlog, and not sent yet
@@ -182,7 +182,8 @@ class LaneState:
         self._last_answer = now
         queued = send.queued
         if not queued.settle(send.positions, settlements):
-            self.broken()
+            refusals = [each for each in settlements if each.outcome is Outcome.RETRY]
+            self.broken(ours=all(each.rule == NO_ROOM.rule for each in refusals))
             return []
         del self._unanswered[number]
         if queued.unsettled:
@@ -191,7 +192,7 @@ class LaneState:
         return [Finish(queued)]
 
     def broken(self, *, ours: bool = False) -> bool:
-        """The connection is lost, or must be replaced for a reason of `ours`.
+        """The connection is lost, or is replaced for a reason of `ours` or for want of room.
 
         Return False if it was not up.
         """

@@ -15,7 +15,7 @@ from gateway.clock import now
 from gateway.endpoints.base import Sink
 from gateway.errors import GatewayError, NotConnectedError, unexpected_error
 from gateway.model.message import Message
-from gateway.model.outcome import Settlement
+from gateway.model.outcome import NO_ROOM, Settlement
 from gateway.runtime.delivery.actions import (
     Action,
     Check,
@@ -246,7 +246,9 @@ class Lane:
             broken = was_up and not self._lane.is_up
             self._notify()
         if broken:
-            self.state.lost(NotConnectedError(f"{self.state.name}: messages were not answered"))
+            full = [each.reason for each in settlements if each.rule == NO_ROOM.rule]
+            reason = full[0] if full else "messages were not answered"
+            self.state.lost(NotConnectedError(f"{self.state.name}: {reason}"))
         self._perform_all(actions)
 
     def _lose(self, error: GatewayError, *, ours: bool = False) -> None:

@@ -197,7 +197,7 @@ PUBACKS = [
     pytest.param(b"\x40\x04\x00\x01\x80\x00", Outcome.RETRY, "", id="unspecified"),
     pytest.param(b"\x40\x04\x00\x01\x83\x00", Outcome.RETRY, "", id="implementation"),
     pytest.param(b"\x40\x04\x00\x01\x91\x00", Outcome.RETRY, "", id="id-in-use"),
-    pytest.param(b"\x40\x04\x00\x01\x97\x00", Outcome.RETRY, "", id="quota"),
+    pytest.param(b"\x40\x04\x00\x01\x97\x00", Outcome.RETRY, "no-room", id="quota"),
 ]
 
 

@@ -209,10 +209,8 @@ REFUSALS = [
     pytest.param(
         SmfResponse(400, "Message Too Long"), Outcome.REJECTED, "message-bytes", id="size"
     ),
-    pytest.param(OVER_QUOTA, Outcome.RETRY, "spool-over-quota", id="quota"),
-    pytest.param(
-        SmfResponse(503, "Queue Shutdown"), Outcome.RETRY, "queue-shutdown", id="shutdown"
-    ),
+    pytest.param(OVER_QUOTA, Outcome.RETRY, "no-room", id="quota"),
+    pytest.param(SmfResponse(503, "Queue Shutdown"), Outcome.RETRY, "no-room", id="shutdown"),
 ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, RETRY, Outcome, Settlement
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import Action, Finish, Mark, Open, Read, Recover, Send, Store
 from gateway.runtime.delivery.backlog import (
@@ -54,6 +54,13 @@ class Driver:
     def connect(self) -> None:
         assert isinstance(self.step(), Open)
         self.lane.opened(0.0)
+
+    def perform(self, action: Action) -> None:
+        """Perform what the connection needs."""
+        if isinstance(action, Open):
+            self.lane.opened(0.0)
+        elif isinstance(action, Recover):
+            self.lane.recover(0.0, 0.0)
 
     def accept(self, name: str, when: WhenFull = WhenFull.SLOW) -> list[Action] | None:
         return self.lane.accept(batch(name, when), 0.0)
@@ -171,6 +178,27 @@ def test_an_answer_that_is_not_final_breaks_the_connection(spool: bool) -> None:
     driver.lane.recover(0.0, 0.0)
     assert driver.lane.held == (0 if spool else 1)
     assert isinstance(driver.step(), Store if spool else Open)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"), [(RETRY, Outcome.REJECTED), (NO_ROOM, None)], ids=["lost", "no-room"]
+)
+def test_a_message_is_poisoned_by_lost_connections_and_not_by_a_full_broker(
+    answer: Settlement, outcome: Outcome | None
+) -> None:
+    driver = Driver(spool=False)
+    driver.accept("a")
+    queued = None
+    for _ in range(8):
+        while not isinstance(action := driver.step(), Send | Finish):
+            driver.perform(action)
+        queued = action.queued
+        if isinstance(action, Finish):
+            break
+        driver.lane.answered(action.number, [answer], 0.0)
+
+    assert queued is not None
+    assert [each and each.outcome for each in queued.settlements] == [outcome]
 
 
 def test_a_full_spool_rejects_what_the_target_wants_rejected() -> None:
