@@ -15,7 +15,7 @@ from gateway.clock import now
 from gateway.endpoints.base import Sink
 from gateway.errors import GatewayError, NotConnectedError, unexpected_error
 from gateway.model.message import Message
-from gateway.model.outcome import NO_ROOM, Settlement
+from gateway.model.outcome import NO_ROOM, Outcome, Settlement
 from gateway.runtime.delivery.actions import (
     Action,
     Check,
@@ -45,8 +45,8 @@ ROOM_INTERVAL: Final = 0.05  # seconds between checks for room that the oldest b
 class SinkBinding:
     """A sink with the fields its system carries and the limits of its lane.
 
-    `before_send` is called with the messages of every send, `after_loss` with those that have no
-    answer when the connection is lost.
+    `before_send` is called with the messages of every send, `not_taken` with those that the target
+    rejects, or that have no answer when the connection is lost.
     """
 
     sink: Sink
@@ -54,7 +54,7 @@ class SinkBinding:
     carries: frozenset[str]
     limits: LaneLimits
     before_send: Callable[[Sequence[Message]], None] | None = None
-    after_loss: Callable[[Sequence[Message]], None] | None = None
+    not_taken: Callable[[Sequence[Message]], None] | None = None
 
 
 class Lane:
@@ -232,17 +232,21 @@ class Lane:
         try:
             if self.binding.before_send is not None:
                 self.binding.before_send(messages)
-            self.binding.sink.send(messages, partial(self._answered, send.number))
+            self.binding.sink.send(messages, partial(self._answered, send))
         except GatewayError as error:
             self._lose(error)
         except Exception as error:  # a fault of the driver, perhaps caused by this message
             log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
             self._lose(unexpected_error(self.state.name, error))
 
-    def _answered(self, number: int, settlements: Sequence[Settlement]) -> None:
+    def _answered(self, send: Send, settlements: Sequence[Settlement]) -> None:
+        if self.binding.not_taken is not None:
+            answers = zip(send.messages, settlements, strict=True)
+            rejected = [each for each, answer in answers if answer.outcome is Outcome.REJECTED]
+            self.binding.not_taken(rejected)
         with self._lock:
             was_up = self._lane.is_up
-            actions = self._lane.answered(number, settlements, monotonic())
+            actions = self._lane.answered(send.number, settlements, monotonic())
             broken = was_up and not self._lane.is_up
             self._notify()
         if broken:
@@ -300,9 +304,9 @@ class Lane:
         with self._send_lock, self._lock:
             unanswered = self._lane.recover(monotonic(), random.random())  # noqa: S311  # jitter
             self._room.notify_all()
-        if self.binding.after_loss is not None:
+        if self.binding.not_taken is not None:
             for send in unanswered:
-                self.binding.after_loss(send.messages)
+                self.binding.not_taken(send.messages)
 
     def _check(self) -> None:
         """Check the connection while it is idle."""

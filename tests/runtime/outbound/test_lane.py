@@ -215,3 +215,32 @@ def test_an_offer_is_sent_at_once_or_never(up: bool) -> None:  # a parameter of 
         assert lane.held == 0
 
     assert [message.address for message in sink.received].count("lost") == int(up)
+
+
+def test_copies_that_the_target_does_not_take_are_reported() -> None:
+    """No echo of them comes: a later equal message of the target's broker is a message."""
+    sink, answers, reported = ScriptedSink(), RecordedAnswers(), list[str]()
+    no = rejected("acl", "not allowed")
+    sink.answer = lambda message: no if message.address == "denied" else ACCEPTED
+
+    def report(messages: Sequence[Message]) -> None:
+        reported.extend(message.address for message in messages)
+
+    binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits(BACKOFF), not_taken=report)
+    lane = Lane(binding, EndpointState("target", "sink"))
+    lane.start()
+    try:
+        until(lambda: lane.direct)
+        lane.deliver(answers.batch("a", "denied", "b"))
+        until(lambda: len(answers.outcomes) == 3)
+        assert reported == ["denied"]
+        sink.mute = True
+        lane.deliver(answers.batch("lost"))
+        sink.mute = False
+        sink.drop()
+        sink.up = True
+        until(lambda: "lost" in answers.outcomes)
+    finally:
+        lane.stop()
+
+    assert reported == ["denied", "lost"]
