@@ -14,7 +14,6 @@ from itertools import count
 from typing import Final, Protocol, TypeAlias
 
 from gateway.model.outcome import SPOOLED, rejected
-from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import DiskAction, Finish, Mark, Read, Store
 from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
 
@@ -315,10 +314,6 @@ def refuse_newest(queued: QueuedBatch, name: str) -> Finish:
     """Reject a batch for which the spool of `name` has no room."""
     queued.settle_rest(rejected("spool-full", f"the spool of {name} is full"))
     return Finish(queued)
-
-
-def wants_oldest_rejected(batch: OutboundBatch) -> bool:
-    return batch.when_full is WhenFull.OLDEST
 
 
 def _number(queued: QueuedBatch) -> int:

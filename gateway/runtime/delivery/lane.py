@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from gateway.model.message import Message
 from gateway.model.outcome import NO_ROOM, Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import (
@@ -35,11 +34,10 @@ from gateway.runtime.delivery.actions import (
 from gateway.runtime.delivery.backlog import Backlog, SpoolBacklog, refuse_newest
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
+from gateway.runtime.delivery.isolation import Isolation, UnansweredSend, reject_poisoned, suspect
 
 MAX_HELD_BYTES: Final = 64 << 20
 IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection
-MAX_SOLO_LOSSES: Final = 2  # connections a message may break alone; then it is poisoned
-POISON_WINDOW: Final = 5.0  # seconds after a send; a later loss is not the message's fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +59,6 @@ class Connection(Enum):
     UP = auto()
     BROKEN = auto()  # until no send is in progress
     ENDED = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class UnansweredSend:
-    """Part of a batch that was sent at a moment of the monotonic clock."""
-
-    queued: QueuedBatch
-    positions: Sequence[int]
-    since: float
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """The messages that have no final settlement."""
-        return self.queued.messages([at for at in self.positions if at in self.queued.unsettled])
-
-
-@dataclass(slots=True)
-class _Isolation:
-    """A batch whose messages are sent one by one.
-
-    `positions` are yet to be sent, None before the first; `number` is the send without an answer.
-    """
-
-    queued: QueuedBatch
-    until: float  # when to begin although other sends have no answer
-    attempts: int
-    positions: deque[int] | None = None
-    number: int = 0
 
 
 class LaneState:
@@ -114,7 +84,7 @@ class LaneState:
         self._unanswered: dict[int, UnansweredSend] = {}
         self._sends = 0
         self._taken: QueuedBatch | None = None  # taken from the backlog, and not sent yet
-        self._isolation: _Isolation | None = None
+        self._isolation: Isolation | None = None
 
     @property
     def is_up(self) -> bool:
@@ -217,7 +187,7 @@ class LaneState:
             return []
         sends, self._unanswered = list(self._unanswered.values()), {}
         if not self._ours:
-            _suspect(sends, now)
+            suspect(sends, now)
         queued = [send.queued for send in sends]
         if self._taken is not None:
             queued.append(self._taken)
@@ -367,18 +337,16 @@ class LaneState:
         if queued.attempts < self.limits.isolate_after:
             return self._send(queued, queued.unsettled, now)
         until = now + self.limits.stuck_after_seconds
-        self._isolation = _Isolation(queued, until, queued.attempts + 1)
+        self._isolation = Isolation(queued, until, queued.attempts + 1)
         return self._send_alone(self._isolation, now) or Wait(0.0)
 
-    def _send_alone(self, isolation: _Isolation, now: float) -> Action | None:
+    def _send_alone(self, isolation: Isolation, now: float) -> Action | None:
         """The next step for a batch that is sent message by message; None when it is done."""
         queued = isolation.queued
         if isolation.positions is None:
             if self._unanswered and now < isolation.until:
                 return Wait(isolation.until - now)
-            poisoned = [at for at in queued.unsettled if queued.solo_losses[at] >= MAX_SOLO_LOSSES]
-            reason = f"the connection to {self._name} broke each time it was sent"
-            queued.settle(poisoned, [rejected("poisoned", reason)] * len(poisoned))
+            reject_poisoned(queued, self._name)
             if not queued.unsettled:
                 self._isolation = None
                 self.held -= queued.batch.size
@@ -417,11 +385,3 @@ class LaneState:
 
     def _removal(self) -> Settlement:
         return rejected("target-removed", f"a reload removed the target {self._name}")
-
-
-def _suspect(sends: Sequence[UnansweredSend], now: float) -> None:
-    """Count a lost connection for a message that was the only one sent, shortly before."""
-    if len(sends) != 1 or len(sends[0].positions) != 1:
-        return
-    if now - sends[0].since < POISON_WINDOW:
-        sends[0].queued.solo_losses[sends[0].positions[0]] += 1

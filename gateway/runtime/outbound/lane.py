@@ -38,6 +38,7 @@ from gateway.runtime.outbound.spool import Spool
 
 log = logging.getLogger(__name__)
 
+FAULT_PAUSE: Final = 1.0  # seconds after an unexpected error, or until the next event
 ROOM_INTERVAL: Final = 0.05  # seconds between checks for room that the oldest batches make
 
 
@@ -243,7 +244,8 @@ class Lane:
         if self.binding.not_taken is not None:
             answers = zip(send.messages, settlements, strict=True)
             rejected = [each for each, answer in answers if answer.outcome is Outcome.REJECTED]
-            self.binding.not_taken(rejected)
+            if rejected:
+                self.binding.not_taken(rejected)
         with self._lock:
             was_up = self._lane.is_up
             actions = self._lane.answered(send.number, settlements, monotonic())
@@ -264,16 +266,26 @@ class Lane:
 
     def _run(self) -> None:
         while True:
-            with self._work:
-                while isinstance(action := self._lane.next(monotonic(), now()), Wait):
-                    self._room.notify_all()  # the lane may be direct now
-                    self._work.wait(action.seconds)
-            if isinstance(action, End):
-                return
             try:
+                action = self._next()
+                if isinstance(action, End):
+                    return
                 self._perform(action)
-            except Exception:
+            except (
+                Exception
+            ) as failure:  # of the disk, a driver or ours; it must not end the thread
                 log.exception("unexpected error in a lane", extra={"endpoint": self.state.name})
+                self._lose(unexpected_error(self.state.name, failure))
+                with self._work:
+                    self._work.wait(FAULT_PAUSE)
+
+    def _next(self) -> Action:
+        """Wait for the next step of this thread."""
+        with self._work:
+            while isinstance(action := self._lane.next(monotonic(), now()), Wait):
+                self._room.notify_all()  # the lane may be direct now
+                self._work.wait(action.seconds)
+        return action
 
     def _open(self) -> None:
         """Connect the sink, and tell the state whether that worked."""

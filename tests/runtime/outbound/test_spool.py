@@ -415,6 +415,28 @@ def test_dead_letters_of_the_spool_do_not_wait_for_its_own_thread(
         until(lambda: rig.waiting() == 0)
 
 
+def test_a_disk_that_cannot_be_read_is_asked_again_after_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with spool_rig(tmp_path) as rig:
+        rig.deliver("a")
+        until(lambda: len(rig.settled) == 1)
+        read, failed = rig.database.rows_up_to, list[object]()
+
+        def fail_twice(*arguments: object) -> object:
+            if len(failed) < 2:
+                failed.append(arguments)
+                raise SpoolError("disk I/O error")
+            return read(*arguments)  # type: ignore[arg-type]  # as it got them
+
+        monkeypatch.setattr(rig.database, "rows_up_to", fail_twice)
+        before = rig.sink.opened
+        rig.sink.up = True
+        until(lambda: rig.delivered() == ["a"])
+
+        assert rig.sink.opened - before == 3  # each failure takes a new connection, with its pause
+
+
 def test_two_gateways_cannot_use_one_folder(tmp_path: Path) -> None:
     with spool_rig(tmp_path), pytest.raises(SpoolError, match="another gateway uses it"):
         SpoolDatabase(tmp_path)
