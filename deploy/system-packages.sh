@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Install the programs that the tests and the demo use beside Python: mosquitto, openssl, Java,
-# ActiveMQ, Chromium with its driver, and Spin with a C compiler for the model of delivery.
+# ActiveMQ, Chromium with its driver, Spin with a C compiler for the model of delivery, and shells
+# and mandoc for completion and the man page.
 # Missing packages are installed by root on Debian or Ubuntu, and only listed elsewhere.
 set -euo pipefail
 
@@ -13,6 +14,9 @@ command -v java >/dev/null || missing+=(default-jre-headless)
 command -v chromedriver >/dev/null || missing+=(chromium chromium-driver)
 command -v spin >/dev/null || missing+=(spin)
 command -v gcc >/dev/null || missing+=(gcc libc6-dev)
+command -v zsh >/dev/null || missing+=(zsh)
+command -v fish >/dev/null || missing+=(fish)
+command -v mandoc >/dev/null || missing+=(mandoc)
 "${PYTHON:-python3}" -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 
 [ ${#missing[@]} -gt 0 ] || exit 0

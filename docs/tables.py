@@ -1,4 +1,4 @@
-"""Write the generated tables of the documents: `python -m docs.tables [--check]`.
+"""Write the generated tables of the documents, and the man page: `python -m docs.tables [--check]`.
 
 A table stands between two comments, which a page shows as nothing:
 
@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from docs import archive_tables, dialect_tables, settings_tables
+from docs import archive_tables, dialect_tables, man_page, settings_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(
@@ -56,6 +56,8 @@ def outdated_documents() -> dict[Path, str]:
         updated = with_tables(text)
         if updated != text:
             found[path] = updated
+    if (page := man_page.outdated()) is not None:
+        found[man_page.PATH] = page
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import signal
@@ -177,22 +178,47 @@ def running(
         broker.stop()
 
 
-def main() -> None:
-    """Run a broker for trials until Ctrl-C: `python -m gateway.brokers.activemq [PORT]`."""
+def serve(port: int, store: Path | None = None) -> None:
+    """Run a broker for trials until SIGTERM or Ctrl-C, and print the settings of its endpoint.
+
+    Its messages are kept in the folder `store`, or lost at the end. Port 0 selects a free port.
+
+    Raises:
+        NotConnectedError: the broker is not installed, or does not start.
+    """
     if reason := missing():
-        raise SystemExit(reason)
+        raise NotConnectedError(f"activemq: {reason}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C
-    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder:
-        broker = ActiveMq(Path(folder))
-        broker.port = int(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_PORT
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as temporary:
+        folder = store or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        broker = ActiveMq(folder.resolve())
+        broker.port = port or broker.port
         try:
             broker.start()
             jars = "".join(f"  - {jar}\n" for jar in client_jars())
+            sys.stdout.write(f"# listening on {broker.url}; MQTT on port {broker.mqtt_port}\n")
             sys.stdout.write(f'urls: ["{broker.url}"]\nfactory: {FACTORY}\nclasspath:\n{jars}')
             sys.stdout.flush()
             signal.pause()
         finally:
             broker.stop()
+
+
+def main() -> None:
+    """Run a broker: `python -m gateway.brokers.activemq [PORT]`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m gateway.brokers.activemq",
+        description="Run ActiveMQ for trials, and print the settings of its endpoint.",
+    )
+    parser.add_argument(
+        "port", nargs="?", type=int, default=DEFAULT_PORT, metavar="PORT",
+        help=f"port; 0 selects a free port ({DEFAULT_PORT})",
+    )  # fmt: skip
+    try:
+        serve(parser.parse_args().port)
+    except NotConnectedError as error:
+        parser.exit(2, f"{error}\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The `gateway` command: dispatches to one module per command, and maps errors to exit codes.
 
 Exit codes: 0 success; 1 a negative answer, or an error in the user's files; 2 a wrong command
-line, or a command that cannot run on this machine.
+line, or a command that cannot run on this machine; 130 interrupted; 141 nobody read the answer to
+its end, as with `| head`. `gateway reconcile` has the exit code of its verdict nevertheless.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from importlib import import_module
 from traceback import format_exc
 
 import gateway
+from gateway.cli.parsers import Commands
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.terminal import print_line, visible_lines
+
+_SIGPIPE = 141  # the status of a process that this signal ends
 
 MODULES = {  # and their commands, in the order of the help
     "live.run": ("run",),
     "live.status": ("status",),
     "live.top": ("top",),
+    "mapping.init": ("init",),
     "mapping.check": ("check",),
     "mapping.test": ("test",),
     "mapping.explain": ("explain",),
@@ -35,6 +40,7 @@ MODULES = {  # and their commands, in the order of the help
     "live.dead_letters": ("dead-letters",),
     "trial.broker": ("broker",),
     "trial.demo": ("demo",),
+    "shell.completion": ("completion",),
 }
 
 
@@ -46,10 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):  # a name may have characters that the terminal cannot show
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks, by the script of `gateway completion`
+        import_module("gateway.cli.shell.complete").complete()
     words = sys.argv[1:] if arguments is None else arguments
     args = make_parser(words[0] if words else "").parse_args(words)
     try:
         code: int = args.run(args)
+        print(end="", flush=True)  # there may be no standard output
     except ConfigErrors as error:
         for finding in error.findings:
             print_line(str(finding), sys.stderr)
@@ -60,8 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of the pipe has closed it, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        from gateway.terminal.console import discard  # noqa: PLC0415  # loads rich
+
+        discard(sys.stdout)
+        return _SIGPIPE
     except Exception:  # noqa: BLE001  # a fault of the gateway; its text may quote a message
         print(visible_lines(format_exc()), file=sys.stderr)
         return 2
@@ -70,13 +81,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def make_parser(command: str = "") -> argparse.ArgumentParser:
     """Return the parser of all commands; of `command` only, to load no other command's module."""
+    parser, commands = root_parser()
+    selected = [module for module, names in MODULES.items() if command in names]
+    for module in selected or MODULES:
+        import_module(f"gateway.cli.{module}").add_parsers(commands)
+    return parser
+
+
+def root_parser() -> tuple[argparse.ArgumentParser, Commands]:
+    """Return the parser of `gateway` without commands, and its list of commands."""
     parser = argparse.ArgumentParser(
         prog="gateway",
         description="Carry messages between brokers, prove mappings, and reconcile traffic.",
     )
     parser.add_argument("--version", action="version", version=f"gateway {gateway.__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    selected = [module for module, names in MODULES.items() if command in names]
-    for module in selected or MODULES:
-        import_module(f"gateway.cli.{module}").add_parsers(commands)
-    return parser
+    return parser, parser.add_subparsers(metavar="COMMAND", required=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import threading
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 
 FORMATS: Final = ("auto", "text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
+COLOURS: Final = {"DEBUG": "2", "WARNING": "33", "ERROR": "31", "CRITICAL": "31"}  # ANSI; ECMA-48
 DEBUG_SECONDS: Final = 300.0  # after which a level raised at run time is restored
 TRACEBACK_INDENT: Final = "  "  # a line end in the text of an error cannot start a log line
 _STANDARD_FIELDS = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
@@ -34,8 +36,15 @@ def set_up_logging(
     redactor = Redactor()
     as_text = form == "text" or (form == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(TextFormatter(redactor) if as_text else JsonFormatter(redactor))
+    text = TextFormatter(redactor, coloured=shows_colours(stream))
+    handler.setFormatter(text if as_text else JsonFormatter(redactor))
     return LogControl(level, handler, redactor, RepeatFilter(repeats, extra_fields, handler.handle))
+
+
+def shows_colours(stream: TextIO) -> bool:
+    """Return whether `stream` is a terminal with colours: see no-color.org for NO_COLOR."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in {"dumb", "unknown"}
+    return stream.isatty() and not plain
 
 
 class LogControl:
@@ -110,16 +119,22 @@ class JsonFormatter(logging.Formatter):
 class TextFormatter(logging.Formatter):
     """Formats a record as one text line, followed by its traceback, if any."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, *, coloured: bool = False) -> None:
         super().__init__()
-        self._redactor = redactor
+        self._redactor, self._coloured = redactor, coloured
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, tz=UTC).strftime("%H:%M:%S.%f")[:-3]
         fields = " ".join(f"{key}={value}" for key, value in extra_fields(record).items())
-        text = f"{time} {record.levelname.lower():7} {record.getMessage()}"
-        line = visible(f"{text}  {fields}" if fields else text)
+        text = record.getMessage()
+        text = visible(f"{text}  {fields}" if fields else text)
+        line = f"{time} {self._level(record)} {text}"
         if record.exc_info:
             traceback = self._redactor.redact(self.formatException(record.exc_info))
             line += "\n" + visible_lines(traceback, TRACEBACK_INDENT)
         return self._redactor.redact(line)
+
+    def _level(self, record: logging.LogRecord) -> str:
+        level = f"{record.levelname.lower():7}"
+        colour = COLOURS.get(record.levelname) if self._coloured else None
+        return f"\x1b[{colour}m{level}\x1b[0m" if colour else level

@@ -13,9 +13,9 @@ from gateway.archive.layout import parse_day
 from gateway.archive.storage import open_storage
 from gateway.errors import GatewayError
 from gateway.reconcile.job import Job, reconcile
-from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.report.text import NO_ANSWER, Report, Row
 from gateway.reconcile.session import spark_session
+from gateway.terminal.progress import ShowStep
 
 _IN_FLIGHT = "in flight"
 

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext, StatusTracker
 from pyspark.sql import SparkSession
 
-from gateway.reconcile.progress import ShowStep
+from gateway.terminal.progress import ShowStep
 
 _POLL_SECONDS: Final = 1.0
 
@@ -42,9 +42,9 @@ class _Watcher:
     text: str = ""
     stopping: Event = field(default_factory=Event)
 
-    def show_step(self, text: str) -> None:
+    def show_step(self, text: str, share: float | None = None, /) -> None:
         self.text = text
-        self.shown(text)
+        self.shown(text, share)
 
     def run(self) -> None:
         tracker = self.context.statusTracker()

@@ -36,7 +36,7 @@ _DAY: Final = 24 * 60 * _MINUTE
 _MINUTES: Final = 24 * 60
 
 
-def no_progress(_: str) -> None:
+def no_progress(_text: str, _share: float) -> None:
     """Ignore the progress of `generate`."""
 
 
@@ -48,12 +48,13 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
     fault_minutes: int = 0,
     segment: int = 100_000,
     key: bytes | None = None,
-    show_step: Callable[[str], None] = no_progress,
+    show_step: Callable[[str, float], None] = no_progress,
 ) -> list[InjectedFault]:
     """Write the day into `root`, with `segment` messages of a gateway in each journal.
 
     With `fault_minutes` all faults lie in that many minutes of the day. The chain of each gateway
-    covers the day, and ends with a stop; `key` signs its seals.
+    covers the day, and ends with a stop; `key` signs its seals. `show_step` gets the share
+    that is written.
 
     Raises:
         ArchiveError: the folder has rows of that day, or a fault cannot be placed.
@@ -64,7 +65,6 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
     rng = np.random.default_rng(traffic.seed)
     faults = plan(counts, traffic.messages, _minutes(traffic, fault_minutes, rng), rng)
     injected: list[InjectedFault] = []
-    written = 0
     chains = [_Chain(root, traffic, gateway, key) for gateway in range(traffic.gateways)]
     step = max(segment // (LATENCY_BATCHES * BATCH), 1) * LATENCY_BATCHES * BATCH * traffic.gateways
     for first in range(0, traffic.messages, step):
@@ -72,9 +72,9 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
         here = {at: fault for at, fault in faults.items() if first <= at < after}
         for window in windows(traffic, first, after):
             assigned = assign_faults(traffic, window, here)
-            written += chains[window.gateway].write(window, assigned)
+            chains[window.gateway].write(window, assigned)
             injected += injected_faults(traffic, window, assigned)
-        show_step(f"{after:,} of {traffic.messages:,} messages, {written / 1e6:,.0f} MB")
+        show_step(f"generating {traffic.messages:,} messages", after / traffic.messages)
     for chain in chains:
         chain.stop()
     _write_manifest(root, traffic, injected)
@@ -103,18 +103,18 @@ class _Chain:
         self._previous: Previous | None = None
         self._number = 0
 
-    def write(self, window: Window, faults: FaultAssignment) -> int:
-        """Write a journal with the rows of `window`; return the bytes of its segments."""
+    def write(self, window: Window, faults: FaultAssignment) -> None:
+        """Write a journal with the rows of `window`."""
         if not len(window.number):
-            return 0
+            return
         rows = sort_rows(pa.concat_tables(window_rows(self._traffic, window, faults)))
-        return self._seal(rows, int(pc.max(rows["time"].cast(pa.int64())).as_py()), End.CLOSED)
+        self._seal(rows, int(pc.max(rows["time"].cast(pa.int64())).as_py()), End.CLOSED)
 
     def stop(self) -> None:
         """Write the last journal, which has no rows and is closed when the day has ended."""
         self._seal(SCHEMA.empty_table(), self._traffic.midnight + _DAY, End.STOPPED)
 
-    def _seal(self, rows: pa.Table, closed: int, end: End) -> int:
+    def _seal(self, rows: pa.Table, closed: int, end: End) -> None:
         opened, self._closed = self._closed, max(closed, self._closed)
         name = JournalName(writer_name(self._name), self._start, self._number)
         seal = write_sealed(
@@ -129,7 +129,6 @@ class _Chain:
             key=self._key,
         )
         self._previous, self._number = seal.link, self._number + 1
-        return sum(entry.size for entry in seal.segments)
 
 
 def _write_manifest(root: Path, traffic: Traffic, injected: list[InjectedFault]) -> None:

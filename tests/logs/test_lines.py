@@ -247,3 +247,48 @@ routes:
     assert secrets_of(load(file, environment)) == {
         "first", "second", "th%21rd", "th!rd", "fourth",
     }  # fmt: skip
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True),  # no-color.org: only a value turns colours off
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({}, False),
+    ],
+)
+def test_a_terminal_has_levels_in_colour(
+    environment: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    stream = Terminal()
+    set_up_logging("info", "auto", stream, repeats=0)
+    log.info("a")
+    log.warning("b \x1b[31m")
+    log.error("c")
+
+    texts = [line[13:] for line in stream.getvalue().splitlines()]  # without the time
+    expected = ["info    a", "warning b \\x1b[31m", "error   c"]
+    if coloured:
+        expected = ["info    a", "\x1b[33mwarning\x1b[0m b \\x1b[31m", "\x1b[31merror  \x1b[0m c"]
+    assert texts == expected
+
+
+def test_a_file_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    _, stream = start_log("text")
+    log.error("a")
+
+    assert "\x1b" not in stream.getvalue()

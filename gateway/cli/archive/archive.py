@@ -7,13 +7,13 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from gateway.cli.archive import compact, forget, names, show, verify
 from gateway.cli.archive.seal_key import add_seal_key, seal_key
 from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
 from gateway.errors import ArchiveError
+from gateway.terminal.console import open_console
+from gateway.terminal.progress import progress
 
 _MAX_CLOCK_SKEW: Final = 3_600  # seconds, of all gateways together
 
@@ -77,8 +77,7 @@ def run_generate(args: argparse.Namespace) -> int:
         clock_skew=args.clock_skew,
     )
     counts = parse_faults(args.faults, args.messages)
-    console = Console(stderr=True)
-    with console.status("generating") as status:
+    with progress(open_console(stderr=True), steps=False) as show_step:
         try:
             injected = generate(
                 args.archive,
@@ -87,7 +86,7 @@ def run_generate(args: argparse.Namespace) -> int:
                 fault_minutes=args.fault_minutes,
                 segment=args.segment,
                 key=seal_key(args),
-                show_step=status.update,
+                show_step=show_step,
             )
         except OSError as error:
             raise ArchiveError(f"archive {args.archive}: cannot be written: {error}") from error

@@ -16,8 +16,9 @@ from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.reconcile.driver import check_driver
-from gateway.reconcile.progress import progress
 from gateway.terminal import visible
+from gateway.terminal.console import open_console
+from gateway.terminal.progress import progress
 
 
 def add_parsers(actions: Commands) -> None:
@@ -45,7 +46,7 @@ def add_parsers(actions: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Merge segments, remove old days, then build the dictionary from the kept days."""
     location = parse_location(args.archive)
-    day, errors = _checked_date(args, location), Console(stderr=True)
+    day, errors = _checked_date(args, location), open_console(stderr=True)
     key = seal_key(args)
     oldest = None if args.keep_days is None else first_kept_day(args.keep_days)
     check_driver()
@@ -54,19 +55,21 @@ def run(args: argparse.Namespace) -> int:
     from gateway.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415
     from gateway.reconcile.session import spark_session  # noqa: PLC0415
 
-    with progress(errors) as show_step, spark_session(args.master) as spark:
-        if oldest is not None and day < oldest:
-            compacted = CompactionReport()
-            show_step(f"{day} is older than the {args.keep_days} days to keep; not compacted")
-        else:
-            compacted = compact(
-                location, day, show_step, key=key, master=args.master, size=args.size
-            )
-        removed = None
-        if oldest is not None:
-            show_step(f"removing days before {oldest}")
-            removed = remove_old_days(location, oldest)
-        names = build_dictionary(spark, location, oldest, show_step)
+    with progress(errors) as show_step:
+        show_step(f"starting Spark on {args.master}")
+        with spark_session(args.master) as spark:
+            if oldest is not None and day < oldest:
+                compacted = CompactionReport()
+                show_step(f"{day} is older than the {args.keep_days} days to keep; not compacted")
+            else:
+                compacted = compact(
+                    location, day, show_step, key=key, master=args.master, size=args.size
+                )
+            removed = None
+            if oldest is not None:
+                show_step(f"removing days before {oldest}")
+                removed = remove_old_days(location, oldest)
+            names = build_dictionary(spark, location, oldest, show_step)
     print_findings(compacted.findings, errors)
     print(f"{compacted.segments} segments of {day} became {len(compacted.merged)} merged segments")
     if removed is not None:

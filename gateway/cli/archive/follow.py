@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -18,8 +17,9 @@ from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
 from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver
-from gateway.reconcile.progress import progress
 from gateway.terminal import visible
+from gateway.terminal.console import open_console, whether_read_or_not
+from gateway.terminal.progress import progress
 
 if TYPE_CHECKING:
     from gateway.reconcile.follow.follow import Follower
@@ -49,15 +49,17 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
         every=args.every,
         once=args.once,
     )
-    out = Console(file=sys.stdout)
+    out = open_console()
 
     def print_line(line: str) -> None:
-        out.print(visible(line), highlight=False, markup=False, soft_wrap=True)
+        with whether_read_or_not():
+            out.print(visible(line), highlight=False, markup=False, soft_wrap=True)
 
     with progress(errors) as show_step, stop_signals() as stopping:
         follower = Follower(options, show_step, print_line)
         follow(follower, stopping)
-    _print_verdicts(follower, out)
+    with whether_read_or_not():
+        _print_verdicts(follower, out)
     if args.json is not None:
         args.json.write_text(follower.summary(), encoding="utf-8")
     return follower.status()

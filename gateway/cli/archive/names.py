@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.compact import has_errors, print_findings
 from gateway.cli.archive.forget import check_folder
 from gateway.cli.parsers import Commands, add_command
 from gateway.reconcile.driver import check_driver
-from gateway.reconcile.progress import progress
 from gateway.terminal import print_line
+from gateway.terminal.console import open_console
+from gateway.terminal.progress import progress
 
 if TYPE_CHECKING:
     from gateway.archive.lookup.name_lookup import DictionaryEntry
@@ -42,13 +41,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _build(location: ArchiveLocation, master: str) -> int:
-    errors = Console(stderr=True)
+    errors = open_console(stderr=True)
     check_driver()
     from gateway.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415  # the extra may be absent
     from gateway.reconcile.session import spark_session  # noqa: PLC0415
 
-    with progress(errors) as show_step, spark_session(master, short=True) as spark:
-        report = build_dictionary(spark, location, None, show_step)
+    with progress(errors) as show_step:
+        show_step(f"starting Spark on {master}")
+        with spark_session(master, short=True) as spark:
+            report = build_dictionary(spark, location, None, show_step)
     print_findings(report.findings, errors)
     print(f"{report.names} shortened names, {report.sent} of them sent to {report.targets} targets")
     return int(has_errors(report.findings))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import date
 from pathlib import Path
 from time import monotonic
@@ -21,12 +20,13 @@ from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
-from gateway.reconcile.progress import progress
 from gateway.reconcile.report.metrics import write_metrics
 from gateway.reconcile.report.terminal import print_report
 from gateway.reconcile.report.text import NO_ANSWER, Report, to_json
 from gateway.routing.name_rules import to_rules
 from gateway.terminal import visible_lines
+from gateway.terminal.console import open_console, whether_read_or_not
+from gateway.terminal.progress import progress
 
 
 def add_parsers(commands: Commands) -> None:
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     A failure is written to the files of `--json` and `--metrics` too, so that no earlier verdict
     stays in them.
     """
-    errors = Console(stderr=True)
+    errors = open_console(stderr=True)
     began = monotonic()
     failed = True
     try:
@@ -111,7 +111,8 @@ def run(args: argparse.Namespace) -> int:
         failed = False
     written = _write_files(args, report, monotonic() - began, errors)
     if not failed:
-        print_report(report, Console(file=sys.stdout))
+        with whether_read_or_not():
+            print_report(report, open_console())
     return report.exit_status if written else NO_ANSWER
 
 

@@ -1,45 +1,66 @@
-"""Terminal tables of a status: gateway, endpoints, routes and latest dead letters."""
+"""The status on a terminal: the gateway, its endpoints and routes, and the latest dead letters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from gateway.terminal import visible, visible_values
+from gateway.terminal.row_layout import HEAD_STYLE, Column, indented
+from gateway.terminal.table import Table
+from gateway.terminal.units import duration, size
 
 StatusJson: TypeAlias = Mapping[str, Any]  # an object of /api/status
 COLOURS: Final = {"connected": "green", "connecting": "yellow"}
-FIXED_LINES: Final = 12  # titles and the figures of the gateway itself
+MAX_REASONS: Final = 10  # why the gateway is not ready
 MAX_REFUSALS: Final = 5  # the latest dead letters
-MIN_ROUTES: Final = 3  # shown even on a small terminal
-UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
-UNIT_FACTOR: Final = 1024
+GAPS: Final = 3  # empty lines between the parts
+MIN_LINES: Final = 4  # of a table, even on a small terminal
+STALE_HEARTBEATS: Final = 3  # that did not arrive in a row
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a dashboard: rows of each table, and lines of all."""
+
+    rows: int | None = None
+    lines: int | None = None
+    hint: str = ""  # ends the line that counts the hidden rows
+
+
+NO_LIMITS: Final = Limits()
 
 
 def dashboard(
-    status: StatusJson, before: StatusJson | None = None, height: int | None = None
-) -> Group:
-    """Tables of `status`, with rates since the status `before`.
+    status: StatusJson, before: StatusJson | None, console: Console, limits: Limits = NO_LIMITS
+) -> list[Text]:
+    """Return the lines of `status`, with rates since the status `before`.
 
-    `height` in lines limits the number of routes. Texts in the status may come from messages; they
-    are made visible here, before anything reads them.
+    Endpoints and routes in trouble come first. Texts in the status may come from messages; they are
+    made visible here, before anything reads them.
     """
     status, before = visible_values(status), visible_values(before)
-    parts: list[RenderableType] = [_head(status), _endpoints(status)]
-    refusals = status["refusals"][:MAX_REFUSALS]
-    max_routes = None
-    if height is not None:
-        used = FIXED_LINES + len(status["reasons"]) + len(status["endpoints"]) + len(refusals)
-        max_routes = max(MIN_ROUTES, height - used)
-    parts.append(_routes(status, rates(status, before), max_routes))
-    if refusals:
-        parts.append(_refusals(refusals))
-    return Group(*parts)
+    max_reasons, max_lines = MAX_REASONS, None
+    if limits.lines is not None:
+        max_reasons, max_lines = limits.lines // 8, max(MIN_LINES, limits.lines // 5)
+    head = _head(status, console, max_reasons)
+    refusals = _refusals(status["refusals"][:MAX_REFUSALS]).lines(console, max_lines=max_lines)
+    room = None if limits.lines is None else limits.lines - len(head) - len(refusals) - GAPS
+    endpoints = _endpoints(status, limits.hint).lines(
+        console, max_rows=limits.rows, max_lines=None if room is None else max(MIN_LINES, room // 2)
+    )
+    routes = _routes(status, rates(status, before), limits.hint).lines(
+        console,
+        max_rows=limits.rows,
+        max_lines=None if room is None else max(MIN_LINES, room - len(endpoints)),
+    )
+    parts = [part for part in (head, endpoints, routes, refusals) if part]
+    return [line for part in parts for line in (*part, Text())][:-1][: limits.lines]
 
 
 def unreachable(reason: str) -> Text:
@@ -62,93 +83,109 @@ def rates(status: StatusJson, before: StatusJson | None) -> dict[str, float]:
     }
 
 
-def _head(status: StatusJson) -> Text:
-    ready = status["ready"]
-    text = Text.assemble(
+def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
+    ready, reasons = status["ready"], status["reasons"]
+    first = Text.assemble(
         (f"{status['gateway']} ", "bold"),
         ("ready" if ready else "not ready", "bold green" if ready else "bold red"),
-        f"  version {status['version']}, up {age(status['time'] - status['started'])},",
-        f" {status['config']}\n",
+        f"  version {status['version']}, up {duration(status['time'] - status['started'])},",
+        f" {status['config']}",
     )
-    for reason in status["reasons"]:
-        text.append(f"  {reason}\n", "red")
+    texts = [Text(reason, "red") for reason in reasons[:max_reasons]]
+    if len(reasons) > max_reasons:
+        texts.append(Text(f"... and {len(reasons) - max_reasons:,} more reasons", HEAD_STYLE))
     letters, archive = status["dead_letters"], status["archive"]
-    text.append(f"dead letters {letters['count']}, archive queue {size(archive['queued'])}")
-    return text
+    queued = size(archive["queued"])
+    last = Text(f"dead letters {letters['count']:,}, archive queue {queued}")
+    return [
+        *first.wrap(console, console.width, overflow="fold"),
+        *(line for text in texts for line in indented(text, console)),
+        last,
+    ]
 
 
-def _endpoints(status: StatusJson) -> Table:
-    table = _table("endpoint", "side", "connection", ">duration", ">reconnects", ">spool", "reason")
-    for end in status["endpoints"]:
+def _endpoints(status: StatusJson, hint: str) -> Table:
+    table = Table(
+        Column("endpoint", key=True),
+        Column("side"),
+        Column("connection"),
+        Column("duration", right=True),
+        Column("reconnects", right=True),
+        Column("spool", right=True),
+        Column("reason", note=True),
+        more=f"more endpoints{hint}",
+    )
+    for end in sorted(status["endpoints"], key=_endpoint_order):
         spool = end["spool"]
-        waits = f"{spool['messages']:,}, {size(spool['bytes'])}" if spool["messages"] else ""
-        state = Text(end["connection"], COLOURS.get(end["connection"], "red"))
         table.add_row(
             Text(end["name"]),
             Text(f"{end['side']}, {end['system']}"),
-            state,
-            age(status["time"] - end["since"]),
-            str(end["reconnects"] or ""),
-            waits,
+            Text(end["connection"], COLOURS.get(end["connection"], "red")),
+            duration(status["time"] - end["since"]),
+            f"{end['reconnects']:,}",
+            f"{spool['messages']:,}, {size(spool['bytes'])}" if spool["messages"] else "",
             Text(end["reason"]),
         )
     return table
 
 
-def _routes(status: StatusJson, rate: Mapping[str, float], max_routes: int | None) -> Table:
-    every = sorted(status["routes"], key=lambda route: -rate.get(route["name"], 0.0))
-    shown = every if max_routes is None else every[:max_routes]
-    table = _table(
-        "route", ">rate", ">received", ">delivered", ">lag", ">heartbeat", "guarantee",
-        "dead letters",
-    )  # fmt: skip
-    for route in shown:
-        heartbeat = route["heartbeat_age"]
-        stale = heartbeat is not None and heartbeat >= 3 * status["heartbeat_seconds"]
+def _endpoint_order(end: StatusJson) -> tuple[bool, bool]:
+    """Sort endpoints without a connection first, then those with spooled messages."""
+    return end["connection"] == "connected", not end["spool"]["messages"]
+
+
+def _routes(status: StatusJson, rate: Mapping[str, float], hint: str) -> Table:
+    table = Table(
+        Column("route", key=True),
+        Column("rate", right=True),
+        Column("received", right=True, always=True),
+        Column("delivered", right=True, always=True),
+        Column("lag", right=True),
+        Column("heartbeat", right=True),
+        Column("guarantee"),
+        Column("not selected", right=True),
+        Column("dead letters", note=True),
+        more=f"more routes{hint}",
+    )
+    for route in sorted(status["routes"], key=lambda route: _route_order(route, status, rate)):
+        heartbeat, rules = route["heartbeat_age"], route["rules"]
         table.add_row(
             Text(route["name"]),
             f"{rate[route['name']]:,.1f}/s" if route["name"] in rate else "",
             f"{route['received']:,}",
             f"{route['delivered']:,}",
-            Text(age(route["lag"]) if route["lag"] else "", "yellow"),
-            Text("" if heartbeat is None else age(heartbeat), "red" if stale else ""),
+            Text(duration(route["lag"]) if route["lag"] else "", "yellow"),
+            Text(
+                "" if heartbeat is None else duration(heartbeat), "red" * _is_stale(route, status)
+            ),
             Text(route["guarantee"].replace("_", " ")),
-            Text(", ".join(f"{rule} {count:,}" for rule, count in route["rules"].items()), "red"),
+            f"{route['unselected']:,}" if route["unselected"] else "",
+            Text(", ".join(f"{rule} {count:,}" for rule, count in rules.items()), "red"),
         )
-    if len(shown) < len(every):
-        table.caption = f"{len(every) - len(shown)} more routes"
     return table
 
 
-def _refusals(refusals: Iterable[StatusJson]) -> Table:
-    table = _table("refused", "route", "rule", "name")
+def _route_order(
+    route: StatusJson, status: StatusJson, rate: Mapping[str, float]
+) -> tuple[bool, bool, bool, float]:
+    """Sort routes without heartbeats first, then with a lag, with dead letters, and the busiest."""
+    busy = rate.get(route["name"], 0.0)
+    return not _is_stale(route, status), not route["lag"], not route["rules"], -busy
+
+
+def _is_stale(route: StatusJson, status: StatusJson) -> bool:
+    heartbeat = route["heartbeat_age"]
+    return heartbeat is not None and heartbeat >= STALE_HEARTBEATS * status["heartbeat_seconds"]
+
+
+def _refusals(refusals: Sequence[StatusJson]) -> Table:
+    table = Table(
+        Column("refused", key=True),
+        Column("route", key=True),
+        Column("rule"),
+        Column("name", note=True),
+    )
     for each in refusals:
         at = datetime.fromtimestamp(each["time"], tz=UTC).strftime("%H:%M:%S")
         table.add_row(at, Text(each["route"]), Text(each["rule"], "red"), Text(each["name"]))
     return table
-
-
-def _table(*titles: str) -> Table:
-    """A table without lines; a title with `>` makes a right-aligned column."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title in titles:
-        right = title.startswith(">")
-        table.add_column(title.removeprefix(">"), justify="right" if right else "left")
-    return table
-
-
-def age(seconds: float) -> str:
-    """A duration in its largest suitable unit."""
-    for unit, length, next_length in (("s", 1, 100), ("min", 60, 6_000), ("h", 3_600, 172_800)):
-        if seconds < next_length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
-
-
-def size(count: float) -> str:
-    """Bytes in their largest suitable unit."""
-    for unit in UNITS[:-1]:
-        if count < UNIT_FACTOR:
-            return f"{count:.0f} {unit}"
-        count /= UNIT_FACTOR
-    return f"{count:.0f} {UNITS[-1]}"

@@ -12,10 +12,6 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
@@ -25,7 +21,7 @@ from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, from_row
 from gateway.runtime.outbound.spool_db import connect
 from gateway.runtime.record.rows import header_map, payload_bytes
-from gateway.terminal import print_line, visible
+from gateway.terminal import print_line
 
 MAX_PAYLOAD = 4096  # bytes of a payload that `show` prints
 
@@ -71,15 +67,27 @@ def run_list(args: argparse.Namespace) -> int:
             for letter in _letters(database, args):
                 print(json.dumps(_facts(letter)))
             return 0
-        table = Table("number", "time", "route", "target", "rule", "name", box=None)
-        for letter in _letters(database, args):
-            target = letter.target or "(no route)"
-            cells = (str(letter.number), _time(letter.time), letter.route, target, letter.rule)
-            table.add_row(*(Text(visible(cell)) for cell in (*cells, letter.source_name)))
-    if table.row_count:
-        Console().print(table)
-    print_line(f"{table.row_count} dead letter{'' if table.row_count == 1 else 's'}")
+        found = _print_table(_letters(database, args))
+    print_line(f"{found} dead letter{'' if found == 1 else 's'}")
     return 0
+
+
+def _print_table(letters: Iterator[DeadLetter]) -> int:
+    """Print a table of the letters; return their number."""
+    from gateway.terminal.console import open_console, print_lines  # noqa: PLC0415  # not for --json
+    from gateway.terminal.row_layout import Column  # noqa: PLC0415
+    from gateway.terminal.table import Table  # noqa: PLC0415
+
+    keys = (Column(head, key=True) for head in ("number", "time", "route", "target"))
+    table = Table(*keys, Column("rule"), Column("name", note=True))
+    for letter in letters:
+        target = letter.target or "(no route)"
+        cells = (str(letter.number), _time(letter.time), letter.route, target, letter.rule)
+        table.add_row(*cells, letter.source_name)
+    if len(table):
+        console = open_console()
+        print_lines(table.lines(console), console)
+    return len(table)
 
 
 def run_show(args: argparse.Namespace) -> int:

@@ -46,7 +46,7 @@ def add_parsers(commands: Commands) -> None:
         "--log-format",
         default="auto",
         choices=FORMATS,
-        help="auto is text on a terminal, else json (auto)",
+        help="format of the lines; auto is text on a terminal, else json (auto)",
     )
     parser.add_argument(
         "--log-repeats",

@@ -10,6 +10,7 @@ from typing import Final
 from gateway.cli.live.client import add_arguments, client_of
 from gateway.cli.parsers import Commands, add_command
 
+MAX_ROWS: Final = 20  # endpoints, and routes, on a terminal
 RATE_INTERVAL: Final = 1.0  # seconds between the two requests that a rate needs
 
 
@@ -22,6 +23,9 @@ def add_parsers(commands: Commands) -> None:
     )
     add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the response of /api/status")
+    parser.add_argument(
+        "--all", action="store_true", help=f"show all rows on a terminal, not the first {MAX_ROWS}"
+    )
     parser.set_defaults(run=run)
 
 
@@ -32,11 +36,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(first))
         return 0 if first["ready"] else 1
-    from rich.console import Console  # noqa: PLC0415  # not needed for --json
-
-    from gateway.cli.live.dashboard import dashboard  # noqa: PLC0415
+    from gateway.cli.live.dashboard import Limits, dashboard  # noqa: PLC0415  # not for --json
+    from gateway.terminal.console import open_console, print_lines  # noqa: PLC0415
 
     time.sleep(RATE_INTERVAL)
     latest = client.status()
-    Console().print(dashboard(latest, first))
+    console = open_console()
+    rows = MAX_ROWS if console.is_terminal and not args.all else None
+    limits = Limits(rows, hint="; --all shows them")
+    print_lines(dashboard(latest, first, console, limits), console)
     return 0 if latest["ready"] else 1

@@ -7,7 +7,7 @@ import signal
 
 from gateway.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 from gateway.cli.parsers import Commands, add_command
-from gateway.cli.trial import broker_smf
+from gateway.cli.trial import broker_activemq, broker_smf
 
 
 def add_parsers(commands: Commands) -> None:
@@ -51,6 +51,7 @@ def add_parsers(commands: Commands) -> None:
     )
     yami4.set_defaults(run=run)
     broker_smf.add_parser(systems)
+    broker_activemq.add_parser(systems)
 
 
 def run(args: argparse.Namespace) -> int:

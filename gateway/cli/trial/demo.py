@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
+from rich.text import Text
 
 from gateway.archive.layout import reconciled_folder
 from gateway.cli import main
@@ -26,6 +25,10 @@ from gateway.logs.lines import set_up_logging
 from gateway.reconcile.report.text import REPORT_PAGE
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
+from gateway.terminal import visible
+from gateway.terminal.console import open_console, print_lines
+from gateway.terminal.row_layout import Column
+from gateway.terminal.table import Table
 
 ARRIVAL_TIMEOUT = 120.0  # seconds
 ALARMS = 500  # messages with two tags
@@ -55,21 +58,21 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="gateway-demo-") as scratch:
         folder = Path(scratch)
         with running_systems(folder) as (systems, missing, environment):
-            names = {"DEMO_ARCHIVE": str(archive), **environment}
+            names = {"DEMO_ARCHIVE": str(archive.absolute()), **environment}
             configuration = load(folder, names)
             console.rule(
                 f"MQTT ({names['DEMO_MQTT']}) <-> {', '.join(each.name for each in systems)}"
             )
             for reason in missing:
                 console.print(f"not included: {reason}", highlight=False)
-            console.print(_names(configuration))
+            _print("names", _names(configuration))
             wanted: dict[str, int] = {}
             for system in systems:
                 wanted |= expected(args.messages, system.expected)
             wanted |= {"alarms": ALARMS, "maintenance": ALARMS}
             day = today()
             arrived, settled = _bridge(configuration, names, args.messages, wanted, console)
-    console.print(_target_table(wanted, arrived))
+    _print("messages at the targets", _target_table(wanted, arrived))
     console.rule("reconciliation")
     # The demo does not start its gateway again: two of its sources have a gap from the stop on.
     command = ["reconcile", str(archive), "--date", day.isoformat(), "--accept-gaps"]
@@ -117,7 +120,9 @@ def _bridge(
                 feeder.start()
             _wait(
                 lambda: all(watcher.arrived[level] >= count for level, count in wanted.items()),
-                lambda: live.update(_routes(bridge, monotonic() - started)),
+                lambda: live.update(
+                    Group(*_titled("routes", _routes(bridge, monotonic() - started), console))
+                ),
             )
         for feeder in feeders:
             feeder.join(timeout=5)
@@ -135,19 +140,9 @@ def _wait(done: Callable[[], bool], on_tick: Callable[[], None] | None = None) -
             on_tick()
 
 
-def _table(title: str, *headings: str) -> Table:
-    table = Table(
-        title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False
-    )
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if number else "left", overflow="fold")
-    return table
-
-
 def _names(configuration: Configuration) -> Table:
     """Return the special topics of the feed with their EMS destinations."""
-    table = _table("names", "MQTT topic")
-    table.add_column("EMS destination", overflow="fold")
+    table = Table(Column("MQTT topic", key=True), Column("EMS destination", note=True))
     routes = [
         route
         for route in configuration.routes
@@ -157,14 +152,17 @@ def _names(configuration: Configuration) -> Table:
     for name in ("shop/orders/emea/fx/4711", *SPECIAL_TOPICS, TOO_LONG):
         for match in router[name]:
             for delivery in match.deliveries:
-                refusal = f"[red]refused[/red]: {delivery.reason.rpartition(': ')[2]}"
+                refusal = Text.assemble(
+                    ("refused", "red"), ": ", visible(delivery.reason.rpartition(": ")[2])
+                )
                 shown = name if len(name) < 60 else f"{name[:28]}... ({len(name)})"  # noqa: PLR2004
                 table.add_row(shown, refusal if delivery.rule else delivery.address)
     return table
 
 
 def _routes(bridge: Gateway, seconds: float) -> Table:
-    table = _table("routes", "route", "received", "delivered", "dead letters", "messages/s")
+    heads = ("received", "delivered", "dead letters", "messages/s")
+    table = Table(Column("route", key=True), *(Column(head, right=True) for head in heads))
     for name, counters in bridge.counters.items():
         rate = counters.delivered / seconds if seconds > 0 else 0.0
         figures = (counters.received, counters.delivered, counters.dead, round(rate))
@@ -174,8 +172,19 @@ def _routes(bridge: Gateway, seconds: float) -> Table:
 
 def _target_table(wanted: Mapping[str, int], arrived: Mapping[str, int]) -> Table:
     """Return the messages that an independent subscriber counted, and the expected numbers."""
-    table = _table("messages at the targets", "topics", "expected", "arrived")
+    heads = ("expected", "arrived")
+    table = Table(Column("topics", key=True), *(Column(h, right=True, always=True) for h in heads))
     for level, count in wanted.items():
         style = "" if arrived[level] == count else "bold red"
-        table.add_row(f"{level}/#", f"{count:,}", f"{arrived[level]:,}", style=style)
+        cells = (f"{level}/#", f"{count:,}", f"{arrived[level]:,}")
+        table.add_row(*(Text(cell, style) for cell in cells))
     return table
+
+
+def _print(title: str, table: Table) -> None:
+    console = open_console()
+    print_lines(_titled(title, table, console), console)
+
+
+def _titled(title: str, table: Table, console: Console) -> list[Text]:
+    return [Text(), Text(title, "italic"), *table.lines(console), Text()]

@@ -6,34 +6,31 @@ the routes are complete, for scripts and log files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Final
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, JustifyMethod
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from gateway.archive.findings import Finding
 from gateway.reconcile.report.formatting import shortened
 from gateway.reconcile.report.gaps import Outage, clock, outages, rule_of
 from gateway.reconcile.report.text import COLUMNS, FATAL, Report, Row, became_breach, count_of
+from gateway.terminal.console import print_lines, unlimited_off_terminal
+from gateway.terminal.row_layout import Column
+from gateway.terminal.table import Table
 
 _ALWAYS: Final = ("received", "delivered")  # the other counts are shown unless all are 0
 _ACCOUNTED: Final = ("refused", "dead-lettered", "in flight", "recovered")  # without sample lines
 _MAX_LINES: Final = 10  # findings or gaps of one rule; JSON has all
 _MAX_ROUTES: Final = 50  # on a terminal
-_GAP: Final = 2  # columns between two cells
-_KEYS: Final = 2  # columns: route and target
 _INDENT: Final = "    "
-_UNLIMITED: Final = 100_000  # columns
 
 
 def print_report(report: Report, console: Console) -> None:
     """Print the report; its last lines are plain text with one number each, `missing N` last."""
-    if not console.is_terminal:
-        console.width = _UNLIMITED
+    unlimited_off_terminal(console)
     if report.routes:
         _print_routes(report, console)
     if report.dead_letters:
@@ -64,64 +61,20 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _print_routes(report: Report, console: Console) -> None:
-    """Print a table when it fits the width; otherwise a block of lines for each route."""
-    routes = report.routes[:_MAX_ROUTES] if console.is_terminal else report.routes
     names = [name for name in COLUMNS if name in _ALWAYS or report.total(name)]
     title = f"{report.day}: deliveries by route and target"
-    console.print(Text(title, style="italic"), soft_wrap=True)
-    table = _table(routes, names)
-    width = sum((column.width or 0) + _GAP for column in table.columns) - _GAP
-    if width <= console.width:
-        console.print(table)
-    else:
-        for row in routes:
-            _print_block(row, names, console)
-    if len(routes) < len(report.routes):
-        console.print(f"... and {len(report.routes) - len(routes):,} more routes; --json has all")
-
-
-def _table(routes: Sequence[Row], names: Sequence[str]) -> Table:
-    """Return the table of routes; each column has the width at which no cell is cut."""
-    cells = [
-        [*_keys(row), *(_number(name, count_of(row, name)) for name in names)] for row in routes
-    ]
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for place, head in enumerate(["route", "target", *map(_head, names)]):
-        words = map(len, head.split())
-        width = max(*words, *(row[place].cell_len for row in cells))
-        justify: JustifyMethod = "left" if place < _KEYS else "right"
-        table.add_column("\n".join(head.split()), width=width, justify=justify)
-    for row in cells:
-        table.add_row(*row)
-    return table
-
-
-def _print_block(row: Row, names: Sequence[str], console: Console) -> None:
-    """Print route and target, then the counts that are not 0."""
-    route, target = _keys(row)
-    line = Text.assemble(route, " -> ", target)
-    if line.cell_len > console.width:
-        line = Text.assemble(route, "\n  -> ", target)
-    console.print(line, overflow="fold")
-    counts = [
-        Text.assemble(f"{_head(name)} ", _number(name, count))
-        for name in names
-        if (count := count_of(row, name)) or name in _ALWAYS
-    ]
-    for indented in _wrapped(counts, console.width - len(_INDENT)):
-        console.print(Text.assemble(_INDENT, indented), soft_wrap=True)
-
-
-def _wrapped(parts: Iterable[Text], width: int) -> Iterator[Text]:
-    """Yield lines of parts, none of them split, with two spaces between parts."""
-    line = Text()
-    for part in parts:
-        if line and line.cell_len + 2 + part.cell_len > width:
-            yield line
-            line = Text()
-        line = Text.assemble(line, "  ", part) if line else part
-    if line:
-        yield line
+    print_lines([Text(title, style="italic")], console)
+    table = Table(
+        Column("route", key=True),
+        Column("target", key=True),
+        *(Column(_head(name), right=True, always=name in _ALWAYS) for name in names),
+        joint=" -> ",
+        more="more routes; --json has all",
+    )
+    for row in report.routes:
+        table.add_row(*_keys(row), *(_number(name, count_of(row, name)) for name in names))
+    max_rows = _MAX_ROUTES if console.is_terminal else None
+    print_lines(table.lines(console, max_rows=max_rows), console)
 
 
 def _keys(row: Row) -> tuple[Text, Text]:

@@ -13,6 +13,8 @@ import pytest
 
 from gateway.cli import main
 from gateway.config.process import WebSettings
+from gateway.errors import GatewayError
+from gateway.web.snapshot import StatusSnapshot
 from tests.brokers.mosquitto import free_port
 from tests.web.status_samples import FakeStatus, endpoint, refusal, route, served, status
 
@@ -56,11 +58,36 @@ def test_top_shows_the_given_number_of_updates(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out.count("plant-1 ready") == 2
 
 
-def test_top_shows_an_unreachable_gateway_and_continues(capsys: pytest.CaptureFixture[str]) -> None:
+def test_top_without_a_gateway_gives_exit_status_1(capsys: pytest.CaptureFixture[str]) -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    assert main(["top", "--count", "2", "--seconds", "0.1", "--url", url]) == 0
+    assert main(["top", "--url", url]) == 1
 
-    assert capsys.readouterr().out.replace("\n", " ").count("no answer: Connection refused") == 2
+    output = capsys.readouterr()
+    assert "no answer: Connection refused" in output.err
+    assert output.out == ""
+
+
+class Vanishing(FakeStatus):
+    """A gateway that answers once, and then with an error."""
+
+    asked = 0
+
+    def snapshot(self) -> StatusSnapshot:
+        self.asked += 1
+        if self.asked > 1:
+            raise GatewayError("gone")
+        return super().snapshot()
+
+
+def test_top_shows_a_gateway_that_stops_answering_and_continues(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with served(Vanishing(status())) as server:
+        assert main(["top", "--count", "3", "--seconds", "0.1", "--url", server.url]) == 0
+
+    output = capsys.readouterr().out
+    assert output.count("plant-1 ready") == 1
+    assert output.count("gateway: ") == 2
 
 
 def test_only_the_right_token_gives_access(
@@ -70,12 +97,15 @@ def test_only_the_right_token_gives_access(
     right.write_text(f"{TOKEN}\n")
     wrong.write_text("another\n")
     with served(FakeStatus(status()), WebSettings(port=0, token=TOKEN)) as server:
-        assert main(["status", "--json", "--url", server.url, "--token-file", str(right)]) == 0
+        url = server.url
+        assert main(["status", "--json", "--url", url, "--token-file", str(right)]) == 0
         for options in ([], ["--token-file", str(wrong)]):
-            assert main(["status", "--url", server.url, *options]) == 2
+            assert main(["status", "--url", url, *options]) == 2
 
     output = capsys.readouterr()
-    assert output.err.count("the token is missing or wrong; give it with --token-file") == 2
+    hint = "give the file that `web.token` of its configuration names with --token-file"
+    assert f"{url}: it needs a token; {hint}" in output.err
+    assert f"{url}: the token is wrong; {hint}" in output.err
     assert TOKEN not in output.err + output.out
 
 
@@ -124,6 +154,17 @@ def test_a_redirect_does_not_get_the_token(
 
     assert f"the answer is a redirect ({code}); write the address" in capsys.readouterr().err
     assert Redirecting.tokens == [f"Bearer {TOKEN}"]
+
+
+def test_a_proxy_of_the_environment_gets_no_token(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("no_proxy", "")
+    with served(FakeStatus(status()), WebSettings(port=0, token=TOKEN)) as server:
+        assert main(["status", "--json", "--url", server.url, "--token-file", str(token)]) == 0
 
 
 def test_an_answer_that_nests_too_deep_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

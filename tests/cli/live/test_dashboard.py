@@ -1,0 +1,107 @@
+"""The status on a terminal: trouble comes first, names are complete, and it fits the screen."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from gateway.cli.live.dashboard import Limits, dashboard
+from gateway.runtime.monitor.status import Status
+from gateway.terminal.console import print_lines, unlimited_off_terminal
+from gateway.web.snapshot import snapshot_json
+from tests.web.status_samples import FakeStatus, busy, endpoint, refusal, route, status
+
+LONG = "plant-events-of-line-12-in-hamburg-north"  # 40 characters
+LOST = endpoint(f"{LONG}-ems", "sink", system="ems", connection="lost", reason="gone: " * 20)
+IMPORTED = status(
+    endpoints=(endpoint(), LOST),
+    routes=tuple(
+        route(f"{LONG}-{n:02}", received=1_234_567, delivered=1_234_000, heartbeat_age=3.0)
+        for n in range(30)
+    ),
+)
+
+
+def shown(sample: Status, width: int | None, limits: Limits = Limits()) -> list[str]:  # noqa: B008  # immutable
+    """Return the lines on a terminal of this width, or in a file when it is None."""
+    text = io.StringIO()
+    terminal = width is not None
+    console = Console(file=text, width=width or 80, force_terminal=terminal, color_system=None)
+    unlimited_off_terminal(console)
+    now = snapshot_json(FakeStatus(sample).snapshot())
+    print_lines(dashboard(now, None, console, limits), console)
+    return text.getvalue().splitlines()
+
+
+def routes_of(lines: list[str]) -> list[str]:
+    """Return the names of the routes, in order."""
+    start = next(n for n, line in enumerate(lines) if line.startswith("route"))
+    return [line.split()[0] for line in lines[start + 1 :] if line and line[0] not in " ."]
+
+
+def test_routes_in_trouble_come_first() -> None:
+    routes = (
+        route("quiet"),
+        route("refusing", rules={"too-long": 7}),
+        route("stuck", heartbeat_age=99.0),
+        route("lagging", lag=120.0),
+    )
+
+    lines = shown(status(routes=routes), 80)
+
+    assert routes_of(lines) == ["stuck", "lagging", "refusing", "quiet"]
+
+
+def test_endpoints_without_a_connection_come_first() -> None:
+    spooling = endpoint("spooling", "sink", spooled_messages=3)
+    lost = endpoint("lost", "sink", connection="refused")
+
+    lines = shown(status(endpoints=(endpoint(), spooling, lost)), 80)
+
+    start = next(n for n, line in enumerate(lines) if line.startswith("endpoint "))
+    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == [
+        "lost", "spooling", "plant",
+    ]  # fmt: skip
+
+
+def test_a_terminal_has_the_first_routes_and_counts_the_others() -> None:
+    lines = shown(busy(1), 80, Limits(rows=20, hint="; --all shows them"))
+
+    assert len(routes_of(lines)) == 20
+    assert "... and 980 more routes; --all shows them" in lines
+
+
+def test_a_file_has_every_route() -> None:
+    assert len(routes_of(shown(busy(1), None))) == 1_000
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_imported_names_are_complete(width: int) -> None:
+    lines = shown(IMPORTED, width)
+
+    assert len([line for line in lines if line.startswith(f"{LONG}-")]) == 30 + 1
+    assert max(map(len, lines)) <= width
+    assert "…" not in "".join(lines)
+
+
+def test_a_file_has_one_line_for_each_row() -> None:
+    lines = shown(IMPORTED, None)
+
+    heads = next(line for line in lines if line.startswith("endpoint ")).split()
+    assert heads == ["endpoint", "side", "connection", "duration", "reason"]
+    assert any(line.startswith(f"{LONG}-ems") and "gone: gone:" in line for line in lines)
+
+
+@pytest.mark.parametrize("height", [24, 40, 100])
+@pytest.mark.parametrize("sample", [IMPORTED, busy(1), status()], ids=["imported", "busy", "idle"])
+def test_a_screen_is_not_exceeded(sample: Status, height: int) -> None:
+    refused = route("refused", rules={"too-long": 9}, refusals=(refusal("a/" * 60),) * 9)
+    sample = replace(sample, routes=(*sample.routes, refused))
+
+    lines = shown(sample, 80, Limits(lines=height))
+
+    assert len(lines) <= height
+    assert any(line.startswith("refused") for line in lines)

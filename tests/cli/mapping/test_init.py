@@ -1,0 +1,168 @@
+"""`gateway init`: what it writes passes `gateway check`, and runs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gateway.brokers.yami4 import Yami4Broker
+from gateway.cli import main
+from gateway.cli.mapping.init_systems import SYSTEMS
+from tests.brokers.mosquitto import StartMosquitto
+from tests.brokers.running import Client, Process
+from tests.brokers.yami4_client import Client as Yami4Client
+
+PAIRS = list(product(SYSTEMS, SYSTEMS))
+
+
+def init(folder: Path, *arguments: str) -> int:
+    return main(["init", str(folder / "gateway.yaml"), *arguments])
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS, ids=map("-".join, PAIRS))
+def test_every_pair_passes_the_strict_check(
+    tmp_path: Path, source: str, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(tmp_path, "--from", source, "--to", target, "--names", "orders") == 0
+    file = str(tmp_path / "gateway.yaml")
+
+    assert main(["check", "--strict", "--without-secrets", file]) == 0, capsys.readouterr()
+    assert main(["test", "--without-secrets", file]) == 0, capsys.readouterr()
+
+
+def test_a_pattern_keeps_its_captures(tmp_path: Path) -> None:
+    names = "floor.{line}.{machine...}"
+
+    assert init(tmp_path, "--from", "yami4", "--to", "mqtt", "--names", names) == 0
+
+    (route,) = yaml.safe_load((tmp_path / "gateway.yaml").read_text())["routes"].values()
+    assert route["from"]["pattern"] == names
+    assert route["to"]["template"] == "floor/{line}/{machine...}"
+    assert main(["test", str(tmp_path / "gateway.yaml")]) == 0
+
+
+def test_the_first_line_names_the_schema_that_lies_beside_it(tmp_path: Path) -> None:
+    init(tmp_path, "--from", "mqtt", "--to", "mqtt", "--names", "a")
+
+    first = (tmp_path / "gateway.yaml").read_text().splitlines()[0]
+    assert first == "# yaml-language-server: $schema=gateway.schema.json"
+    assert "routes" in yaml.safe_load((tmp_path / "gateway.schema.json").read_text())["properties"]
+
+
+WRONG = [
+    pytest.param(("--names", "a/#/b"), "init: mqtt: 'a/#/b/{rest...}' at", id="names"),
+    pytest.param(("--names", "a", "--to-address", "host"), "'host' is no address", id="address"),
+]
+
+
+@pytest.mark.parametrize(("more", "text"), WRONG)
+def test_a_wrong_answer_writes_nothing(
+    tmp_path: Path, more: tuple[str, ...], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(tmp_path, "--from", "mqtt", "--to", "mqtt", *more) == 2
+
+    assert text in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gateway.yaml").write_text("mine")
+
+    assert init(tmp_path, "--from", "mqtt", "--to", "mqtt", "--names", "a") == 2
+
+    assert "exists; remove it, or write another file" in capsys.readouterr().err
+    assert (tmp_path / "gateway.yaml").read_text() == "mine"
+
+
+def test_without_a_terminal_every_answer_is_an_option(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", "init", "--from", "mqtt"],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert done.stderr == "gateway: init: no terminal to ask at; give --to\n"
+
+
+def test_a_terminal_is_asked(tmp_path: Path) -> None:
+    terminal, end = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "gateway", "init"],
+        cwd=tmp_path, stdin=end, stdout=end, stderr=end, close_fds=True,
+    ) as process:  # fmt: skip
+        os.close(end)
+        os.write(terminal, b"\nrabbit\nyami4\nplant\n")  # the default, a wrong and a right one
+        shown = read_all(terminal)
+    os.close(terminal)
+
+    assert process.returncode == 0, shown
+    assert "From which system? (mqtt, ems, activemq, ibm, solace, yami4) [mqtt]" in shown
+    assert "'rabbit' is none of them" in shown
+    text = (tmp_path / "gateway.yaml").read_text()
+    assert 'template: "plant.{rest...}"' in text
+
+
+def read_all(terminal: int) -> str:
+    """Read what a process writes to its terminal until it ends."""
+    parts: list[bytes] = []
+    try:
+        while part := os.read(terminal, 4096):
+            parts.append(part)
+    except OSError:  # Linux: the process has closed the other end
+        pass
+    return b"".join(parts).decode()
+
+
+def run_as_it_is(folder: Path) -> Process:
+    """Run the mapping with a free port for its page, which other tests may have opened."""
+    file = folder / "gateway.yaml"
+    file.write_text(file.read_text().replace("web: {}", "web: {port: 0}"))
+    return Process(file)
+
+
+@pytest.mark.broker
+def test_mqtt_to_mqtt_runs(tmp_path: Path, start_mosquitto: StartMosquitto) -> None:
+    one, two = start_mosquitto(), start_mosquitto()
+    addresses = [f"127.0.0.1:{each.port}" for each in (one, two)]
+    init(tmp_path, "--from", "mqtt", "--to", "mqtt", "--names", "orders",
+         "--from-address", addresses[0], "--to-address", addresses[1])  # fmt: skip
+    process = run_as_it_is(tmp_path)
+    try:
+        process.connected()
+        publisher, subscriber = Client(one.port), Client(two.port, "#")
+        publisher.publish("orders/1", b"one").wait_for_publish(60)
+        subscriber.wait_for(lambda arrived: ("orders/1", b"one") in arrived)
+        publisher.close()
+        subscriber.close()
+    finally:
+        assert process.end() == 0
+    assert (tmp_path / "archive").is_dir()
+    assert (tmp_path / "spool").is_dir()
+
+
+@pytest.mark.broker
+def test_mqtt_to_yami4_runs(tmp_path: Path, start_mosquitto: StartMosquitto) -> None:
+    one = start_mosquitto()
+    with Yami4Broker() as broker, Yami4Client(broker.url) as subscriber:
+        subscriber.subscribe("orders.*")
+        init(tmp_path, "--from", "mqtt", "--to", "yami4", "--names", "orders",
+             "--from-address", f"127.0.0.1:{one.port}", "--to-address", broker.url[6:])  # fmt: skip
+        process = run_as_it_is(tmp_path)
+        try:
+            process.connected()
+            publisher = Client(one.port)
+            publisher.publish("orders/1", b"one").wait_for_publish(60)
+            received = subscriber.receive()
+            publisher.close()
+        finally:
+            assert process.end() == 0
+    assert b"one" in received.body

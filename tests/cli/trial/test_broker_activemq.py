@@ -1,0 +1,46 @@
+"""`gateway broker activemq` and `python -m gateway.brokers.activemq` as processes."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gateway.brokers.activemq import client_jars, missing
+from tests.waiting import PATIENCE
+
+
+@pytest.mark.broker
+@pytest.mark.skipif(bool(missing()), reason=missing() or "installed")
+def test_the_printed_settings_lead_to_the_broker(tmp_path: Path) -> None:
+    command = ["-m", "gateway", "broker", "activemq", "--store", str(tmp_path / "store")]
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, *command], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(4 + len(client_jars()))]
+        settings = yaml.safe_load("".join(lines))
+        (url,) = settings["urls"]
+        assert lines[0].startswith(f"# listening on {url}; MQTT on port ")
+        port = int(url.rpartition(":")[2])
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+        assert settings["classpath"] == list(client_jars())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    assert list((tmp_path / "store").iterdir())
+
+
+@pytest.mark.parametrize("words", [["gateway", "broker", "activemq"], ["gateway.brokers.activemq"]])
+def test_the_help(words: list[str]) -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", *words, "--help"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0
+    assert "Run ActiveMQ" in done.stdout
+    assert "port" in done.stdout.lower()
