@@ -1,4 +1,4 @@
-"""Chromium for the tests of pages, at the sizes of a desktop and of a phone."""
+"""Chromium for the tests of pages, at the sizes of a phone, a desktop and a wide screen."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ NEEDS_CHROMIUM: Final = [
 ]
 DESKTOP: Final = (1280, 900)
 PHONE: Final = (390, 844)
+WIDE: Final = (2560, 1300)
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +35,9 @@ def chromium() -> Iterator[webdriver.Chrome]:
 def sized(browser: webdriver.Chrome, size: tuple[int, int]) -> None:
     facts = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", facts)
+
+
+def media(browser: webdriver.Chrome, **features: str) -> None:
+    """Set features such as `prefers_color_scheme="dark"`; none: those of the machine."""
+    facts = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": facts})

@@ -23,7 +23,8 @@ from gateway.web.exchange import (
 )
 from gateway.web.lookup import LookupRefusedError, look_up
 from gateway.web.metrics import make_registry
-from gateway.web.snapshot import snapshot_json
+from gateway.web.route_details import route_details
+from gateway.web.snapshot import StatusSnapshot, snapshot_json
 from gateway.web.status_cache import StatusSource
 from gateway.web.status_page import StatusPage
 
@@ -45,6 +46,7 @@ SLOW_PATHS: Final = frozenset({"/api/explain"})  # a response may take seconds
 _HOST: Final = re.compile(  # RFC 9110, 7.2; without user information and zones
     r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9.-]+))(?::[0-9]{0,5})?", re.ASCII
 )
+_NUMBER: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 PROBE_PATHS: Final = frozenset({"/healthz", "/readyz"})
 CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
@@ -64,6 +66,7 @@ class WebApplication:
         self._token = token
         self._mutual_tls = mutual_tls
         self._registry = make_registry(statuses.snapshot)
+        self._status_made: tuple[StatusSnapshot, HttpResponse] | None = None
         self._status_page = StatusPage(needs_token=token is not None)
         self._public: Mapping[str, Handler] = {
             "/": self._page,
@@ -72,6 +75,8 @@ class WebApplication:
         }
         self._guarded: Mapping[str, Handler] = {
             "/api/status": self._status,
+            "/api/route": self._route,
+            "/api/history": self._rates,
             "/api/explain": self._explain,
             "/metrics": self._metrics,
         }
@@ -128,7 +133,30 @@ class WebApplication:
         return as_text(text + "\n", 503 if reasons else 200)
 
     def _status(self, _: HttpRequest) -> HttpResponse:
-        return as_json(snapshot_json(self._statuses.snapshot()))
+        """Return the status; all clients get the same bytes of one snapshot."""
+        snapshot = self._statuses.snapshot()
+        made = self._status_made
+        if made is None or made[0] is not snapshot:
+            made = self._status_made = (snapshot, as_json(snapshot_json(snapshot)))
+        return made[1]
+
+    def _route(self, request: HttpRequest) -> HttpResponse:
+        if (name := parameters(request).get("name")) is None:
+            raise HttpError(400, "parameter 'name' is missing")
+        found = route_details(name, self._statuses.snapshot(), self._statuses)
+        if found is None:
+            raise HttpError(404, "no such route")
+        return as_json(found)
+
+    def _rates(self, request: HttpRequest) -> HttpResponse:
+        after = parameters(request).get("after", "0")
+        if not _NUMBER.fullmatch(after):
+            raise HttpError(400, "parameter 'after' is not the number of a sample")
+        return as_json(self._statuses.history(int(after)))
+
+    def sample(self) -> None:
+        """Add a sample to the history of rates."""
+        self._statuses.sample()
 
     def _explain(self, request: HttpRequest) -> HttpResponse:
         query = parameters(request)

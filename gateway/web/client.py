@@ -64,7 +64,7 @@ class StatusClient:
             with self._opener.open(request, timeout=RESPONSE_TIMEOUT) as response:
                 found = json.loads(response.read(MAX_RESPONSE_BYTES))
         except HTTPError as error:
-            raise WebError(f"{self._url}: {_describe(error)}") from error
+            raise WebError(f"{self._url}: {_describe(error, token=self._token)}") from error
         except URLError as error:
             hint = "is it running, with a section `web` in its configuration?"
             reason = getattr(error.reason, "strerror", None) or error.reason
@@ -83,12 +83,16 @@ class _NoRedirects(HTTPRedirectHandler):
         """Return no request; the redirect becomes an HTTPError."""
 
 
-def _describe(error: HTTPError) -> str:
+def _describe(error: HTTPError, *, token: str) -> str:
     with error:
         if error.code in REDIRECTS:
             return f"the answer is a redirect ({error.code}); write the address of the gateway"
         if error.code == 401:  # noqa: PLR2004  # Unauthorized
-            return "the token is missing or wrong; give it with --token-file"
+            reason = "the token is wrong" if token else "it needs a token"
+            return (
+                f"{reason}; give the file that `web.token` of its configuration names with"
+                " --token-file"
+            )
         return f"the gateway answers {error.code} {error.reason}"
 
 

@@ -21,7 +21,8 @@ from prometheus_client.registry import Collector
 
 from gateway.runtime.monitor.counters import LATENCY_BUCKETS, ConnectionState
 from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
-from gateway.web.snapshot import MICROSECONDS, StatusSnapshot, by_name, lag, lags_of
+from gateway.web.flow_state import MICROSECONDS
+from gateway.web.snapshot import StatusSnapshot, by_name, lag
 
 MAX_LABELS: Final = 64  # series of one route and metric
 OTHER: Final = "other"
@@ -176,11 +177,10 @@ def _routes(status: Status) -> Iterator[Metric]:
 
 def _lags(status: Status) -> Metric:
     family = _family(
-        "gateway_route_lag_seconds", "Lag of the slowest target in seconds.", ("route",)
+        "gateway_route_lag_seconds", "Age of the route's oldest spooled message.", ("route",)
     )
-    lags = lags_of(status.endpoints)
     for parts in by_name(status.routes):
-        family.add_metric((parts[0].name,), lag(parts, lags))
+        family.add_metric((parts[0].name,), lag(parts))
     return family
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
@@ -18,6 +19,7 @@ from gateway.web.application import PROBE_PATHS, SLOW_PATHS, WebApplication
 from gateway.web.connection import serve
 from gateway.web.connections import Connection, Connections, address_of
 from gateway.web.exchange import HttpRequest, HttpResponse, as_json
+from gateway.web.rate_history import SAMPLE_INTERVAL
 
 log = logging.getLogger(__name__)
 
@@ -94,11 +96,22 @@ class WebServer:
         self._loop.set_exception_handler(_on_fault)
         self._stopping = asyncio.Event()
         self._listening.setblocking(False)
-        accepting = asyncio.create_task(self._accept())
+        tasks = [asyncio.create_task(self._accept()), asyncio.create_task(self._sample())]
         self._ready.set()
         with self._listening:
             await self._stopping.wait()
-            accepting.cancel()
+            for task in tasks:
+                task.cancel()
+
+    async def _sample(self) -> None:
+        """Sample the rates, whether a page is open or not."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SAMPLE_INTERVAL)
+            try:
+                await loop.run_in_executor(self._quick, self._application.sample)
+            except Exception:  # the next sample has its messages
+                log.exception("cannot sample the rates")
 
     async def _accept(self) -> None:
         """Accept connections; each is counted before its first byte is read."""
@@ -205,7 +218,9 @@ def _listen(settings: WebSettings) -> socket.socket:
         family = socket.getaddrinfo(settings.address, settings.port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((settings.address, settings.port), family=family)
     except OSError as error:
-        reason = error.strerror or error
+        reason = str(error.strerror or error).partition(" (while")[0]  # it repeats the address
+        if error.errno == errno.EADDRINUSE:
+            reason += "; stop the other process, such as a second gateway, or change `web.port`"
         address = f"{settings.address}:{settings.port}"
         raise WebError(f"web: cannot listen at {address}: {reason}") from error
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from gateway.runtime.monitor.counters import Refusal
 from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
+from gateway.web.flow_state import MICROSECONDS, Moment, Sides, flows_of, sides_of
 
 Json: TypeAlias = dict[str, object]
+Redact: TypeAlias = Callable[[str], str]
 MAX_REFUSALS: Final = 50  # the latest of all routes
 MAX_TEXT: Final = 300  # characters of a name or a reason
-MICROSECONDS: Final = 1_000_000
 GUARANTEES: Final = ("at_most_once", "at_least_once", "exactly_once")  # the weakest first
 
 
@@ -43,7 +44,11 @@ class StatusSnapshot:
 def snapshot_json(snapshot: StatusSnapshot) -> Json:
     """Return the response of `/api/status`; times are seconds since 1970-01-01 UTC, sizes bytes."""
     status = snapshot.status
-    lags = lags_of(status.endpoints)
+    sides = sides_of(status.endpoints)
+    moment = Moment.of(snapshot.time, status.heartbeat_seconds)
+    brokers: dict[str, int] = {}  # numbers, for an id may be a value that is not shown
+    for end in status.endpoints:
+        brokers.setdefault(_broker_id(end), len(brokers))
     return {
         "gateway": status.gateway,
         "version": status.version,
@@ -54,9 +59,14 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
         "ready": not snapshot.reasons,
         "reasons": list(snapshot.reasons),
         "heartbeat_seconds": status.heartbeat_seconds,
-        "endpoints": [_endpoint(end, snapshot.time) for end in status.endpoints],
-        "routes": [_route(parts, lags) for parts in by_name(status.routes)],
-        "refusals": [_refusal(each) for each in snapshot.refusals],
+        "endpoints": [
+            _endpoint(end, snapshot.time) | {"broker": brokers[_broker_id(end)]}
+            for end in status.endpoints
+        ],
+        "routes": [
+            _route(parts) | _flows(parts, sides, moment) for parts in by_name(status.routes)
+        ],
+        "refusals": [refusal_json(each.route, each.refusal) for each in snapshot.refusals],
         "archive": {"queued": status.archive_queued, "failure": status.archive_failure},
         "spool_failure": status.spool_failure,
         "dead_letters": {
@@ -78,15 +88,13 @@ def by_name(routes: Iterable[RouteStatus]) -> list[list[RouteStatus]]:
     return list(found.values())
 
 
-def lags_of(endpoints: Iterable[EndpointStatus]) -> dict[str, float]:
-    """Return the age in seconds of the oldest spooled message, by target endpoint."""
-    return {end.name: end.spooled_age for end in endpoints if end.side == "sink"}
+def lag(parts: Iterable[RouteStatus]) -> float:
+    """Return the lag of a route with its slowest target, in seconds."""
+    return max(part.lag for part in parts)
 
 
-def lag(parts: Iterable[RouteStatus], lags: Mapping[str, float]) -> float:
-    """Return the lag of a route's slowest target, in seconds."""
-    labels = {label.partition(":")[0] for part in parts for label in part.targets}
-    return max((lags.get(label, 0.0) for label in labels), default=0.0)
+def _broker_id(end: EndpointStatus) -> str:
+    return end.broker_id or f"endpoint {end.name}"
 
 
 def _endpoint(end: EndpointStatus, time: float) -> Json:
@@ -97,6 +105,7 @@ def _endpoint(end: EndpointStatus, time: float) -> Json:
         "connection": end.connection,
         "reason": end.reason[:MAX_TEXT],
         "since": round(time - end.since),
+        "retry_in": None if end.retry_in is None else round(end.retry_in, 1),
         "reconnects": end.reconnects,
         "held": end.held,
         "spool": {
@@ -109,14 +118,14 @@ def _endpoint(end: EndpointStatus, time: float) -> Json:
     }
 
 
-def _route(parts: list[RouteStatus], lags: Mapping[str, float]) -> Json:
+def _route(parts: list[RouteStatus]) -> Json:
     first = parts[0]
     age = first.heartbeat_age
     return {
         "name": first.name,
         "sources": [part.source for part in parts],
         "targets": list(dict.fromkeys(label for part in parts for label in part.targets)),
-        "guarantee": _weakest([part.guarantee for part in parts]),
+        "guarantee": weakest([part.guarantee for part in parts]),
         "received": first.received,
         "received_bytes": first.received_bytes,
         "delivered": first.delivered,
@@ -129,11 +138,21 @@ def _route(parts: list[RouteStatus], lags: Mapping[str, float]) -> Json:
         "lost_fields": dict(first.lost_fields),
         "latency_sum": round(first.latency_sum, 6),
         "heartbeat_age": None if age is None else round(age, 1),
-        "lag": round(lag(parts, lags), 1),
+        "lag": round(lag(parts), 1),
     }
 
 
-def _weakest(guarantees: list[str]) -> str:
+def _flows(parts: list[RouteStatus], sides: Sides, moment: Moment) -> Json:
+    return {
+        "both": parts[0].has_reverse,
+        "flows": [
+            [each.source, each.target, each.state.value] for each in flows_of(parts, sides, moment)
+        ],
+    }
+
+
+def weakest(guarantees: list[str]) -> str:
+    """Return the weakest of the guarantees of a route's sources."""
     known = [each for each in GUARANTEES if each in guarantees]
     return known[0] if known else guarantees[0]
 
@@ -145,12 +164,11 @@ def latest_refusals(routes: Iterable[RouteStatus]) -> list[RouteRefusal]:
     return heapq.nlargest(MAX_REFUSALS, refusals, key=lambda each: each.refusal.time)
 
 
-def _refusal(entry: RouteRefusal) -> Json:
-    refusal = entry.refusal
+def refusal_json(route: str, refusal: Refusal, redact: Redact = str) -> Json:
     return {
         "time": refusal.time / MICROSECONDS,
-        "route": entry.route,
-        "name": refusal.name[:MAX_TEXT],
+        "route": route,
+        "name": redact(refusal.name)[:MAX_TEXT],
         "rule": refusal.rule,
-        "reason": refusal.reason[:MAX_TEXT],
+        "reason": redact(refusal.reason)[:MAX_TEXT],
     }

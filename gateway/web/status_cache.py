@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol
 
 from gateway.config.load import Configuration
@@ -14,8 +15,9 @@ from gateway.routing.route import Route
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.monitor.counters import Refusal
 from gateway.runtime.monitor.status import EndpointStatus, Status, take_status
+from gateway.web.rate_history import RateHistory, message_counts
 from gateway.web.readiness import reasons
-from gateway.web.snapshot import RouteRefusal, StatusSnapshot, latest_refusals
+from gateway.web.snapshot import Json, RouteRefusal, StatusSnapshot, latest_refusals
 
 MAX_AGE: Final = 0.5  # seconds
 MAX_AGE_NOT_READY: Final = 0.05  # seconds; a client that waits for readiness sees it at once
@@ -33,6 +35,15 @@ class StatusSource(Protocol):
 
     def hide(self, text: str) -> str:
         """Return a text of the configuration without the values of references."""
+
+    def redact(self, text: str) -> str:
+        """Return a text of a driver, a broker or a message without secrets."""
+
+    def history(self, number: int) -> Json:
+        """Return the rates sampled after sample `number`."""
+
+    def sample(self) -> None:
+        """Add a sample to the history; the server calls this every SAMPLE_INTERVAL seconds."""
 
 
 class StatusCache:
@@ -57,6 +68,7 @@ class StatusCache:
         self._expires = 0.0
         self._redacted: Configuration | None = None  # the configuration whose secrets are redacted
         self._redactor = Redactor()
+        self._history = RateHistory(partial(message_counts, running))
 
     def snapshot(self) -> StatusSnapshot:
         with self._lock:
@@ -75,6 +87,15 @@ class StatusCache:
     def hide(self, text: str) -> str:
         return self._running.configuration.references.hide(text)
 
+    def redact(self, text: str) -> str:
+        return self._redactor.redact(text)
+
+    def history(self, number: int) -> Json:
+        return self._history.since(number)
+
+    def sample(self) -> None:
+        self._history.sample()
+
     def _take(self) -> StatusSnapshot:
         configuration = self._running.configuration
         if configuration is not self._redacted:
@@ -86,13 +107,13 @@ class StatusCache:
         status = replace(status, routes=tuple(routes))
         unready = tuple(reasons(status, self._spool_percent))
         refusals = tuple(
-            RouteRefusal(each.route, self._redact(each.refusal))
+            RouteRefusal(each.route, self._redact_refusal(each.refusal))
             for each in latest_refusals(status.routes)
         )
         return StatusSnapshot(status, time.time(), self._config, unready, refusals)
 
-    def _redact(self, refusal: Refusal) -> Refusal:
-        redact = self._redactor.redact
+    def _redact_refusal(self, refusal: Refusal) -> Refusal:
+        redact = self.redact
         return replace(refusal, name=redact(refusal.name), reason=redact(refusal.reason))
 
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from importlib.resources import files
+from typing import Final
 
 from gateway.dialects.registry import DIALECTS
+
+STYLES: Final = ("page.css", "map.css")
+SCRIPTS: Final = (  # one script, in this order: a file uses the classes and tables before it
+    "text.js", "table.js", "trends.js", "map_layout.js", "map_model.js", "flow_map.js",
+    "columns.js", "details.js", "status.js", "lookup.js", "start.js",
+)  # fmt: skip
 
 
 class StatusPage:
@@ -14,9 +21,11 @@ class StatusPage:
 
     def __init__(self, *, needs_token: bool) -> None:
         folder = files("gateway.web") / "page"
-        html, style, script = (
-            (folder / name).read_text("utf-8") for name in ("page.html", "page.css", "page.js")
-        )
+
+        def joined(names: tuple[str, ...]) -> str:
+            return "".join((folder / name).read_text("utf-8") for name in names)
+
+        html, style, script = joined(("page.html",)), joined(STYLES), joined(SCRIPTS)
         options = "".join(f'<option value="{name}">{name}</option>' for name in DIALECTS)
         self.body = (
             html.replace("@systems", options)

@@ -12,9 +12,10 @@ from gateway.routing.route import Route
 from gateway.runtime.monitor.counters import LATENCY_BUCKETS, Refusal
 from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
 from gateway.web.application import WebApplication
+from gateway.web.rate_history import RateHistory
 from gateway.web.readiness import reasons
 from gateway.web.server import WebServer
-from gateway.web.snapshot import StatusSnapshot, latest_refusals
+from gateway.web.snapshot import Json, StatusSnapshot, latest_refusals
 
 START = 1_790_000_000
 LOCAL = {"host": "127.0.0.1:8047"}
@@ -91,6 +92,8 @@ class FakeStatus:
     def __init__(self, status: Status, routes: Sequence[Route] = ()) -> None:
         self.status = status
         self._routes = routes
+        self.seconds = 0.0  # of the clock of the history
+        self.rates = RateHistory(self._counts, lambda: self.seconds)
 
     def snapshot(self) -> StatusSnapshot:
         unready = tuple(reasons(self.status, 80))
@@ -102,6 +105,19 @@ class FakeStatus:
 
     def hide(self, text: str) -> str:
         return text
+
+    def redact(self, text: str) -> str:
+        return text
+
+    def history(self, number: int) -> Json:
+        return self.rates.since(number)
+
+    def sample(self) -> None:
+        self.rates.sample()
+
+    def _counts(self) -> dict[str, int]:
+        counts = {f"route {each.name}": each.received for each in self.status.routes}
+        return counts | {f"{end.side} {end.name}": end.messages for end in self.status.endpoints}
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.brokers.mosquitto import StartMosquitto
 from tests.chromium import DESKTOP, NEEDS_CHROMIUM, chromium, sized
-from tests.web.test_browser import Page
+from tests.web.page import Page
 from tests.web.test_run import DETECTION_TIMEOUT, get, running_gateway, within
 
 __all__ = ["chromium"]  # the fixture

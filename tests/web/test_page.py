@@ -9,6 +9,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
+from gateway.web.status_page import StatusPage
 from tests.contrast import contrast
 from tests.waiting import PATIENCE
 from tests.web.status_samples import FakeStatus, busy, served
@@ -20,7 +21,7 @@ from tests.web.status_samples import FakeStatus, busy, served
     [
         ("text", "back"), ("text", "panel"), ("quiet", "back"), ("quiet", "panel"),
         ("link", "back"), ("panel", "link"), ("good", "good-back"), ("bad", "bad-back"),
-        ("warn", "warn-back"), ("bad", "panel"),
+        ("warn", "warn-back"), ("bad", "panel"), ("good", "panel"), ("warn", "panel"),
     ],
 )  # fmt: skip
 def test_colours_have_the_contrast_of_wcag_aa(scheme: int, front: str, back: str) -> None:
@@ -29,6 +30,18 @@ def test_colours_have_the_contrast_of_wcag_aa(scheme: int, front: str, back: str
     colours = [re.findall(rf"--{name}: (#[0-9a-f]{{6}})", style)[scheme] for name in (front, back)]
 
     assert contrast(*colours) >= 4.5
+
+
+def test_the_page_is_small_and_loads_nothing() -> None:
+    page = StatusPage(needs_token=False)
+    text = page.body.decode()
+    loaded = re.findall(r"""(?:src|href)\s*=\s*["']([^"'#]+)|url\(|@import""", text)
+
+    assert len(page.body) < 200_000
+    assert loaded == ["data:,"]  # the empty icon
+    assert "default-src 'none'" in page.policy
+    assert "unsafe" not in page.policy
+    assert " style=" not in text
 
 
 def test_a_status_of_a_thousand_routes_takes_less_than_200_ms() -> None:

@@ -145,5 +145,6 @@ def test_a_port_in_use_is_an_error_before_any_connection(
     )  # fmt: skip
 
     assert done.returncode == 2
-    assert f"web: cannot listen at 127.0.0.1:{broker.port}: Address already in use" in done.stderr
+    used = f"web: cannot listen at 127.0.0.1:{broker.port}: Address already in use"
+    assert f"{used}; stop the other process, such as a second gateway, or change" in done.stderr
     assert not (tmp_path / "spool").exists()

@@ -141,21 +141,36 @@ def lines(alternative: str, series: Sequence[Series], frame: ChartFrame, unit: U
             None if value is None else (math.log10(max(value, 1)) - lowest) / (highest - lowest)
             for value in each.values
         ]
-        paths.append(SvgPath(f"line {each.css}", _line(frame, shares)))
+        for css, data in (("line", _line(frame, shares)), ("line dot", _dots(frame, shares))):
+            if data:
+                paths.append(SvgPath(f"{css} {each.css}", data))
     return Chart(alternative, frame, ticks, paths, _hints(series, unit))
 
 
 def _line(frame: ChartFrame, shares: Values) -> str:
-    """Return a path through the middles of the hours; an hour between two gaps is a dot."""
+    """Return a path through the middles of the hours, with a gap at None."""
     data, drawing = "", False
     for hour, share in enumerate(shares):
         if share is None:
             drawing = False
             continue
-        point = f"{frame.x(hour + 0.5):.1f} {frame.y(share):.1f}"
-        data += f"L{point}" if drawing else f"M{point}h.1"
+        data += f"{'L' if drawing else 'M'}{_point(frame, hour, share)}"
         drawing = True
     return data
+
+
+def _dots(frame: ChartFrame, shares: Values) -> str:
+    """Return a dot for each hour between two gaps: a line alone would not show it."""
+    known = [None, *shares, None]
+    return "".join(
+        f"M{_point(frame, hour, share)}h0"
+        for hour, share in enumerate(shares)
+        if share is not None and known[hour] is None and known[hour + 2] is None
+    )
+
+
+def _point(frame: ChartFrame, hour: int, share: float) -> str:
+    return f"{frame.x(hour + 0.5):.1f} {frame.y(share):.1f}"
 
 
 def _hints(series: Sequence[Series], unit: Unit) -> list[Hint]:

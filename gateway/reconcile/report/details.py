@@ -105,9 +105,8 @@ def hour_table(day: Day) -> HourTable:
     for hour, row in sorted(day.items()):
         durations = [number(row, name) for name in times]
         texts = [
-            amount(number(row, "rate") or 0),
             *[amount(count(row, name)) for name in _HOURLY],
             *["-" if each is None else duration(each) for each in durations],
         ]
         rows.append((f"{hour:02}:00", texts))
-    return HourTable(["messages/s", *_HOURLY, *times], rows)
+    return HourTable([*_HOURLY, *times], rows)

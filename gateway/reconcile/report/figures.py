@@ -1,4 +1,4 @@
-"""The figures of a day: rate, latency, loss and duplicates by hour, for all routes or for one.
+"""The figures of a day: messages, latency, loss and duplicates by hour, for all routes or for one.
 
 The input is the rows of the table `hours`.
 """
@@ -6,13 +6,22 @@ The input is the rows of the table `hours`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from gateway.reconcile.report.charts import HOURS, Chart, ChartFrame, Series, Values, bars, lines
-from gateway.reconcile.report.formatting import amount, duration
+from gateway.reconcile.report.bands import Band, with_bands
+from gateway.reconcile.report.charts import (
+    HOURS,
+    Chart,
+    ChartFrame,
+    Series,
+    Values,
+    bars,
+    lines,
+)
+from gateway.reconcile.report.formatting import amount, counted_as, duration
 from gateway.reconcile.report.summary import Row, Rows, count, number, word
 
 Day: TypeAlias = Mapping[int, Row]  # hour, 0 to 23, -> its counts
@@ -37,7 +46,7 @@ class Figure:
     @property
     def legend(self) -> Sequence[Series]:
         """The series to name below the chart: those of a labelled one, unless it has only one."""
-        return self.series if self.chart.frame.labelled and self.title != "rate" else ()
+        return self.series if self.chart.frame.labelled and self.title != "messages" else ()
 
 
 def day_of(rows: Rows) -> Day:
@@ -58,22 +67,29 @@ def percentiles(day: Day) -> list[str]:
     return sorted(found, key=lambda name: int(name[1:]))
 
 
-def figures(day: Day, scope: str, frame: ChartFrame) -> list[Figure]:
-    """Return four figures: rate, latency, loss, duplicates."""
-    return [
-        _rate(day, scope, frame),
+def figures(day: Day, scope: str, frame: ChartFrame, gaps: Sequence[Band] = ()) -> list[Figure]:
+    """Return four figures: messages, latency, loss, duplicates, each with the `gaps` behind it."""
+    made = [
+        _messages(day, scope, frame),
         _latency(day, scope, frame),
         _counts(day, scope, frame, "loss", _LOSS_STYLES),
         _counts(day, scope, frame, "duplicates", {"unmarked": "bad", "marked": "warn"}),
     ]
+    return [_with_gaps(each, gaps) for each in made] if gaps else made
 
 
-def _rate(day: Day, scope: str, frame: ChartFrame) -> Figure:
-    series = Series("messages/s", "calm", _column(day, "rate"))
+def _with_gaps(figure: Figure, gaps: Sequence[Band]) -> Figure:
+    chart = with_bands(figure.chart, gaps)
+    alternative = f"{chart.alternative}; {counted_as(len(gaps), 'source gap')}"
+    return replace(figure, chart=replace(chart, alternative=alternative))
+
+
+def _messages(day: Day, scope: str, frame: ChartFrame) -> Figure:
+    series = Series("received", "calm", _column(day, "received"))
     peak = max((value or 0 for value in series.values), default=0)
-    caption = f"{amount(peak)}/s in the busiest hour" if peak else "no traffic"
-    chart = bars(f"Messages a second by hour, {scope}: {caption}", [series], frame, amount)
-    return Figure("rate", caption, chart, [series])
+    caption = f"{amount(peak)} in the busiest hour" if peak else "no traffic"
+    chart = bars(f"Messages by hour, {scope}: {caption}", [series], frame, amount)
+    return Figure("messages", caption, chart, [series])
 
 
 def _latency(day: Day, scope: str, frame: ChartFrame) -> Figure:

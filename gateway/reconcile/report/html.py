@@ -56,6 +56,7 @@ def page(content: object) -> str:
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     state, sign = verdict.state(summary)
     day = day_of(summary.whole_day)
+    found = outages(summary.gaps)
     return environment().get_template("report.html.j2").render(
         summary=summary,
         sections=[Section(title) for title in _titles(summary)],
@@ -70,7 +71,7 @@ def page(content: object) -> str:
         reasons=list(verdict.reasons(summary)),
         key_figures=list(verdict.key_figures(summary)),
         actions=list(actions.actions(summary)),
-        day_figures=figures(day, "all routes", LARGE),
+        day_figures=figures(day, "all routes", LARGE, lanes.bands(found, summary.date)),
         hour_table=details.hour_table(day),
         listed_routes=routes.listed_routes(summary),
         tap_reasons=routes.tap_reasons(summary),
@@ -79,7 +80,7 @@ def page(content: object) -> str:
         dead_letters=details.frequent_dead_letters(summary),
         finding_groups=details.finding_groups(summary),
         gap_lanes=lanes.lanes(summary),
-        outages=outages(summary.gaps),
+        outages=found,
         step_durations=details.step_durations(summary),
     )  # fmt: skip
 
@@ -128,6 +129,7 @@ def environment() -> Environment:
         "HOURS": HOURS,
         "MAX_GATEWAYS": details.MAX_GATEWAYS,
         "MAX_ROWS": details.MAX_ROWS,
+        "MAX_UNFOLDED": routes.MAX_UNFOLDED,
         "count": count,
         "counted_as": counted_as,
         "exceptions_in": exceptions_in,

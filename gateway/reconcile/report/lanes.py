@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import Final
 
+from gateway.reconcile.report.bands import Band
 from gateway.reconcile.report.gaps import Outage, outages
 from gateway.reconcile.report.summary import Summary
 
 MAX_LANES: Final = 40
+MAX_BANDS: Final = 50  # of one chart
 DAY_SECONDS: Final = 86_400
+HOUR_SECONDS: Final = 3_600
 _LEAST_WIDTH: Final = 240  # seconds; a shorter outage is drawn as wide as this
 
 
@@ -59,6 +62,18 @@ def lanes(summary: Summary) -> Lanes:
         for (label, gateway), group in list(by_source.items())[:MAX_LANES]
     ]
     return Lanes(drawn, len(by_source))
+
+
+def bands(found: Sequence[Outage], day: date, route: str | None = None) -> list[Band]:
+    """Return the outages of `day` as bands of a chart, those that may have lost messages first.
+
+    With a `route` only those that concern it; the outage of a gateway concerns every route.
+    """
+    concerned = [each for each in found if route is None or not each.routes or route in each.routes]
+    return [
+        Band(bar.css, bar.begin / HOUR_SECONDS, bar.width / HOUR_SECONDS)
+        for bar in _bars(concerned[:MAX_BANDS], datetime.combine(day, time(), UTC))
+    ]
 
 
 def _bars(group: Sequence[Outage], midnight: datetime) -> list[LaneBar]:

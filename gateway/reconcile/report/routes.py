@@ -10,11 +10,14 @@ from typing import Final
 
 from gateway.reconcile.report.charts import SMALL
 from gateway.reconcile.report.figures import Figure, day_of, figures
+from gateway.reconcile.report.gaps import outages
+from gateway.reconcile.report.lanes import bands
 from gateway.reconcile.report.summary import Row, Summary, word
 from gateway.reconcile.report.wording import all_violations, worst_first
 
 MAX_ROUTES: Final = 2_000  # rows of the table
 MAX_CHARTED: Final = 40  # routes with their own charts
+MAX_UNFOLDED: Final = 3  # of them, when there are more
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ def charted_routes(summary: Summary) -> list[RouteCharts]:
 
 
 def _charted(summary: Summary) -> Iterator[RouteCharts]:
+    found = outages(summary.gaps)
     hours: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in summary.hours:
         hours[word(row, "route"), word(row, "target")].append(row)
@@ -55,5 +59,7 @@ def _charted(summary: Summary) -> Iterator[RouteCharts]:
                 route or "-",
                 target or "-",
                 all_violations(row, strict=summary.strict),
-                figures(day_of(hours[route, target]), scope, SMALL),
+                figures(
+                    day_of(hours[route, target]), scope, SMALL, bands(found, summary.date, route)
+                ),
             )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.reconcile.report.bands import Band
 from gateway.reconcile.report.charts import (
     HOURS,
     LARGE,
@@ -69,6 +70,42 @@ def test_an_unknown_value_leaves_a_gap() -> None:
 
 
 @pytest.mark.parametrize(
+    ("hours", "dots"), [((5,), 1), ((5, 6), 0), ((0, 23), 2), ((0, 1, 7, 12, 13), 1), ((), 0)]
+)
+def test_an_hour_between_two_gaps_is_a_dot(hours: tuple[int, ...], dots: int) -> None:
+    values = [1_000.0 if hour in hours else None for hour in range(HOURS)]
+
+    chart = lines("x", [Series("p50", "thin", values)], LARGE, duration)
+
+    drawn = [each.data for each in chart.paths if "dot" in each.css]
+    assert sum(data.count("M") for data in drawn) == dots
+    assert len(drawn) == (dots > 0)
+
+
+def test_a_few_messages_in_a_day_are_counts_and_no_rate() -> None:
+    row = {"hour": "2026-03-14T07:00:00", "received": 1, "rate": 1 / 3600}
+
+    shown = figures(day_of([row]), "all", LARGE)[0]
+
+    assert (shown.title, shown.caption) == ("messages", "1 in the busiest hour")
+    assert [tick.label for tick in shown.chart.ticks] == ["0", "1"]
+
+
+@pytest.mark.parametrize("frame", [LARGE, SMALL])
+def test_a_source_gap_is_drawn_behind_every_chart(frame: ChartFrame) -> None:
+    gaps = [Band("bad", 6.0, 3.0), Band("calm", 23.99, 0.01), Band("bad", 0.0, 0.001)]
+    hours = day_of([{"hour": "2026-03-14T07:00:00", "received": 1}])
+
+    for each in figures(hours, "all", frame, gaps):
+        bad, calm = each.chart.paths[:2]
+        assert (bad.css, calm.css) == ("band bad", "band calm")
+        floor = frame.floor
+        assert bad.data.startswith(f"M{frame.x(6):.1f} {floor}V4H{frame.x(9):.1f}V{floor}z")
+        assert bad.data.endswith(f"M{frame.x(0):.1f} {floor}V4")  # a short gap is a line
+        assert each.chart.alternative.endswith("; 3 source gaps")
+
+
+@pytest.mark.parametrize(
     ("values", "ticks"),
     [
         pytest.param(day(), ["0"], id="nothing"),
@@ -110,7 +147,7 @@ def test_the_text_alternative_has_the_numbers_of_the_chart() -> None:
 
     times = "p50 ≤ 32.8 ms, p90 ≤ 131 ms, p99 ≤ 1.64 s (17,100 of 39,954 measured)"
     assert alternatives == [
-        "Messages a second by hour, all routes: 0.586/s in the busiest hour",
+        "Messages by hour, all routes: 2,111 in the busiest hour",
         f"Latency percentiles by hour, all routes: {times}",
         "Loss by hour, all routes: 2 missing, 3 lost in target, 12 recovered",
         "Duplicates by hour, all routes: 3 unmarked, 2 marked",

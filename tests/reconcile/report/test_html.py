@@ -273,6 +273,36 @@ def test_the_page_stays_small_for_a_thousand_routes_and_ten_thousand_exceptions(
     assert "… (60,007 characters)" in outline.text
 
 
+def by_hour(text: str) -> list[str]:
+    """Return the parts of the section of routes by hour, one for each route."""
+    section = text.partition('<section id="routes-by-hour"')[2].partition("</section>")[0]
+    return section.split("<article>")[1:]
+
+
+@pytest.mark.parametrize(
+    ("report", "charted", "opened"),
+    [(clean(), 1, 1), (lossy(), 3, 3), (lossy(routes=9), 9, 1), (huge(), 40, 3)],
+)
+def test_many_routes_by_hour_are_folded(report: Report, charted: int, opened: int) -> None:
+    routes = by_hour(made(report))
+
+    assert len(routes) == charted
+    assert sum("<details open>" in each for each in routes) == opened
+    assert "<details open>" in routes[0]  # the worst
+
+
+def test_a_source_gap_is_drawn_over_the_routes_that_it_concerns() -> None:
+    text = made(eventful())
+    orders, events = by_hour(text)
+    day = text.partition('<section id="the-day"')[2].partition("</section>")[0]
+
+    assert [day.count(f'class="band {css}"') for css in ("bad", "calm")] == [4, 4]
+    assert [orders.count(f'class="band {css}"') for css in ("bad", "calm")] == [4, 4]
+    assert [events.count(f'class="band {css}"') for css in ("bad", "calm")] == [0, 4]  # the gateway
+    assert "source gap: messages may be lost" in day
+    assert 'class="band' not in made(clean())
+
+
 def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
     text = made(lossy())
     policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)

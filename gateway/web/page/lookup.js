@@ -1,0 +1,74 @@
+// The name lookup.
+
+function line(title, ...parts) {
+  const row = make("li");
+  row.append(make("strong", title), " ", ...parts);
+  return row;
+}
+function limitUsage(list) { return list.map((each) => `${each.actual} of ${each.maximum} ${each.unit}`).join(", "); }
+
+function translation(made) {
+  if (made.error || made.refused) {
+    return [make("span", made.rule, "mark bad"), ` ${made.error || made.refused}`];
+  }
+  const texts = made.names || made.patterns || [made.name];
+  const parts = texts.flatMap((text, index) => (index ? [", ", make("code", text)] : [make("code", text)]));
+  if (made.exact === false) parts.push(" ", make("span", "wider", "mark warn"), ` filtered by ${made.residual}`);
+  if (made.omits) parts.push(` not covered: ${made.omits}`);
+  if (made.used && made.used.length) parts.push(make("span", ` ${limitUsage(made.used)}`, "quiet"));
+  return parts;
+}
+
+function routeLine(route) {
+  const extent = route.whole === undefined ? "it" : route.whole ? "all of it" : "a part of it";
+  const row = line(route.route, `selects ${extent} from ${route.endpoint}, `, make("code", route.pattern));
+  const captures = route.captures.map(([name, value]) => `{${name}} = ${value}`).join(", ");
+  if (route.example) row.append(", for example ", make("code", route.example));
+  if (captures) row.append(make("span", ` ${captures}`, "quiet"));
+  const list = row.appendChild(make("ul"));
+  for (const made of route.made) {
+    const end = list.appendChild(line(`→ ${made.target} (${made.system})`));
+    if (made.rule) end.append(make("span", made.rule, "mark bad"), ` ${made.reason}`);
+    else end.append(make("code", made.name), make("span", ` ${limitUsage(made.used)}`, "quiet"));
+    for (const back of made.back) end.append(make("div", `from there, ${back.route} delivers it as ${back.name} to ${back.endpoint}`, "quiet"));
+  }
+  return row;
+}
+
+function showAnswer(found) {
+  const box = byId("answer");
+  if (found.error) return box.replaceChildren(make("p", found.error));
+  const { check } = found;
+  if (check.valid !== true) {
+    const error = make("p");
+    error.append(make("span", check.rule, "mark bad"), ` ${check.detail || check.error}`);
+    return box.replaceChildren(error);
+  }
+  const summary = make("p", `Valid ${found.kind} in ${found.system}. `);
+  if (found.used && found.used.length) summary.append(make("span", `It uses ${limitUsage(found.used)}.`, "quiet"));
+  for (const warning of check.warnings || []) summary.append(make("div", warning, "quiet"));
+  const systems = make("ul");
+  for (const made of found.elsewhere) systems.append(line(made.system, ...translation(made)));
+  const selecting = make("ul");
+  for (const route of found.routes) selecting.append(routeLine(route));
+  const none = found.routes.length ? [] : [make("p", "No route selects it.", "quiet")];
+  const more = found.more ? [make("p", `${found.more} more routes were not examined or are not shown.`, "quiet")] : [];
+  box.replaceChildren(summary, make("h3", "Other systems"), systems, make("h3", "Routes"), selecting, ...none, ...more);
+  return undefined;
+}
+
+async function lookUp() {
+  const text = byId("text").value;
+  const lookup = ++session.lookups;
+  if (!text) return byId("answer").replaceChildren();
+  const kind = document.querySelector("input[name=kind]:checked").value;
+  const query = new URLSearchParams({ system: byId("system").value, kind, text });
+  try {
+    const response = await request(`api/explain?${query}`);
+    const found = response.headers.get("content-type") === "application/json" ? await response.json() : { error: `refused: ${response.status}` };
+    if (lookup === session.lookups) showAnswer(found);
+  } catch {
+    if (lookup === session.lookups) showAnswer({ error: "no answer from the gateway" });
+  }
+  return undefined;
+}

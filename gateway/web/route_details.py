@@ -1,0 +1,70 @@
+"""The details of one route: its names, its flows, and its latest refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from gateway.routing.route import Route, Target
+from gateway.web.flow_state import Flow, Moment, Sides, flows_of, sides_of
+from gateway.web.snapshot import Json, StatusSnapshot, refusal_json, weakest
+from gateway.web.status_cache import StatusSource
+
+MAX_PATTERNS: Final = 50  # sources of a route, and targets of each
+
+
+def route_details(name: str, snapshot: StatusSnapshot, statuses: StatusSource) -> Json | None:
+    """Return the details of the route `name`; None if there is no such route.
+
+    Times are seconds since 1970-01-01 UTC. `retry_in` has the seconds until the next attempt to
+    connect, by endpoint; an endpoint that waits for none is absent.
+    """
+    status = snapshot.status
+    parts = [each for each in status.routes if each.name == name]
+    if not parts:
+        return None
+    sides = sides_of(status.endpoints)
+    flows = flows_of(parts, sides, Moment.of(snapshot.time, status.heartbeat_seconds))
+    routes = [each for each in statuses.routes() if each.name == name]
+    return {
+        "name": name,
+        "guarantee": weakest([part.guarantee for part in parts]),
+        "both": parts[0].has_reverse,
+        "patterns": [_patterns(each, statuses.hide) for each in routes[:MAX_PATTERNS]],
+        "flows": [_flow(each, sides) for each in flows],
+        "refusals": [
+            refusal_json(name, each, statuses.redact) for each in reversed(parts[0].refusals)
+        ],
+    }
+
+
+def _patterns(route: Route, hide: Callable[[str], str]) -> Json:
+    return {
+        "endpoint": route.endpoint,
+        "pattern": hide(route.source.text),
+        "excludes": [hide(each.text) for each in route.excludes[:MAX_PATTERNS]],
+        "selector": hide(route.selector.text) if route.selector else "",
+        "targets": [
+            {"label": each.label, "templates": [hide(text) for text in _templates(each)]}
+            for each in route.targets[:MAX_PATTERNS]
+        ],
+    }
+
+
+def _templates(target: Target) -> Iterator[str]:
+    """Yield the texts of the target's templates; none when messages keep their name."""
+    if target.template is not None:
+        yield target.template.text
+        yield from (each.text for each in target.more_templates)
+
+
+def _flow(flow: Flow, sides: Sides) -> Json:
+    ends = (sides.get((flow.source, "source")), sides.get((flow.target, "sink")))
+    waiting = {end.name: end.retry_in for end in ends if end and end.retry_in is not None}
+    return {
+        "source": flow.source,
+        "target": flow.target,
+        "state": flow.state.value,
+        "reason": flow.reason,
+        "retry_in": {name: round(seconds, 1) for name, seconds in waiting.items()},
+    }
