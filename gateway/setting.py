@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, field
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 T = TypeVar("T")
+
+# "state": made when absent; "file" and "folder": must exist; "jars": a file or a pattern of files.
+PathKind: TypeAlias = Literal["", "state", "file", "folder", "jars"]
 
 
 @overload
@@ -20,6 +23,7 @@ def setting(
     maximum: float | None = ...,
     choices: tuple[object, ...] = ...,
     secret: bool = ...,
+    path: PathKind = ...,
 ) -> T: ...
 
 
@@ -34,6 +38,7 @@ def setting(
     maximum: float | None = ...,
     choices: tuple[object, ...] = ...,
     secret: bool = ...,
+    path: PathKind = ...,
 ) -> Any: ...  # noqa: ANN401  # without a default, the annotation of the field holds
 
 
@@ -48,6 +53,7 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
     maximum: float | None = None,
     choices: tuple[object, ...] = (),
     secret: bool = False,
+    path: PathKind = "",
 ) -> Any:
     """Declare a field of a settings dataclass; without a default the setting is required.
 
@@ -63,12 +69,14 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
         maximum: the highest number allowed.
         choices: the legal values.
         secret: a file must hold a reference, and the value stays out of `repr` and findings.
+        path: the setting is a path, relative to the folder of the file that contains it.
     """
     optional = {
         "key": key,
         "renamed_from": renamed_from,
         "choices": choices,
         "secret": secret,
+        "path": path,
     }
     facts: dict[str, object] = {"doc": doc} | {
         name: fact for name, fact in optional.items() if fact

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.check.encryption import open_connections
+from gateway.check.files import path_faults
 from gateway.check.header_typos import header_typos
 from gateway.check.key_location import key_location
 from gateway.check.memory_targets import memory_targets
 from gateway.check.one_way import forward_only_rules
+from gateway.check.selectors import selector_faults
 from gateway.config.load import Configuration, load
 from gateway.config.nodes import KeyPath
+from gateway.endpoints.settings.faults import setting_faults
 from gateway.errors import ConfigError, ConfigErrors, FindingExample
 from gateway.proofs import Finding, prove
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
@@ -45,8 +48,18 @@ def examine(configuration: Configuration) -> list[ConfigError]:
             found += _echo_notes(route, configuration)
     found += [*header_typos(configuration), *forward_only_rules(configuration)]
     found += [*open_connections(configuration), *memory_targets(configuration)]
+    found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
+    found += selector_faults(configuration)
     shown = map(configuration.references.hide_in, found)
     return sorted(shown, key=lambda each: (each.path, each.line, each.column))
+
+
+def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
+    for name, endpoint in configuration.endpoints.items():
+        for fault in setting_faults(endpoint.settings):
+            location = key_location(("endpoints", name, fault.key), configuration)
+            reason = f"endpoint {name!r}: `{fault.key}`: {fault.reason}"
+            yield location.error("setting", reason, fault.hint)
 
 
 def startup_warnings(configuration: Configuration) -> list[ConfigError]:

@@ -23,13 +23,17 @@ def build_routes(
 ) -> list[Route]:
     """Return one route for each source of `settings`, and the reverse route; report findings."""
     at: KeyPath = ("routes", name)
+    before = len(reader.findings)
     built = [
         _build_route(name, settings, number, context, reader)
         for number in range(len(settings.sources))
     ]
     routes = [route for route in built if route is not None]
-    if settings.direction == "both" and routes:
-        return _with_reverse_route(routes, settings, context, (*at, "direction"), reader)
+    if settings.direction == "both":
+        if not _is_reversible(settings, (*at, "direction"), reader):
+            return routes
+        if len(reader.findings) == before and routes and routes[0].targets:
+            return _with_reverse_route(routes[0], settings, context, (*at, "direction"), reader)
     return routes
 
 
@@ -43,9 +47,11 @@ def _build_route(
     dialect = endpoint.dialect
     pattern = parse_pattern_at(source.pattern, dialect, (*at, "pattern"), reader)
     excludes = parse_patterns(source.exclude, dialect, (*at, "exclude"), reader)
+    before = len(reader.findings)
     tags = _tag_rule(source, dialect, (*at, "tags"), reader)
+    tags_are_legal = len(reader.findings) == before
     selector = _selector(source.selector, (*at, "selector"), reader)
-    if pattern is None:
+    if pattern is None or not tags_are_legal:  # the templates may use their captures
         for index, target in enumerate(settings.targets):
             context.find(target.endpoint, ("routes", name, "to", index, "endpoint"), reader)
         return None
@@ -92,36 +98,42 @@ def check_dead_letters(
         reader.report((*at, "name"), error.rule, str(error), "write a name of that endpoint")
 
 
+def _is_reversible(settings: RouteSettings, at: KeyPath, reader: ConfigReader) -> bool:
+    """Report a route that has too many sources, targets or templates for a reverse route."""
+    templates = [text for target in settings.targets for text in target.template or ()]
+    if len(settings.sources) == len(settings.targets) == len(templates) == 1:
+        return True
+    reason = "a route in both directions has one source, and one target with one template"
+    reader.report(at, "direction", reason, "write two routes")
+    return False
+
+
 def _with_reverse_route(
-    routes: list[Route],
+    forward: Route,
     settings: RouteSettings,
     context: RouteContext,
     at: KeyPath,
     reader: ConfigReader,
 ) -> list[Route]:
     """Return the route and its reverse route, with pattern and template exchanged."""
-    forward, *others = routes
-    templates = [text for target in settings.targets for text in target.template or ()]
-    if others or len(forward.targets) != 1 or len(templates) != 1:
-        reason = "a route in both directions has one source, and one target with one template"
-        reader.report(at, "direction", reason, "write two routes")
-        return routes
+    (target,) = settings.targets
+    (template,) = target.template or ()
     if forward.source.share:
         reason = f"{forward.source.share!r} is shared in the forward direction only"
         hint = "write two routes, each with a shared subscription"
         reader.report(at, "direction", reason, hint)
-        return routes
+        return [forward]
     allow = context.endpoints[forward.endpoint].allow
     try:
-        return list(both_ways(forward, templates[0], forward.name + REVERSE_SUFFIX, allow))
+        return list(both_ways(forward, template, forward.name + REVERSE_SUFFIX, allow))
     except (SubjectError, TranslationError) as error:
         hint = "in both directions every wildcard is a capture that fills its level"
         reader.report(at, "not-inverse", f"no reverse route: {error}", hint)
-        return routes
+        return [forward]
     except SearchBudgetExceeded:
         reason = f"the excludes of the reverse route are not known: {SEARCH_TOO_LONG}"
         reader.report(at, "unproven", reason, "write two routes, each with its own excludes")
-        return routes
+        return [forward]
 
 
 def _check_heartbeat(

@@ -10,7 +10,7 @@ from gateway.config.schema import CommonEndpointSettings
 from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import Dialect
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.settings.base import EndpointSettings, dialects_of
+from gateway.endpoints.settings.base import EndpointSettings, dialects_of, kinds_of
 from gateway.errors import SubjectError, TranslationError
 from gateway.routing.route import WhenFull
 from gateway.routing.source_pattern import SourcePattern, parse_source
@@ -31,6 +31,7 @@ class Endpoint:
     on_unmappable: OnUnmappable
     on_too_long: OnTooLong
     echo_window: float = 0.0  # seconds
+    loop_window: float = 0.1  # seconds
     broker_id: str = ""
 
 
@@ -39,17 +40,18 @@ class RouteContext:
     """Valid endpoints of a configuration, and facts shared by all routes.
 
     `endpoint_names` includes endpoints with findings: a route that names one of them is not
-    reported.
+    reported. The names are incomplete when a file or the section `endpoints` could not be read.
     """
 
     endpoints: Mapping[str, Endpoint]
     endpoint_names: Collection[str]
     dictionary: ShortNamesInMemory
     when_full: WhenFull = WhenFull.SLOW
+    names_complete: bool = True
 
     def find(self, name: str, at: KeyPath, reader: ConfigReader) -> Endpoint | None:
         """Return the endpoint, or None when it has findings; report an unknown name."""
-        if name not in self.endpoint_names:
+        if self.names_complete and name not in self.endpoint_names:
             hint = did_you_mean(name, self.endpoint_names)
             reader.report(at, "unknown-endpoint", f"unknown endpoint {name!r}", hint)
         return self.endpoints.get(name)
@@ -65,7 +67,8 @@ def make_endpoint(
         reader.report((*at, "dialect"), "unknown-dialect", reason, hint)
         return None
     first, *others = map(DIALECTS.__getitem__, dialects_of(settings))
-    dialect = first.joined_with(others).with_limits(**common.limits.maxima())
+    dialect = first.joined_with(others).with_kinds(kinds_of(settings))
+    dialect = dialect.with_limits(**common.limits.maxima())
     return Endpoint(
         settings,
         dialect,
@@ -73,6 +76,7 @@ def make_endpoint(
         OnUnmappable(common.on_unmappable),
         OnTooLong(common.on_too_long),
         common.echo_window,
+        common.loop_window,
         common.broker_id or settings.broker_key,
     )
 

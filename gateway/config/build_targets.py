@@ -13,7 +13,7 @@ from gateway.dialects.base import parse_pattern
 from gateway.errors import GatewayError
 from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
-from gateway.routing.route import Target, WhenFull
+from gateway.routing.route import Target, WhenFull, fixed_kind
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
@@ -123,6 +123,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         add_message_id=settings.add_message_id or (settings.observe is not None and carries_id),
         observe=settings.observe or "",
         broker_id=endpoint.broker_id,
+        kind=fixed_kind(templates[0] if templates else None, source.pattern, dialect),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from gateway.config.process import (
     WebSettings,
 )
 from gateway.config.references import References
+from gateway.config.route_defaults import RouteDefaults
 from gateway.config.schema import (
     SECTIONS,
     CommonEndpointSettings,
@@ -38,11 +39,11 @@ from gateway.config.schema import (
 )
 from gateway.config.section_checks import check_seal_key, check_tracing, check_web
 from gateway.config.value_reader import ConfigReader
+from gateway.config.values.written_path import WrittenPath
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import ArchiveError, ConfigError, quoted
 
 KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # in the order of reading
-DEFAULTS = ("route", "from", "to")
 MAX_INCLUDE_DEPTH = 32  # files that include each other
 
 
@@ -52,24 +53,29 @@ class FileReader:
     Mutable: each file adds to it.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, *, without_secrets: bool = False
+    ) -> None:
         self.file_findings: list[ConfigError] = []  # of files that cannot be read
         self.endpoints: dict[str, Endpoint] = {}
         self.endpoint_names: set[str] = set()  # with those of endpoints that have findings
+        self.names_complete = True  # False when endpoints may stand where nothing could be read
         self.routes: dict[str, tuple[RouteSettings, ConfigReader]] = {}
         self.tests: dict[str, MappingTest] = {}
         self.gateway: GatewaySettings | None = None
         self.archive: ArchiveSettings | None = None
         self.spool: SpoolSettings | None = None
+        self.has_spool = False  # also when the section has findings
         self.dead_letters: tuple[DeadLetterSettings, ConfigReader] | None = None
         self.web: WebSettings | None = None
         self.tracing: TracingSettings | None = None
-        self.references = References()
+        self.references = References(secret=not without_secrets)
         self._environment = environment
+        self._without_secrets = without_secrets
         self._readers: list[ConfigReader] = []
         self._read: set[Path] = set()
-        self._open: list[Path] = []  # the file being read, and the files that include it
-        self._defaults: dict[str, yaml.MappingNode] = {}  # of the file being read
+        self._open: list[Path] = []  # the files that include the one being read, and it, last
+        self._defaults = RouteDefaults()  # of the file being read
 
     def read(self, path: Path) -> None:
         """Add the content of one file, unless it was read before."""
@@ -80,16 +86,20 @@ class FileReader:
             root = load_mapping(path)
         except ConfigError as error:
             self.file_findings.append(error)
+            self.names_complete = False
             return
-        reader = ConfigReader(str(path), self._environment, self.references)
+        reader = ConfigReader(
+            str(path), self._environment, self.references, without_secrets=self._without_secrets
+        )
         self._readers.append(reader)
         reader.findings += key_faults(str(path), root)
-        outer, self._defaults = self._defaults, {}
-        self._open.append(resolved)
+        outer, self._defaults = self._defaults, RouteDefaults()
+        self._open.append(path)
         for key, node in sorted(entries(root), key=lambda entry: _rank(entry[0].value)):
             if key.value not in KNOWN:
                 location = location_of(str(path), key)
                 reader.findings.append(self._unknown_section(location, key.value))
+                self.names_complete = False
             else:
                 getattr(self, f"_read_{key.value}")(reader, node, (key.value,))
         self._open.pop()
@@ -103,26 +113,34 @@ class FileReader:
         return location.error("unknown-section", f"unknown section{shown}", hint)
 
     def findings(self) -> list[ConfigError]:
-        """Return all findings, in the order of files, lines and columns, without values."""
+        """Return all findings, in the order of files, lines and columns, without values.
+
+        A finding about a default value is the same for every route that takes it.
+        """
         found = [
             *self.file_findings,
             *(each for reader in self._readers for each in reader.findings),
         ]
-        shown = map(self.references.hide_in, found)
-        return sorted(shown, key=lambda each: (each.path, each.line, each.column))
+        shown = {str(each): each for each in map(self.references.hide_in, found)}
+        return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
 
     def locations(self) -> dict[KeyPath, SourceLocation]:
         """Return the locations of all values."""
         return {at: each for reader in self._readers for at, each in reader.locations.items()}
 
+    def paths(self) -> dict[KeyPath, WrittenPath]:
+        """Return the paths of all settings."""
+        return {at: each for reader in self._readers for at, each in reader.paths.items()}
+
     def _read_include(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         """Read the included files; their paths are relative to the including file."""
+        before = len(reader.findings)
         for number, name in enumerate(reader.read(node, tuple[str, ...], at) or ()):
-            path = _resolved(self._open[-1].parent / name)
-            if path in self._open:
+            path = self._open[-1].parent / name
+            if _is_one_of(path, self._open):
                 reason = f"{name!r} includes itself, through {len(self._open)} files"
                 reader.report((*at, number), "recursive-include", reason)
-            elif path is None:
+            elif not _is_file(path):
                 reader.report((*at, number), "unreadable", f"no file {quoted(name)} to include")
             elif len(self._open) == MAX_INCLUDE_DEPTH:
                 reason = f"{name!r} is nested deeper than {MAX_INCLUDE_DEPTH} includes"
@@ -132,31 +150,10 @@ class FileReader:
                 if written != name:
                     self.references.add_path(written, str(path))
                 self.read(path)
+        self.names_complete &= len(reader.findings) == before
 
     def _read_defaults(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        """Note the default values for routes of this file."""
-        if not isinstance(node, yaml.MappingNode):
-            reader.report(at, "type", "expected a mapping of route, from and to")
-            return
-        for key, value in entries(node):
-            if key.value not in DEFAULTS or not isinstance(value, yaml.MappingNode):
-                hint = did_you_mean(key.value, DEFAULTS)
-                reason = f"defaults are mappings for route, from and to, not {key.value!r}"
-                location = location_of(reader.path, key)
-                reader.findings.append(location.error("unknown-field", reason, hint))
-            else:
-                self._defaults[key.value] = value
-
-    def _with_defaults(self, node: yaml.Node) -> yaml.Node:
-        """Return the node of a route with the defaults of its file filled in."""
-        if not self._defaults or not isinstance(node, yaml.MappingNode):
-            return node
-        filled = _fill(node, self._defaults.get("route"))
-        pairs = [
-            (key, _fill_each(value, self._defaults.get(key.value)))
-            for key, value in entries(filled)
-        ]
-        return yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+        self._defaults.read(reader, node, at)
 
     def _read_gateway(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         self.gateway = reader.read(node, GatewaySettings, at)
@@ -174,6 +171,7 @@ class FileReader:
                 check_seal_key(self.archive.seal_key, reader, (*at, "seal_key"))
 
     def _read_spool(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        self.has_spool = True
         self.spool = reader.read(node, SpoolSettings, at)
 
     def _read_dead_letters(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
@@ -191,8 +189,11 @@ class FileReader:
             check_tracing(self.tracing, reader, at)
 
     def _read_endpoints(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        if isinstance(node, yaml.MappingNode):
+            self.endpoint_names |= {key.value for key, _ in entries(node)}
+        else:
+            self.names_complete = False
         for name, child in _read_names(reader, node, at):
-            self.endpoint_names.add(name)
             if name in self.endpoints:
                 reason = f"endpoint {name!r} is defined in another file too"
                 reader.report((*at, name), "duplicate", reason)
@@ -200,12 +201,14 @@ class FileReader:
                 self.endpoints[name] = endpoint
 
     def _read_routes(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        if self._defaults.broken:
+            return
         for name, child in _read_names(reader, node, at):
             if name in self.routes:
                 reason = f"route {name!r} is defined in another file too"
                 reader.report((*at, name), "duplicate", reason)
                 continue
-            settings = reader.read(self._with_defaults(child), RouteSettings, (*at, name))
+            settings = reader.read(self._defaults.fill(child), RouteSettings, (*at, name))
             if settings is not None:
                 self.routes[name] = (settings, reader)
 
@@ -213,32 +216,20 @@ class FileReader:
         self.tests |= reader.read(node, Mapping[str, MappingTest], at) or {}  # type: ignore[type-abstract]  # the reader makes a dict
 
 
-def _resolved(path: Path) -> Path | None:
-    """Return the resolved path, or None when there is no such file or the path is illegal."""
+def _is_file(path: Path) -> bool:
+    """Return whether there is such a file; False for an illegal path."""
     try:
-        return path.resolve() if path.is_file() else None
+        return path.is_file()
     except (OSError, ValueError):
-        return None
+        return False
+
+
+def _is_one_of(path: Path, others: Iterable[Path]) -> bool:
+    return _is_file(path) and path.resolve() in {each.resolve() for each in others}
 
 
 def _rank(section: str) -> int:
     return KNOWN.index(section) if section in KNOWN else len(KNOWN)
-
-
-def _fill_each(node: yaml.Node, defaults: yaml.MappingNode | None) -> yaml.Node:
-    if isinstance(node, yaml.SequenceNode):
-        items = [_fill_each(item, defaults) for item in node.value]
-        return yaml.SequenceNode(node.tag, items, node.start_mark, node.end_mark)
-    return _fill(node, defaults) if isinstance(node, yaml.MappingNode) else node
-
-
-def _fill(node: yaml.MappingNode, defaults: yaml.MappingNode | None) -> yaml.MappingNode:
-    """Return `node` with the entries of `defaults` that it lacks; duplicate keys are kept."""
-    if defaults is None:
-        return node
-    own = {key.value for key, _ in entries(node)}
-    missing = [pair for pair in entries(defaults) if pair[0].value not in own]
-    return yaml.MappingNode(node.tag, [*node.value, *missing], node.start_mark, node.end_mark)
 
 
 def _read_names(reader: ConfigReader, node: yaml.Node, at: KeyPath) -> list[tuple[str, yaml.Node]]:

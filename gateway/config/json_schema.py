@@ -11,7 +11,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 import yaml
 
 from gateway.config.schema import SECTIONS, CommonEndpointSettings
-from gateway.config.value_reader import MAX_FLOAT, fields_by_key, is_required, type_hints
+from gateway.config.value_reader import MAX_FLOAT
+from gateway.config.values.setting_fields import fields_by_key, is_required, type_hints
 from gateway.endpoints.registry import ENDPOINT_KINDS
 
 NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gateway.config.build import build_routes, check_dead_letters
@@ -20,7 +20,9 @@ from gateway.config.process import (
 )
 from gateway.config.references import References
 from gateway.config.schema import MappingTest
-from gateway.errors import ConfigErrors
+from gateway.config.values.written_path import WrittenPath
+from gateway.endpoints.settings.base import settings_for
+from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import ShortNamesInMemory
 
@@ -43,40 +45,54 @@ class Configuration:
     web: WebSettings | None = None
     tracing: TracingSettings | None = None
     references: References = field(default_factory=References)
+    paths: Mapping[KeyPath, WrittenPath] = field(default_factory=dict)
+    without_secrets: bool = False
+    notes: Sequence[ConfigError] = ()  # values that are not known without secrets
 
 
-def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
+def load(
+    path: Path, environment: Mapping[str, str] | None = None, *, without_secrets: bool = False
+) -> Configuration:
     """Read one file, or all YAML files of a folder in order of their names.
+
+    Without secrets every reference has a placeholder as its value: such a configuration can be
+    checked, and must not run.
 
     Raises:
         ConfigErrors: every finding of every file, in file order.
     """
-    files = FileReader(environment)
+    files = FileReader(environment, without_secrets=without_secrets)
     for file in _files(path, files):
         files.read(file)
-    return _finish(path, files)
+    return replace(_finish(path, files), without_secrets=without_secrets)
 
 
 def _finish(path: Path, files: FileReader) -> Configuration:
     """Build the routes of all files, or raise ConfigErrors."""
     dictionary = ShortNamesInMemory()
     when_full = WhenFull(files.spool.when_full if files.spool else "slow")
-    context = RouteContext(files.endpoints, files.endpoint_names, dictionary, when_full)
+    context = RouteContext(
+        files.endpoints, files.endpoint_names, dictionary, when_full, files.names_complete
+    )
     routes: list[Route] = []
     for name, (settings, reader) in files.routes.items():
         routes += build_routes(name, settings, context, reader)
     if files.dead_letters is not None:
         letters, reader = files.dead_letters
-        check_dead_letters(letters, context, reader, spooled=files.spool is not None)
+        check_dead_letters(letters, context, reader, spooled=files.has_spool)
     findings = files.findings()
     if not files.routes and not findings:
         start = SourceLocation(str(path), 1, 1)
         findings = [start.error("no-routes", "no routes", "add a section `routes:`")]
-    if findings:
+    if any(each.severity == "error" for each in findings):
         raise ConfigErrors(findings)
+    gateway = files.gateway or GatewaySettings()
     return Configuration(
-        files.gateway or GatewaySettings(),
-        files.endpoints,
+        gateway,
+        {
+            name: replace(each, settings=settings_for(each.settings, gateway.name))
+            for name, each in files.endpoints.items()
+        },
         tuple(routes),
         files.archive,
         files.spool,
@@ -87,6 +103,8 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         files.web,
         files.tracing,
         files.references,
+        files.paths(),
+        notes=findings,
     )
 
 

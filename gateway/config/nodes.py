@@ -16,6 +16,7 @@ KeyPath: TypeAlias = tuple[str | int, ...]  # keys and list positions from the r
 
 MAX_BYTES = 16 << 20  # a larger file is a mistake, not a configuration
 MAX_DEPTH = 64
+_CHUNK = 1 << 16  # bytes of one read
 MAX_NODES = 1_000_000  # counted with aliases expanded, against alias bombs
 
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -66,14 +67,17 @@ def load_mapping(path: Path) -> yaml.MappingNode:
     start = SourceLocation(str(path), 1, 1)
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = bytearray()  # `read(MAX_BYTES + 1)` would reserve that much for each file
+            while len(data) <= MAX_BYTES and (part := file.read(_CHUNK)):
+                data += part
     except OSError as error:
         raise start.error("unreadable", f"cannot read the file: {error.strerror}") from error
     if len(data) > MAX_BYTES:
         raise start.error("too-large", f"the file is larger than {MAX_BYTES} bytes")
     try:
-        _check_depth(str(path), data)
-        node = yaml.compose(data, Loader=_LOADER)
+        content = bytes(data)
+        _check_depth(str(path), content)
+        node = yaml.compose(content, Loader=_LOADER)
     except (yaml.YAMLError, UnicodeError) as error:
         raise _syntax_error(str(path), error) from error
     if node is None:
@@ -138,20 +142,35 @@ def _check_depth(path: str, data: bytes) -> None:
 
 
 def _check_size(path: str, root: yaml.Node) -> None:
-    """Raise when the tree has too many values, counted with aliases expanded."""
+    """Raise when the tree has too many values, counted with aliases expanded.
+
+    Each node is counted once, whatever the number of its aliases.
+    """
+    sizes: dict[int, int] = {}  # values of a node, by its id()
+    opened: set[int] = set()
     pending = [root]
-    count = 0
     while pending:
-        node = pending.pop()
-        count += 1
-        if count > MAX_NODES:
-            hint = "use fewer aliases"
-            reason = f"the file has more than {MAX_NODES} values with its aliases expanded"
-            raise location_of(path, node).error("too-large", reason, hint)
-        if isinstance(node, yaml.MappingNode):
-            pending += [child for pair in node.value for child in pair]
-        elif isinstance(node, yaml.SequenceNode):
-            pending += node.value
+        node = pending[-1]
+        children = _children(node)
+        uncounted = [child for child in children if id(child) not in sizes]
+        if not uncounted:
+            pending.pop()
+            size = sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
+            if size > MAX_NODES:
+                reason = f"the file has more than {MAX_NODES} values with its aliases expanded"
+                raise location_of(path, node).error("too-large", reason, "use fewer aliases")
+        elif id(node) in opened:
+            reason = "an alias in this value stands for the value itself"
+            raise location_of(path, node).error("too-large", reason, "write the value in full")
+        else:
+            opened.add(id(node))
+            pending += uncounted
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [child for pair in node.value for child in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
 
 
 def _syntax_error(path: str, error: Exception) -> ConfigError:

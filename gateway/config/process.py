@@ -15,10 +15,13 @@ WhenFullText: TypeAlias = Literal["slow", "dead-letter-oldest", "dead-letter-new
 class ArchiveSettings:
     """Archive of the traffic."""
 
-    path: str = setting("folder, created when absent; or s3://bucket/prefix, hdfs://host/path")
+    path: str = setting(
+        "folder, created when absent; or s3://bucket/prefix, hdfs://host/path", path="state"
+    )
     buffer: str = setting(
         "local folder for the segments of a remote archive until they are uploaded",
         default=DEFAULT_BUFFER,
+        path="state",
     )
     buffer_bytes: int = setting(
         "bytes in `buffer` at which the sources are slowed", default=1 << 30, minimum=1 << 16
@@ -47,7 +50,7 @@ class ArchiveSettings:
 class SpoolSettings:
     """Spool on disk for copies to unreachable targets, and for dead letters."""
 
-    path: str = setting("folder, created when absent; each gateway needs its own")
+    path: str = setting("folder, created when absent; each gateway needs its own", path="state")
     bytes: int = setting("bytes on disk for each target endpoint", default=1 << 30, minimum=1 << 16)
     messages: int | None = setting(
         "messages for each target endpoint; unlimited when absent", default=None, minimum=1
@@ -95,13 +98,19 @@ class WebSettings:
         "token that clients send as `Authorization: Bearer`", default=None, secret=True
     )
     cert_file: str | None = setting(
-        "server certificate (PEM); with it the page is served by HTTPS only", default=None
+        "server certificate (PEM); with it the page is served by HTTPS only",
+        default=None,
+        path="file",
     )
     key_file: str | None = setting(
-        "private key of the certificate (PEM); read from `cert_file` when absent", default=None
+        "private key of the certificate (PEM); read from `cert_file` when absent",
+        default=None,
+        path="file",
     )
     client_ca_file: str | None = setting(
-        "CA for client certificates (PEM); clients without one are rejected", default=None
+        "CA for client certificates (PEM); clients without one are rejected",
+        default=None,
+        path="file",
     )
     spool_percent: float = setting(
         "fill level of a spool, in percent, at which the gateway is not ready",
@@ -132,6 +141,7 @@ class TracingSettings:
     ca_file: str | None = setting(
         "CA of the collector's certificate (PEM); the system's trust store when absent",
         default=None,
+        path="file",
     )
 
 

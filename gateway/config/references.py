@@ -22,7 +22,8 @@ class References:
     Mutable: the readers of the files add to it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, secret: bool = True) -> None:
+        self._secret = secret  # also parts of values are replaced; placeholders are no secrets
         self._written: list[str] = []  # texts of the file; a mark has the position of one
         self._values: dict[str, int] = {}  # position, by the value and by its `repr`
         self._words: dict[str, int] = {}  # position, by each long word of a value
@@ -41,7 +42,7 @@ class References:
         self._written.append(written)
         for form in (value, repr(value)[1:-1]):
             self._values.setdefault(form, position)
-        for word in _WORD.findall(value):
+        for word in _WORD.findall(value) if self._secret else ():
             self._words.setdefault(word, position)
         self._pattern = None
 
@@ -53,7 +54,8 @@ class References:
             ordered = sorted(self._values, key=len, reverse=True)  # one may contain another
             self._pattern = re.compile("|".join(map(_whole, ordered)))
         text = text.replace("\0", "\\0")
-        text = _QUOTED.sub(lambda found: self._part(found[0]), text)
+        if self._secret:
+            text = _QUOTED.sub(lambda found: self._part(found[0]), text)
         text = self._pattern.sub(lambda found: _mark(self._values[found[0]]), text)
         text = _WORD.sub(lambda found: self._word(found[0]), text)
         return _MARK.sub(lambda found: self._written[int(found[1])], text)

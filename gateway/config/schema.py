@@ -81,6 +81,12 @@ class CommonEndpointSettings:
         minimum=0,
         renamed_from="echo_seconds",
     )
+    loop_window: float = setting(
+        "seconds within which a message that equals the one before it, by name and payload, counts"
+        " as a round of a loop that no origin path shows; after 1,000 rounds it is cut. 0: off",
+        default=0.1,
+        minimum=0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,16 +5,13 @@ The declarations are made by `gateway.setting.setting`; its arguments are explai
 
 from __future__ import annotations
 
-import os
 import re
 import types
-import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import Field, is_dataclass
 from enum import Enum
-from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import yaml
 
@@ -27,26 +24,34 @@ from gateway.config.nodes import (
     location_of,
 )
 from gateway.config.references import References
+from gateway.config.values.placeholders import placeholder_setting, placeholder_value
+from gateway.config.values.reference_values import REFERENCE, ReferenceValues
+from gateway.config.values.setting_fields import (
+    default_path,
+    fields_by_key,
+    is_required,
+    renamed_keys,
+    type_hints,
+)
+from gateway.config.values.written_path import WrittenPath, used_path
+from gateway.config.values.yaml_numbers import may_be, parse_number
 from gateway.errors import ConfigError, quoted
+from gateway.setting import PathKind
 
 T = TypeVar("T")
 
-MAX_SECRET = 1 << 20  # bytes; a larger or endless file is not a secret
-MAX_DIGITS = 400  # characters of a number; the largest float has 309
 MAX_INTEGER = (1 << 63) - 1  # of every whole number; databases and drivers take 64 bits
 MAX_FLOAT = 10**9  # of every fraction and time; the system's timers take no more
 NAMED_SECTIONS = (("routes",), ("tests",))  # the rules of a dialect decide about their texts
-_REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 _TRUE, _FALSE = {"true", "yes", "on"}, {"false", "no", "off"}
 _INVALID: Any = object()  # stands for a value with findings
-_YAML = yaml.constructor.SafeConstructor()
 NO_VALUES: Mapping[str, object] = types.MappingProxyType({})
 
 
 class ConfigReader:
-    """Reader of one file: typed values, their source locations, and all findings.
+    """Reader of one file: typed values, their source locations, paths, and all findings.
 
-    Mutable: collects locations and findings.
+    Mutable: collects locations, paths and findings.
     """
 
     def __init__(
@@ -54,12 +59,17 @@ class ConfigReader:
         path: str,
         environment: Mapping[str, str] | None = None,
         references: References | None = None,
+        *,
+        without_secrets: bool = False,
     ) -> None:
         self.path = path
+        self.folder = Path(path).parent
         self.references = references or References()
         self.findings: list[ConfigError] = []
         self.locations: dict[KeyPath, SourceLocation] = {}
-        self._environment = os.environ if environment is None else environment
+        self.paths: dict[KeyPath, WrittenPath] = {}
+        self._values = ReferenceValues(environment, self.folder, without_secrets=without_secrets)
+        self._unknown: set[KeyPath] = set()  # keys whose value is a placeholder
         self._readers: dict[Any, Any] = {str: self._text, int: self._int}
         self._readers |= {float: self._float, bool: self._bool}
 
@@ -112,16 +122,25 @@ class ConfigReader:
         return None if any(value is None for value in values) else tuple(values)
 
     def report(self, at: KeyPath, rule: str, reason: str, hint: str = "") -> None:
-        """Add a finding at the value read from `at`, or at the nearest value around it."""
+        """Add a finding at the value read from `at`, or at the nearest value around it.
+
+        About a value that is not known there is a note only.
+        """
         while at and at not in self.locations:
             at = at[:-1]
         location = self.locations.get(at) or SourceLocation(self.path, 1, 1)
-        self.findings.append(location.error(rule, reason, hint))
+        if at in self._unknown:
+            reason = "not checked: the value is not known without secrets"
+            self.findings.append(location.error("unknown-value", reason, "", "note"))
+        else:
+            self.findings.append(location.error(rule, reason, hint))
 
     def _value(  # noqa: PLR0911  # one return for each kind of type
         self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]
     ) -> Any:
         self.locations.setdefault(at, location_of(self.path, node))  # a key's location has priority
+        if (legal := self._placeholder(node, kind, at, meta)) is not None:
+            return legal
         origin = get_origin(kind)
         if origin in (Union, types.UnionType):
             return self._optional(node, kind, at, meta)
@@ -137,12 +156,16 @@ class ConfigReader:
             word = self._choice(node, tuple(str(member.value) for member in kind), at)
             return word if word is _INVALID else next(m for m in kind if str(m.value) == word)
         value = self._readers[kind](node, at, meta)
+        if value is not _INVALID and meta.get("path"):
+            return self._path(value, at, meta["path"], known=not self._is_placeholder(node))
         return value if value is _INVALID else self._in_range(value, node, at, meta)
 
     def _optional(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
             return None
         inner = [each for each in get_args(kind) if each is not type(None)]
+        if self._is_placeholder(node) and placeholder_value(inner[0], meta) is not None:
+            return meta.get("default")  # such as no limit
         return self._scalar(node, at) if len(inner) > 1 else self._value(node, inner[0], at, meta)
 
     def _scalar(self, node: yaml.Node, at: KeyPath) -> Any:
@@ -167,7 +190,8 @@ class ConfigReader:
             if (field := known.get(key.value)) is None:
                 self._report_key(key, kind, known, at)
                 continue
-            value = self._value(child, hints[field.name], (*at, key.value), field.metadata)
+            facts = {**field.metadata, "default": field.default}
+            value = self._value(child, hints[field.name], (*at, key.value), facts)
             values[field.name] = value
         return self._build(kind, known, values, at)
 
@@ -193,12 +217,15 @@ class ConfigReader:
             if field.name not in values and is_required(field):
                 self.report(at, "missing-field", f"missing field {word!r}", field.metadata["doc"])
                 failed = True
+            elif field.name not in values and (path := default_path(field)) is not None:
+                values[field.name] = self._path(path, (*at, word), field.metadata["path"])
         if failed:
             return _INVALID
         try:
             return kind(**values)
         except ValueError as error:
-            return self._fail(at, "value", str(error))
+            unknown = (key for key in self._unknown if key[: len(at)] == at)
+            return self._fail(next(unknown, at), "value", str(error))
 
     def _mapping(self, node: yaml.Node, kind: Any, at: KeyPath) -> Any:
         if not isinstance(node, yaml.MappingNode):
@@ -227,11 +254,37 @@ class ConfigReader:
             return self._fail(at, "type", f"expected text, not {_describe(node)}")
         if node.tag == "tag:yaml.org,2002:null" and node.value != "":
             return self._fail(at, "type", "expected text, not null", "write it in quotes")
-        if meta.get("secret") and not _REFERENCE.search(node.value):
+        if meta.get("secret") and not REFERENCE.search(node.value):
             hint = "write ${env:NAME} or ${file:/path}"
             return self._fail(at, "plain-secret", "the file contains a secret", hint)
         text = self._resolve(node.value, at)
+        if self._is_placeholder(node):
+            whole = REFERENCE.fullmatch(node.value) is not None
+            text = placeholder_setting(text, meta, whole=whole)
+            self.references.add(node.value, text)
         return text if text is _INVALID else self._encodable(text, at)
+
+    def _placeholder(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
+        """Note an unknown value; return a placeholder for one that is not text, or None."""
+        if not self._is_placeholder(node):
+            return None
+        if not REFERENCE.sub("", node.value):
+            self._unknown.add(at)
+        return placeholder_value(kind, meta)
+
+    def _is_placeholder(self, node: yaml.Node) -> bool:
+        return (
+            self._values.without_secrets
+            and isinstance(node, yaml.ScalarNode)
+            and REFERENCE.search(node.value) is not None
+        )
+
+    def _path(self, text: str, at: KeyPath, kind: PathKind, *, known: bool = True) -> str:
+        """Return the path to use, and note both forms of it."""
+        used = used_path(text, self.folder, kind)
+        if known:
+            self.paths[at] = WrittenPath(text, used, kind)
+        return used
 
     def _encodable(self, text: str, at: KeyPath) -> Any:
         """Report a text that no path, host name or protocol can carry."""
@@ -243,39 +296,29 @@ class ConfigReader:
 
     def _resolve(self, text: str, at: KeyPath) -> Any:
         """Replace the references in `text` by the variables and file contents they name."""
-        missing: list[str] = []
+        missing: list[re.Match[str]] = []
 
         def value(found: re.Match[str]) -> str:
-            resolved = self._lookup(found[1], found[2])
+            resolved = self._values.find(found)
             if resolved is None:
-                missing.append(found[0])
+                missing.append(found)
             self.references.add(found[0], resolved or "")
             return resolved or ""
 
-        resolved = _REFERENCE.sub(value, text)
+        resolved = REFERENCE.sub(value, text)
         if missing:
-            hint = "set the variable, or mount the file, before the gateway starts"
-            return self._fail(at, "missing-secret", f"nothing found for {missing[0]}", hint)
+            reason, hint = f"nothing found for {missing[0][0]}", self._values.hint(missing[0])
+            return self._fail(at, "missing-secret", reason, hint)
         if resolved != text:
             self.references.add(text, resolved)
         return resolved
-
-    def _lookup(self, source: str, name: str) -> str | None:
-        if source == "env":
-            return self._environment.get(name)
-        try:
-            with Path(name).open("rb") as file:
-                data = file.read(MAX_SECRET + 1)
-            return None if len(data) > MAX_SECRET else data.decode().rstrip("\r\n")
-        except (OSError, ValueError):
-            return None
 
     def _number(self, node: yaml.Node, at: KeyPath, kind: type[int | float], noun: str) -> Any:
         text = self._text(node, at, {})
         if text is _INVALID:
             return _INVALID
         try:
-            value = _parse_number(node, text)
+            value = parse_number(node, text)
             whole = int(value)
         except (ValueError, OverflowError, IndexError):  # an infinity; a tag on an empty text
             return self._fail(at, "type", f"expected {noun}, not {quoted(_raw_text(node))}")
@@ -297,7 +340,7 @@ class ConfigReader:
         text = self._text(node, at, {})
         if text is _INVALID:
             return _INVALID
-        if text.lower() in _TRUE | _FALSE and _may_be(node, "bool"):
+        if text.lower() in _TRUE | _FALSE and may_be(node, "bool"):
             return text.lower() in _TRUE
         return self._fail(at, "type", f"expected true or false, not {_raw_text(node)!r}")
 
@@ -307,7 +350,7 @@ class ConfigReader:
             high = MAX_FLOAT
         if (low is not None and value < low) or (high is not None and value > high):
             allowed = f"{'' if low is None else low}..{'' if high is None else high}"
-            shown = value if _REFERENCE.search(node.value) is None else _raw_text(node)
+            shown = value if REFERENCE.search(node.value) is None else _raw_text(node)
             return self._fail(at, "range", f"{shown} is outside {allowed}")
         choices = meta.get("choices")
         if choices and value not in choices:
@@ -319,54 +362,6 @@ class ConfigReader:
     def _fail(self, at: KeyPath, rule: str, reason: str, hint: str = "") -> Any:
         self.report(at, rule, reason, hint)
         return _INVALID
-
-
-def _may_be(node: yaml.Node, *tags: str) -> bool:
-    """Return whether YAML reads `node` as one of `tags`, or it contains a reference."""
-    return node.tag.rpartition(":")[2] in tags or _REFERENCE.search(node.value) is not None
-
-
-def _parse_number(node: yaml.Node, text: str) -> int | float:
-    """Parse a number as YAML does; `text` is the value of `node` with references resolved.
-
-    Raises:
-        ValueError: it is not a number.
-        IndexError: it has the tag of a number and no digits.
-    """
-    if len(text) > MAX_DIGITS:
-        raise ValueError(text[:MAX_DIGITS])
-    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":int"):
-        return int(_YAML.construct_yaml_int(node))
-    if not _may_be(node, "float"):
-        raise ValueError(text)
-    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":float"):
-        return float(_YAML.construct_yaml_float(node))
-    return float(text) if set(text) & set(".eE") else int(text)
-
-
-@cache
-def fields_by_key(kind: type) -> dict[str, Field[Any]]:
-    """Return the fields of a dataclass by their keys in a file."""
-    return {field.metadata.get("key", field.name): field for field in fields(kind) if field.init}
-
-
-@cache
-def renamed_keys(kind: type) -> dict[str, tuple[str, ...]]:
-    """Return the present keys of a dataclass by their names in earlier versions."""
-    now: dict[str, tuple[str, ...]] = {}
-    for key, field in fields_by_key(kind).items():
-        if old := field.metadata.get("renamed_from"):
-            now[old] = (*now.get(old, ()), key)
-    return now
-
-
-@cache
-def type_hints(kind: type) -> dict[str, Any]:
-    return {n: h for n, h in typing.get_type_hints(kind).items() if get_origin(h) is not ClassVar}
-
-
-def is_required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _raw_text(node: yaml.Node) -> str:

@@ -63,12 +63,17 @@ class Document:
     """Result of an import: the mapping, and all lines that are not part of it."""
 
     command: str
+    gateway: str  # name of the gateway
     files: tuple[str, ...]
     endpoints: tuple[EndpointEntry, ...]
     routes: tuple[RouteEntry, ...]
     notes: tuple[str, ...] = ()  # at the top
     remarks: tuple[str, ...] = ()  # after the routes
     omitted: tuple[OmittedLine, ...] = field(default=())
+
+    def lines(self, status: LineStatus) -> tuple[OmittedLine, ...]:
+        """Return the omitted lines of one status."""
+        return tuple(each for each in self.omitted if each.status is status)
 
 
 class NameGenerator:
@@ -97,7 +102,13 @@ class NameGenerator:
 def render(document: Document) -> str:
     """Return the text of the mapping file; equal documents have equal texts."""
     return "\n".join(
-        [*_head(document), *_endpoints(document), *_routes(document), *_tail(document)]
+        [
+            *_head(document),
+            *_process(document),
+            *_endpoints(document),
+            *_routes(document),
+            *_tail(document),
+        ]
     )
 
 
@@ -109,15 +120,23 @@ def _legal(text: str) -> str:
 def _head(document: Document) -> Iterator[str]:
     files = ", ".join(document.files)
     yield from comment_lines(f"Made by `gateway import {document.command}` from {files}.")
-    lost = sum(each.status is LineStatus.NOT_CARRIED_OVER for each in document.omitted)
-    stays = len(document.omitted) - lost
-    if document.omitted:
-        counts = f"{lost} not carried over, {stays} for the broker alone"
+    lost, stay = map(document.lines, LineStatus)
+    if lost:
+        counts = f"{len(lost)} not carried over, {len(stay)} for the broker alone"
         yield from comment_lines(f"Read the list at the end before this runs: {counts}.")
     for note in document.notes:
         yield "#"
         yield from comment_lines(note)
     yield ""
+
+
+def _process(document: Document) -> Iterator[str]:
+    if document.routes:
+        yield f"gateway: {{name: {document.gateway}}}  # unique among your gateways"
+        yield "archive: {path: archive}  # beside this file; `gateway reconcile archive` reads it"
+        yield "spool: {path: spool}  # messages for a broker that is away"
+        yield "web: {}  # http://127.0.0.1:8047, which `gateway status` asks"
+        yield ""
 
 
 def _endpoints(document: Document) -> Iterator[str]:
@@ -181,8 +200,7 @@ def _tail(document: Document) -> Iterator[str]:
         (LineStatus.NOT_CARRIED_OVER, "Not carried over:"),
         (LineStatus.STAYS_AT_BROKER, "Stays where it is:"),
     ):
-        found = [each for each in document.omitted if each.status is status]
-        if found:
+        if found := document.lines(status):
             yield ""
             yield f"# {title}"
             for each in found:

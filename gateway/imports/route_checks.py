@@ -8,6 +8,7 @@ from functools import lru_cache
 from gateway.dialects.base import Dialect, matches_text, parse_pattern
 from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.model.language import covers, overlaps
+from gateway.model.pattern import Pattern
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
 
@@ -40,16 +41,16 @@ def may_overlap(one: str, other: str, dialect: Dialect) -> bool:
     if _differ_early(one, other, dialect):
         return False
     try:
-        return overlaps(parse_pattern(one, dialect), parse_pattern(other, dialect))
+        return overlaps(_parsed(one, dialect), _parsed(other, dialect))
     except SearchBudgetExceeded:
         return True
 
 
 def is_covered(pattern: str, others: Sequence[str], dialect: Dialect) -> bool:
     """Return whether `others` together cover `pattern`; False when the search is too long."""
-    wide = [each for other in others for each in parse_pattern(other, dialect)]
+    wide = [each for other in others for each in _parsed(other, dialect)]
     try:
-        return covers(wide, parse_pattern(pattern, dialect))
+        return covers(wide, _parsed(pattern, dialect))
     except SearchBudgetExceeded:
         return False
 
@@ -67,6 +68,11 @@ def _differ_early(one: str, other: str, dialect: Dialect) -> bool:
         if a != b and dialect.any_one not in {a, b}:
             return True
     return False
+
+
+@lru_cache(maxsize=8_192)  # every pair of lines is compared
+def _parsed(text: str, dialect: Dialect) -> Sequence[Pattern]:
+    return parse_pattern(text, dialect)
 
 
 @lru_cache(maxsize=8_192)

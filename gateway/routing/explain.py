@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from gateway.dialects.base import parse_subject
 from gateway.dialects.limit_usage import LimitUsage, limit_usage
 from gateway.errors import SubjectError, TranslationError
+from gateway.model.message import Headers
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
 
@@ -36,7 +37,10 @@ class TargetResult:
 
 @dataclass(frozen=True, slots=True)
 class RouteResult:
-    """The result of one route; `why_not` is empty when the route takes the name."""
+    """The result of one route; `why_not` is empty when the route takes the name.
+
+    `selected` is the answer of its `selector` for the given headers; None without them.
+    """
 
     route: str
     endpoint: str
@@ -44,13 +48,29 @@ class RouteResult:
     why_not: str
     captures: tuple[tuple[str, str], ...]
     made: tuple[TargetResult, ...]
+    selector: str = ""
+    selected: bool | None = None
 
 
-def explain(name: str, routes: Sequence[Route], endpoint: str | None = None) -> list[RouteResult]:
-    """Return the result of every route, or of each route from `endpoint`, for a source name."""
-    return [
-        _route_result(name, route, routes) for route in routes if endpoint in (None, route.endpoint)
-    ]
+def explain(
+    name: str,
+    routes: Sequence[Route],
+    endpoint: str | None = None,
+    headers_of: Callable[[Route], Headers] | None = None,
+) -> list[RouteResult]:
+    """Return the result of every route, or of each route from `endpoint`, for a source name.
+
+    `headers_of` gives the headers with which a message has that name at the source of a route.
+    """
+    found: list[RouteResult] = []
+    for route in routes:
+        if endpoint in (None, route.endpoint):
+            result = _route_result(name, route, routes)
+            if route.selector is not None and not result.why_not:
+                selected = headers_of and route.selector.matches(headers_of(route))
+                result = replace(result, selector=route.selector.text, selected=selected)
+            found.append(result)
+    return found
 
 
 def _route_result(name: str, route: Route, routes: Sequence[Route]) -> RouteResult:

@@ -16,7 +16,7 @@ from docs.tables import ROOT, with_tables
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.config.schema import SECTIONS
-from gateway.config.value_reader import fields_by_key, type_hints
+from gateway.config.values.setting_fields import fields_by_key, type_hints
 from gateway.endpoints.registry import ENDPOINT_KINDS
 
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")

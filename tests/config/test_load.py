@@ -86,7 +86,7 @@ FAULTS = [
     ),
     pytest.param(
         "endpoints:\n  plant: {kind: mqtt, password: '${env:PASS}'}\n", 2, 33, "missing-secret",
-        "set the variable, or mount the file, before the gateway starts", id="missing-secret",
+        "set the variable before the gateway starts", id="missing-secret",
     ),
     pytest.param(
         "endpoints:\n\tplant: {}\n", 2, 1, "syntax", "indent with spaces, not tabs", id="tab"

@@ -14,7 +14,7 @@ import yaml
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.config.schema import SECTIONS, CommonEndpointSettings
-from gateway.config.value_reader import renamed_keys, type_hints
+from gateway.config.values.setting_fields import renamed_keys, type_hints
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import ConfigError, ConfigErrors
 

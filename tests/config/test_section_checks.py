@@ -39,8 +39,8 @@ def read(folder: Path, web: str) -> WebSettings | None:
             WebSettings(address="0.0.0.0", token=LONG),  # noqa: S104  # guarded by a token
         ),
         (
-            "web: {address: 10.0.0.7, cert_file: c.pem, client_ca_file: ca.pem}\n",
-            WebSettings(address="10.0.0.7", cert_file="c.pem", client_ca_file="ca.pem"),
+            "web: {address: 10.0.0.7, cert_file: /c.pem, client_ca_file: /ca.pem}\n",
+            WebSettings(address="10.0.0.7", cert_file="/c.pem", client_ca_file="/ca.pem"),
         ),
     ],
 )

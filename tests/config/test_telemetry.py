@@ -26,8 +26,8 @@ def read(folder: Path, text: str) -> TracingSettings | None:
         ("", None),
         ("tracing: {otlp: 'http://c:4318'}\n", TracingSettings(otlp="http://c:4318", sample=0.01)),
         (
-            "tracing: {otlp: 'https://[::1]/a', sample: 1, token: '${env:TOKEN}', ca_file: c}\n",
-            TracingSettings(otlp="https://[::1]/a", sample=1, token="let-me-in", ca_file="c"),  # noqa: S106
+            "tracing: {otlp: 'https://[::1]/a', sample: 1, token: '${env:TOKEN}', ca_file: /c}\n",
+            TracingSettings(otlp="https://[::1]/a", sample=1, token="let-me-in", ca_file="/c"),  # noqa: S106
         ),
     ],
 )

@@ -23,13 +23,16 @@ def sample(name: str) -> tuple[str, bytes]:
 def loaded(
     document: Document, folder: Path, patch: pytest.MonkeyPatch, **environment: str
 ) -> Configuration:
-    """Load the text of the document; the JMS kind is registered even without its row."""
+    """Load the text of the document, without secrets when no variables are given.
+
+    The JMS kind is registered even without its row.
+    """
     patch.setitem(
         ENDPOINT_KINDS, "jms", EndpointKind("jms", JmsSettings, "gateway.endpoints.jms", "jms")
     )
     file = folder / "imported.yaml"
     file.write_text(render(document), encoding="utf-8")
-    return load(file, environment)
+    return load(file, environment, without_secrets=not environment)
 
 
 def omitted(document: Document) -> list[str]:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli import main
 from gateway.cli.mapping import import_
+from gateway.config.load import load
 from gateway.errors import GatewayError
 from gateway.imports.document import render
 from gateway.imports.ems.importer import import_ems
@@ -33,7 +35,20 @@ def test_the_exit_code_is_zero_when_every_line_is_imported(
 
     out, err = capsys.readouterr()
     assert 'template: "queue:Q.B"' in out
-    assert err == "gateway: 1 routes, 0 lines or options are not in the mapping\n"
+    assert err == "gateway: 1 routes; 0 lines or options lost, 0 stay at the broker\n"
+
+
+def test_a_line_that_stays_at_the_broker_is_no_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mosquitto.conf"
+    file.write_text("listener 1883\nallow_anonymous true\nconnection c\naddress h\ntopic a/# out\n")
+
+    assert run("mosquitto", str(file)) == 0
+
+    _, err = capsys.readouterr()
+    assert "1: option 'listener': stays where it is" in err
+    assert err.endswith("gateway: 1 routes; 0 lines or options lost, 2 stay at the broker\n")
 
 
 def test_the_exit_code_is_one_and_omitted_lines_are_listed(
@@ -92,3 +107,24 @@ def test_the_examples_of_the_manual_are_the_output_of_the_command() -> None:
     assert kinds == ["conf", "yaml", "conf", "yaml"]
     assert ems in render(import_ems([("bridges.conf", bridges.encode())]))
     assert mosquitto in render(import_mosquitto("mosquitto.conf", connection.encode()))
+
+
+def test_an_imported_ems_bridge_passes_the_check_with_its_client_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, output = tmp_path / "bridges.conf", tmp_path / "ems.yaml"
+    file.write_text("[topic:A.B]\nqueue=Q.B\n")
+    assert run("ems", str(file), "-o", str(output)) == 0
+    assert main(["check", "--strict", "--without-secrets", str(output)]) == 0
+    assert main(["check", str(output)]) == 1  # nothing names the library
+    assert "nothing found for ${env:EMS_CLASSPATH}; set the variable" in capsys.readouterr().err
+
+    (tmp_path / "tibjms.jar").write_bytes(b"")
+    monkeypatch.setenv("EMS_CLASSPATH", str(tmp_path / "*.jar"))
+
+    assert main(["check", "--strict", str(output)]) == 0
+    configuration = load(output)
+    assert configuration.archive is not None
+    assert configuration.spool is not None
+    assert configuration.web is not None
+    assert configuration.gateway.name == "ems-bridge"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gateway.check.examine import examine
 from gateway.check.guarantee import effective_mode, lost_fields
+from gateway.cli.mapping.without_secrets import add_without_secrets
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
@@ -30,6 +31,7 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument(
         "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
     )
+    add_without_secrets(parser)
     parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
     parser.add_argument(
         "--format", choices=FORMATS, default="text", help="format of the findings (text)"
@@ -41,14 +43,15 @@ def run(args: argparse.Namespace) -> int:
     """Print the findings; exit status 0 without an error, 1 with one."""
     configuration: Configuration | None = None
     try:
-        configuration = load(args.config)
+        configuration = load(args.config, without_secrets=args.without_secrets)
         findings = examine(configuration)
     except ConfigErrors as error:
         findings = error.findings
     FORMATS[args.format](findings)
     if configuration is not None and args.format == "text":
         _show_routes(configuration)
-        print_line(f"{args.config}: {_summary(findings)}")
+        unread = "; without the values of references" if args.without_secrets else ""
+        print_line(f"{args.config}: {_summary(findings)}{unread}")
     fatal = {"error", "warning"} if args.strict else {"error"}
     return int(any(finding.severity in fatal for finding in findings))
 

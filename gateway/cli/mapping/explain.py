@@ -8,10 +8,19 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from gateway.cli.mapping.given_headers import given_headers, parse_properties
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
+from gateway.model.message import Headers
 from gateway.routing.explain import RouteResult, TargetResult, explain
+from gateway.routing.route import Route
 from gateway.terminal import print_line
+
+_SELECTED = {
+    None: "not evaluated; give the properties of the message with --property NAME=VALUE",
+    True: "true for this message",
+    False: "not true for this message, which the route leaves out",
+}
 
 
 def add_parsers(commands: Commands) -> None:
@@ -32,6 +41,15 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument(
         "--from", dest="endpoint", metavar="ENDPOINT", help="show only routes from this endpoint"
     )
+    parser.add_argument(
+        "--property",
+        dest="properties",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="property or JMS header of the message, for selectors: amount=150, JMSPriority=5;"
+        " repeatable",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -40,11 +58,18 @@ def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
     configuration = load(args.config)
     hide = configuration.references.hide
+    given = parse_properties(args.properties)
+
+    def headers_of(route: Route) -> Headers:
+        return given_headers(given, configuration.endpoints[route.endpoint].settings)
+
     results = [
-        replace(each, pattern=hide(each.pattern))
-        for each in explain(args.name, configuration.routes, args.endpoint)
+        replace(each, pattern=hide(each.pattern), selector=hide(each.selector))
+        for each in explain(
+            args.name, configuration.routes, args.endpoint, headers_of if given else None
+        )
     ]
-    arrives = any(made.name for each in results for made in each.made)
+    arrives = any(made.name for each in results if each.selected is not False for made in each.made)
     if args.json:
         print(json.dumps([asdict(each) for each in results], indent=2))
     else:
@@ -65,8 +90,11 @@ def _lines(result: RouteResult) -> Iterator[str]:
     yield head
     for name, taken in result.captures:
         yield f"  {{{name}}} = {taken!r}"
-    for made in result.made:
-        yield from _made_lines(made)
+    if result.selector:
+        yield f"  selector {result.selector}: {_SELECTED[result.selected]}"
+    if result.selected is not False:
+        for made in result.made:
+            yield from _made_lines(made)
 
 
 def _made_lines(made: TargetResult) -> Iterator[str]:

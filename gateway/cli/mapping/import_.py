@@ -1,6 +1,7 @@
 """`gateway import ems` and `gateway import mosquitto`: a mapping file from existing bridges.
 
-Exit codes: 0 every line was imported, 1 some were not and are listed, 2 a file is unreadable.
+Exit codes: 0 nothing got lost, 1 some lines were not carried over and are listed, 2 a file is
+unreadable.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.mosquitto.importer import import_mosquitto
+from gateway.imports.source_lines import LineStatus
 from gateway.terminal import print_line
 
 MAX_BYTES = 4 << 20  # a larger file is not a configuration
@@ -50,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
     for line in document.omitted:
         print_line(str(line), sys.stderr)
     print_line(_summary(document), sys.stderr)
-    return 1 if document.omitted or not document.routes else 0
+    lost = document.lines(LineStatus.NOT_CARRIED_OVER)
+    return 1 if lost or not document.routes else 0
 
 
 def _read(path: Path) -> bytes:
@@ -77,5 +80,6 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _summary(document: Document) -> str:
-    routes, omitted = len(document.routes), len(document.omitted)
-    return f"gateway: {routes} routes, {omitted} lines or options are not in the mapping"
+    lost, stay = (len(document.lines(status)) for status in LineStatus)
+    routes = len(document.routes)
+    return f"gateway: {routes} routes; {lost} lines or options lost, {stay} stay at the broker"

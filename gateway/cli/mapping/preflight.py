@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from gateway.cli.parsers import Commands, add_command
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
-from gateway.terminal import print_line
+from gateway.terminal import print_line, visible_lines
+from gateway.terminal.console import open_console
+from gateway.terminal.progress import ShowStep, progress
 from gateway.translate.names import OnTooLong, Translator
+
+_BATCH: Final = 1_000  # names between two updates of the progress
+_LARGE: Final = 1 << 20  # bytes: a file with progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +78,12 @@ def run(args: argparse.Namespace) -> int:
         for target in args.targets.split(",")
     ]
     counts: Counter[tuple[str, str]] = Counter()
-    for result in _results(args.names, translators):
-        counts[result.target, result.rule] += 1
-        if args.json:
-            print(json.dumps(_as_json(result)))
-        elif result.rule:
-            print_line(f"{args.names}:{result.line}: {result.reason} (rule {result.rule})")
-        elif args.all or result.shortened:
-            fits = f"{result.target}: {result.source} -> {result.name}"
-            print_line(f"{args.names}:{result.line}: {fits}")
+    with _progress(args.names) as show_step:
+        for results, share in _batches(args.names, translators):
+            counts.update((result.target, result.rule) for result in results)
+            if lines := [line for result in results if (line := _line(result, args))]:
+                print(visible_lines("\n".join(lines)))
+            show_step(f"checking {args.names}", share)
     for translator in translators:
         print_line(
             _summary(translator.target.name, counts), sys.stderr if args.json else sys.stdout
@@ -85,16 +91,45 @@ def run(args: argparse.Namespace) -> int:
     return int(any(rule for _, rule in counts))
 
 
-def _results(path: Path, translators: list[Translator]) -> Iterator[PreflightResult]:
-    """Yield one result for each name and target; empty lines are skipped."""
+def _progress(path: Path) -> AbstractContextManager[ShowStep]:
+    """Return the progress of a large file; a small one is checked before anybody reads it."""
+    if path.is_file() and path.stat().st_size > _LARGE:
+        return progress(open_console(stderr=True), steps=False)
+    return nullcontext(lambda _text, _share: None)
+
+
+def _batches(
+    path: Path, translators: list[Translator]
+) -> Iterator[tuple[list[PreflightResult], float]]:
+    """Yield the results of _BATCH lines, one for each name and target, and the share of the file.
+
+    Empty lines are skipped.
+    """
+    read = 0
     try:
-        with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            for number, line in enumerate(file, start=1):
-                if name := line.rstrip("\r\n"):
-                    for translator in translators:
-                        yield _result(number, name, translator)
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            lines = enumerate(file, start=1)
+            while batch := list(islice(lines, _BATCH)):
+                results = []
+                for number, line in batch:
+                    if name := line.decode("utf-8", "surrogateescape").rstrip("\r\n"):
+                        results += [_result(number, name, translator) for translator in translators]
+                read += sum(len(line) for _, line in batch)
+                yield results, min(read / max(size, 1), 1.0)
     except OSError as error:
         raise GatewayError(f"{path}: cannot read the names: {error.strerror}") from error
+
+
+def _line(result: PreflightResult, args: argparse.Namespace) -> str:
+    """Return the line of a result; an empty text without one."""
+    if args.json:
+        return json.dumps(_as_json(result))
+    if result.rule:
+        return f"{args.names}:{result.line}: {result.reason} (rule {result.rule})"
+    if args.all or result.shortened:
+        return f"{args.names}:{result.line}: {result.target}: {result.source} -> {result.name}"
+    return ""
 
 
 def _result(number: int, name: str, translator: Translator) -> PreflightResult:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.check.mapping_tests import MappingTestResult, run_tests
+from gateway.cli.mapping.without_secrets import add_without_secrets
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
@@ -25,12 +26,13 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument(
         "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
     )
+    add_without_secrets(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the failed tests; exit status 0 when all pass, 1 when one fails, 2 without tests."""
-    configuration = load(args.config)
+    configuration = load(args.config, without_secrets=args.without_secrets)
     results = run_tests(configuration)
     if not results:
         print_line(f"{args.config}: has no tests; add a section `tests:`")

@@ -44,6 +44,11 @@ ENDPOINT = EndpointEntry(
             ("tcp://localhost:7222",),
             "The imported files do not contain the address of the server.",
         ),
+        EndpointSetting(
+            "classpath",
+            ("${env:EMS_CLASSPATH}",),
+            "The jar files of the client, such as /opt/tibco/ems/10.2/lib/*.jar.",
+        ),
         EndpointSetting("client_id", f"gateway-{ENDPOINT_NAME}"),
         EndpointSetting(
             "durable",
@@ -53,8 +58,8 @@ ENDPOINT = EndpointEntry(
     ),
     (
         (
-            "The EMS server. Add the jar files of its client as `classpath`, and `username` and"
-            " `password` (as ${env:...}) when the server requires them."
+            "The EMS server. Add `username` and `password` (as ${env:...}) when the server requires"
+            " them."
         ),
     ),
 )
@@ -78,6 +83,7 @@ def import_ems(files: Sequence[tuple[str, bytes]]) -> Document:
     omitted += find_refusals(entries, {ENDPOINT_NAME: ENDPOINT_NAME}, EMS)
     return Document(
         command="ems",
+        gateway=f"{ENDPOINT_NAME}-bridge",
         files=tuple(name for name, _ in files),
         endpoints=(ENDPOINT,) if entries else (),
         routes=entries,

@@ -63,6 +63,7 @@ def import_mosquitto(file: str, data: bytes) -> Document:
     omitted += find_refusals(entries, {each.name: _broker(each) for each in endpoints}, MQTT)
     return Document(
         command="mosquitto",
+        gateway=NameGenerator().make(*(each.name for each in broker.connections[:1]), "bridge"),
         files=(file,),
         endpoints=tuple(endpoints),
         routes=tuple(entries),

@@ -1,0 +1,128 @@
+"""Findings about selectors that are true for no message of their source, or for few."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Final
+
+from gateway.check.key_location import key_location
+from gateway.config.load import Configuration
+from gateway.endpoints.registry import find_kind
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.errors import ConfigError
+from gateway.routing.selectors.ast import Node, SelectorField, walk
+from gateway.routing.selectors.outcomes import (
+    ANY,
+    PRIORITIES,
+    Fields,
+    Kind,
+    Possible,
+    conditions,
+    possible_outcomes,
+)
+from gateway.routing.selectors.selector import Selector
+from gateway.routing.selectors.values import DEFAULT_PRIORITY
+
+_ABSENT: Final = Possible(frozenset({Kind.NULL}))
+_TEXT: Final = Possible(frozenset({Kind.NULL, Kind.TEXT}))
+_HEADERS: Final = MappingProxyType(  # field of `Headers`, and its values where it has any
+    {
+        "JMSMessageID": ("source_id", _TEXT),
+        "JMSTimestamp": ("time", Possible(frozenset({Kind.NULL, Kind.NUMBER}))),
+        "JMSCorrelationID": ("correlation_id", _TEXT),
+    }
+)
+_MODES: Final = Possible(frozenset({Kind.TEXT}), ("PERSISTENT", "NON_PERSISTENT"))
+
+
+def selector_faults(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield the findings about each selector that the gateway evaluates itself."""
+    numbers: Counter[str] = Counter()
+    for route in configuration.routes:
+        number = numbers[route.name]
+        numbers[route.name] += 1
+        settings = configuration.endpoints[route.endpoint].settings
+        if route.selector is None or find_kind(settings).evaluates_selectors:
+            continue
+        at = ("routes", route.name, "from", number, "selector")
+        found = _fault(route.selector, settings)
+        if found is not None:
+            severity, rule, text, hint = found
+            reason = f"route {route.name!r}: {text}"
+            yield key_location(at, configuration).error(rule, reason, hint, severity)
+
+
+def _fault(selector: Selector, settings: EndpointSettings) -> tuple[str, str, str, str] | None:
+    """Return severity, rule, reason and hint; None for a selector that can be true."""
+    every, usual = _fields(settings, usual=False), _fields(settings, usual=True)
+    parts = [each for each in conditions(selector.tree) if not _can_be_true(each, usual)]
+    if not parts:
+        return None
+    here = f"of {settings.name!r}"
+    where = "; ".join(_describe(each, usual) for each in parts)
+    if not _can_be_true(selector.tree, every):
+        text = f"its selector is true for no message {here}: {where}"
+        return "error", "impossible-selector", text, _hint(parts, usual)
+    if not _can_be_true(selector.tree, usual):
+        text = f"its selector is true only for messages {here} that another gateway sent: {where}"
+    else:
+        text = f"a part of its selector is not true for a message {here}: {where}"
+    return "warning", "doubtful-selector", text, _hint(parts, usual)
+
+
+def _fields(settings: EndpointSettings, *, usual: bool) -> Fields:
+    """Return the values of headers and properties at a source; `usual` without other gateways."""
+    carries, typed = settings.carries, find_kind(settings).typed_properties
+
+    def find(name: str) -> Possible:
+        if name == "JMSPriority":
+            return PRIORITIES if "priority" in carries else _only(DEFAULT_PRIORITY)
+        if name == "JMSDeliveryMode":
+            return _MODES
+        if name in _HEADERS:
+            field, values = _HEADERS[name]
+            return values if field in carries else _ABSENT
+        if "properties" not in carries:
+            return _ABSENT
+        return _TEXT if usual and not typed else Possible(ANY)
+
+    return find
+
+
+def _only(number: int) -> Possible:
+    return Possible(frozenset({Kind.NUMBER}), (number,))
+
+
+def _can_be_true(node: Node, fields: Fields) -> bool:
+    return True in possible_outcomes(node, fields)
+
+
+def _describe(condition: Node, fields: Fields) -> str:
+    """Say what the headers and properties of a condition are, and where it stands."""
+    facts = [f"{name!r} is {_values(fields(name))}" for name in _names(condition)]
+    return f"at character {condition.offset + 1}, where {' and '.join(facts) or 'it is constant'}"
+
+
+def _values(possible: Possible) -> str:
+    if possible.values:
+        shown = [str(each) for each in possible.values]
+        return "one of " + ", ".join(shown) if len(shown) > 1 else f"always {shown[0]}"
+    kinds = [each.value for each in Kind if each in possible.kinds and each is not Kind.NULL]
+    if len(kinds) == len(Kind) - 1:
+        return "any value"
+    return f"{' or '.join(kinds)}, if present" if kinds else "always absent"
+
+
+def _hint(parts: list[Node], fields: Fields) -> str:
+    known = [fields(name) for part in parts for name in _names(part)]
+    if any(each == _ABSENT for each in known):
+        return "messages there do not have it: use another endpoint or version, or select by name"
+    if _TEXT in known:
+        return "compare texts by =, <>, IN or LIKE, with a text in apostrophes as in size = '100'"
+    return "correct the value"
+
+
+def _names(node: Node) -> list[str]:
+    return sorted({each.name for each, _ in walk(node) if isinstance(each, SelectorField)})

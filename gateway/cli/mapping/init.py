@@ -1,0 +1,130 @@
+"""`gateway init`: a first mapping from the answers to three questions, ready to run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from gateway.check.examine import examine
+from gateway.cli.mapping.init_systems import SYSTEMS
+from gateway.cli.mapping.init_text import SCHEMA_FILE, InitAnswers, mapping_text
+from gateway.cli.parsers import Commands, add_command
+from gateway.config.json_schema import json_schema
+from gateway.config.load import load
+from gateway.errors import ConfigErrors, GatewayError
+from gateway.terminal import print_line
+
+DEFAULT_NAMES = "orders"
+
+
+def add_parsers(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "init",
+        "write a first mapping that runs",
+        "Without --from, --to and --names it asks for them on a terminal.",
+    )
+    parser.add_argument(
+        "file", nargs="?", type=Path, default=Path("gateway.yaml"), metavar="FILE",
+        help="file to write; an existing one is not overwritten (gateway.yaml)",
+    )  # fmt: skip
+    parser.add_argument("--from", dest="source", choices=SYSTEMS, help="system of the source")
+    parser.add_argument("--to", dest="target", choices=SYSTEMS, help="system of the target")
+    parser.add_argument(
+        "--names",
+        metavar="NAMES",
+        help="first level of the names, such as orders, or a pattern in the spelling of the source,"
+        " such as orders/{region}/{rest...}",
+    )
+    for side, word in (("source", "from"), ("target", "to")):
+        parser.add_argument(
+            f"--{word}-address",
+            dest=f"{side}_address",
+            default="",
+            metavar="HOST:PORT",
+            help=f"address of the {side} (localhost and the system's port)",
+        )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the mapping and the schema for editors; exit status 0.
+
+    Raises:
+        GatewayError: the file exists, an answer is missing, or the names do not fit the systems.
+    """
+    if args.file.exists():
+        raise GatewayError(f"{args.file}: exists; remove it, or write another file")
+    answers = InitAnswers(
+        args.source or _ask("From which system?", "mqtt", "--from"),
+        args.target or _ask("To which system?", "mqtt", "--to"),
+        args.names
+        or _ask("Which names? (their first level, or a pattern)", DEFAULT_NAMES, "--names"),
+        args.source_address,
+        args.target_address,
+    )
+    text = mapping_text(answers, str(args.file))
+    _check(text)
+    _write(args.file.parent / SCHEMA_FILE, json.dumps(json_schema(), indent=2) + "\n", "w")
+    _write(args.file, text, "x")
+    print_line(f"{args.file}: written; next: gateway check {args.file}")
+    return 0
+
+
+def _write(path: Path, text: str, mode: str) -> None:
+    """Write a file, or none when the disk is full.
+
+    Raises:
+        GatewayError: it cannot be written.
+    """
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                path.unlink()
+                raise
+    except OSError as error:
+        raise GatewayError(f"{path}: cannot write the file: {error.strerror}") from error
+
+
+def _ask(question: str, default: str, option: str) -> str:
+    """Return the answer to a question, or `default` for an empty one; ask again for another word.
+
+    Raises:
+        GatewayError: standard input is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise GatewayError(f"init: no terminal to ask at; give {option}")
+    choices = SYSTEMS if option != "--names" else None
+    shown = f" ({', '.join(choices)})" if choices else ""
+    while True:
+        try:
+            answer = input(f"{question}{shown} [{default}] ").strip() or default
+        except EOFError as error:
+            raise GatewayError(f"init: no answer; give {option}") from error
+        if choices is None or answer in choices:
+            return answer
+        print_line(f"{answer!r} is none of them")
+
+
+def _check(text: str) -> None:
+    """Check the mapping before it is written.
+
+    Raises:
+        GatewayError: it has an error; the text has the first one.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "gateway.yaml"
+        file.write_text(text, encoding="utf-8")
+        try:
+            found = examine(load(file, without_secrets=True))
+        except ConfigErrors as errors:
+            found = errors.findings
+    for each in found:
+        if each.severity == "error":
+            raise GatewayError(f"init: {each.reason}; {each.hint or 'write other names'}")

@@ -1,0 +1,121 @@
+"""The mapping that `gateway init` writes: one route between two endpoints, and its test."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.cli.mapping.init_systems import SYSTEMS
+from gateway.dialects.registry import find_dialect
+from gateway.errors import GatewayError
+
+SCHEMA_FILE: Final = "gateway.schema.json"
+MAX_ROUTE_NAME: Final = 40  # characters
+_CAPTURE: Final = re.compile(r"\{(\w+)(\.\.\.)?\}")
+_TEXT: Final = """\
+# yaml-language-server: $schema={schema}
+# Made by `gateway init`: messages from {source} to {target}.
+#
+#   gateway check {file}    lists every error and warning, and opens no connection
+#   gateway test {file}     runs the tests at the end of this file
+#   gateway run {file}      runs it until Ctrl-C
+
+gateway: {{name: {gateway}}}  # unique among your gateways: it is in every archive row
+archive: {{path: archive}}  # a row of each message and copy, for `gateway reconcile archive`
+spool: {{path: spool}}  # copies for a broker that is away, and dead letters
+web: {{}}  # the page, at http://127.0.0.1:8047; `gateway status` asks it
+
+endpoints:
+  source:
+{source_settings}
+  target:
+{target_settings}
+routes:
+  {route}:
+    from:
+      endpoint: source
+      # {{name}} captures one level, {{name...}} all levels that remain.
+      pattern: {pattern}
+    to:
+      endpoint: target
+      template: {template}
+      on_too_long: refuse  # a name beyond the target's limits becomes a dead letter
+    # direction: both  # would carry the messages of the target to the source, too
+
+tests:
+  a name crosses:
+    given: {{endpoint: source, name: {given}}}
+    expect: [{{endpoint: target, name: {expected}}}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class InitAnswers:
+    """Answers to the questions of `gateway init`; an address is HOST:PORT, or empty."""
+
+    source: str
+    target: str
+    names: str  # one level, or a pattern of the source's system
+    source_address: str = ""
+    target_address: str = ""
+
+
+def mapping_text(answers: InitAnswers, file: str) -> str:
+    """Return the text of the mapping.
+
+    Raises:
+        GatewayError: an address is none.
+    """
+    source, target = SYSTEMS[answers.source], SYSTEMS[answers.target]
+    pattern, template = _names(answers)
+    gateway = f"{answers.source}-to-{answers.target}"
+    shift = int(answers.source == answers.target)  # two brokers of this machine
+    return _TEXT.format(
+        schema=SCHEMA_FILE,
+        file=file,
+        source=answers.source,
+        target=answers.target,
+        gateway=gateway,
+        source_settings=_settings(
+            "source", answers.source, answers.source_address or f"localhost:{source.port}", gateway
+        ),
+        target_settings=_settings(
+            "target",
+            answers.target,
+            answers.target_address or f"localhost:{target.port + shift}",
+            gateway,
+        ),
+        route=_route_name(pattern),
+        pattern=json.dumps(pattern),
+        template=json.dumps(template),
+        given=json.dumps(_CAPTURE.sub("1", pattern)),
+        expected=json.dumps(_CAPTURE.sub("1", template)),
+    )
+
+
+def _names(answers: InitAnswers) -> tuple[str, str]:
+    """Return the pattern, and the template with the same levels in the target's spelling."""
+    source, target = (
+        find_dialect(SYSTEMS[each].dialect).separator for each in (answers.source, answers.target)
+    )
+    names = answers.names.removesuffix(source)
+    if not _CAPTURE.search(names):
+        names += f"{source}{{rest...}}"
+    outside_braces = rf"{re.escape(source)}(?![^{{]*\}})"
+    return names, target.join(re.split(outside_braces, names))
+
+
+def _settings(name: str, system: str, address: str, gateway: str) -> str:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdecimal():
+        raise GatewayError(f"{address!r} is no address; write HOST:PORT, such as broker.plant:1883")
+    return SYSTEMS[system].settings.format(
+        host=host, port=port, name=name, variable=name.upper(), gateway=gateway
+    )
+
+
+def _route_name(pattern: str) -> str:
+    word = re.sub(r"[^A-Za-z0-9]+", "-", _CAPTURE.sub("", pattern))
+    return word.strip("-")[:MAX_ROUTE_NAME] or "all"

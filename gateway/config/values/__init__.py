@@ -1,0 +1,1 @@
+"""Values of settings: references, placeholders, paths, numbers, and facts of the fields."""

@@ -1,0 +1,64 @@
+"""Placeholders for the values of references, to check a configuration where its secrets are absent.
+
+A placeholder is legal where its reference stands, and the same at each place. It is never printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final, Literal, get_args, get_origin
+from zlib import crc32
+
+MAX_WORD: Final = 16  # characters of a reference's name in its placeholder
+SECRET_LENGTH: Final = 32  # characters
+FIRST_PORT: Final = 1_024
+PORTS: Final = 60_000
+_BEFORE_PORT: Final = re.compile(r"://[^/]*:$")
+
+
+def placeholder_text(found: re.Match[str]) -> str:
+    """Return a text in place of a reference, or the digits of a port behind a host of a URL.
+
+    The text is legal as a host name, as a name and as a level of every system. It is as short as
+    real values are, because the names of a route have limits.
+    """
+    number = crc32(found[0].encode("utf-8", "surrogatepass"))
+    if _BEFORE_PORT.search(found.string[: found.start()]):
+        return str(FIRST_PORT + number % PORTS)
+    word = re.sub(r"[^A-Za-z0-9]+", "-", found[2]).strip("-")[:MAX_WORD]
+    return f"{word}-{number:08x}"
+
+
+def placeholder_setting(text: str, meta: Mapping[str, Any], *, whole: bool) -> str:
+    """Return a text with placeholders as a legal value of its setting.
+
+    A secret is long enough. A `whole` value is a URL when the default of the setting is one: a URL
+    with TLS, about which there are fewer findings.
+    """
+    if meta.get("secret"):
+        return text.ljust(SECRET_LENGTH, "x")
+    default = meta.get("default") if whole else None
+    first = default[0] if isinstance(default, tuple) and default else default
+    scheme, mark, _ = str(first).partition("://")
+    return f"{scheme}s{mark}{text}:{FIRST_PORT}" if mark else text
+
+
+def placeholder_value(kind: Any, meta: Mapping[str, Any]) -> Any:  # noqa: ANN401  # of the type `kind`
+    """Return a legal value of a setting that is not free text; None when it is."""
+    if get_origin(kind) not in {None, Literal}:
+        return None  # a list or an optional value: its inner type decides
+    default = meta.get("default")
+    choices = get_args(kind) if get_origin(kind) is Literal else meta.get("choices", ())
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        choices = tuple(kind)
+    if choices:
+        return default if default in choices else choices[0]
+    if kind is bool:
+        return default is True
+    if kind not in {int, float}:
+        return None
+    if isinstance(default, int | float):
+        return default
+    return kind(min(max(meta.get("minimum", 1), 1), meta.get("maximum", 1)))
