@@ -153,6 +153,10 @@ class ClosedByBrokerError(NotConnectedError):
     """The broker closed the connection and gave no reason."""
 
 
+class ClientIdDisputeError(ClosedByBrokerError):
+    """The broker closed one short connection after the other, as for two clients of one id."""
+
+
 class TakenOverError(EndpointError):
     """Another client uses the client id of this one."""
 

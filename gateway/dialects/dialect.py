@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from gateway.dialects.escape import Codec, make_codec
@@ -56,8 +56,10 @@ class Dialect:
     The rule holds for subscriptions too, except for the system's own wildcard characters.
     `reserved_levels` are texts that no whole level of a name equals. `swapped_characters` are two
     characters that change places on the way to the canonical form. A level in `inbox_levels`
-    belongs to one client. `exclusions` is in this system's own spelling. `joined` are the systems
-    to which the server forwards names: a name sent to this system must be legal in all of them.
+    belongs to one client. An address that begins with one of `kind_prefixes` is another kind of
+    destination, such as a queue. `exclusions` is in this system's own spelling. `joined` are the
+    systems to which the server forwards names: a name sent to this system must be legal in all of
+    them.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Dialect:
     exclusions: WildcardExclusions = NO_EXCLUSIONS
     prefix_rules: tuple[PrefixRule, ...] = ()
     inbox_levels: tuple[str, ...] = ()
+    kind_prefixes: tuple[str, ...] = ()  # of an endpoint's addresses
     tag_lists: bool = False
     shared_prefix: str = ""  # begins a shared subscription: this prefix, a group, a filter
     warn_unprintable: bool = False  # spaces and unprintable characters: legal, advised against
@@ -88,6 +91,19 @@ class Dialect:
     def joined_with(self, others: Sequence[Dialect]) -> Dialect:
         """Return this dialect for a server that imports from and exports to `others`."""
         return replace(self, joined=tuple(others)) if others else self
+
+    def with_kinds(self, prefixes: Sequence[str]) -> Dialect:
+        """Return this dialect for an endpoint whose addresses have these `kind_prefixes`.
+
+        Equal calls return one object: proofs compare dialects by identity.
+        """
+        return _with_kinds(self, tuple(prefixes)) if prefixes else self
+
+    def find_kind(self, text: str) -> str:
+        """Return the prefix with which `text` chooses a kind of destination, or no text."""
+        if not text.startswith(self.kind_prefixes):
+            return ""
+        return next(prefix for prefix in self.kind_prefixes if text.startswith(prefix))
 
     def with_limits(self, **maxima: int) -> Dialect:
         """Return this dialect with the lower limits of an endpoint, as `levels=8, bytes=256`.
@@ -153,6 +169,11 @@ class Dialect:
             self.inbox_levels,
             self.prefix_rules,
         )
+
+
+@cache
+def _with_kinds(dialect: Dialect, prefixes: tuple[str, ...]) -> Dialect:
+    return replace(dialect, kind_prefixes=prefixes)
 
 
 def _search(characters: Iterable[str]) -> Callable[[str], re.Match[str] | None]:

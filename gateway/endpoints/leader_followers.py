@@ -9,6 +9,11 @@ to wait anyway becomes the leader:
 - A thread that waits for an answer leads the connection that brings the answer.
 - Each connection has a thread of its own. It leads when no other thread has done so for a while,
   and when the connection asks for it (heavy traffic, a full socket, the end of the connection).
+
+Figures, in turns with own threads that always lead, on a busy machine with two cores: a relay of
+MQTT at 1,000 messages/s takes 269 to 312 µs of processor time a message instead of 338 to 434, and
+waits 1.8 to 2.9 times a message instead of 3.0 to 5.8. At full rate the batches are large, and the
+pattern makes no clear difference. docs/benchmarks.md has the figures of its first version.
 """
 
 from __future__ import annotations
@@ -292,6 +297,11 @@ class _CurrentThread(threading.local):
 
 
 _current = _CurrentThread()
+
+
+def release_followed() -> None:
+    """Let the own threads lead what the calling thread follows: it waits for something else."""
+    _current.poller.release_followed()
 
 
 def wait_readable(fileno: int, timeout: float) -> bool:

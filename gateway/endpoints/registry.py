@@ -19,6 +19,7 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError
+from gateway.extras import install_command
 
 NO_VARIANTS: Mapping[str, str] = MappingProxyType({})
 
@@ -27,8 +28,10 @@ NO_VARIANTS: Mapping[str, str] = MappingProxyType({})
 class EndpointKind:
     """One kind of endpoint.
 
-    `module` has the functions `open_source` and `open_sink`. `delivery_variants` gives, by name,
-    the keys that select each guarantee of delivery, as YAML; `docs/delivery.md` has a column each.
+    `module` has the functions `open_source` and `open_sink`. Without `typed_properties` the
+    properties of a message are texts, unless another gateway sent it. `delivery_variants` gives, by
+    name, the keys that select each guarantee of delivery, as YAML; `docs/delivery.md` has a column
+    each.
     """
 
     name: str
@@ -36,6 +39,7 @@ class EndpointKind:
     module: str
     extra: str | None = None  # the optional dependencies with the driver
     evaluates_selectors: bool = False  # its brokers evaluate JMS message selectors
+    typed_properties: bool = True
     delivery_variants: Mapping[str, str] = field(default_factory=lambda: NO_VARIANTS)
 
 
@@ -58,6 +62,7 @@ ENDPOINT_KINDS: dict[str, EndpointKind] = {
             "mqtt",
             MqttSettings,
             "gateway.endpoints.mqtt",
+            typed_properties=False,
             delivery_variants={"mqtt-2": "qos: 2", "mqtt-1": "qos: 1", "mqtt-0": "qos: 0"},
         ),
         EndpointKind(
@@ -118,8 +123,7 @@ def _load(settings: EndpointSettings) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("gateway"):
             raise
-        extra = f"[{kind.extra}]" if kind.extra else ""
+        remedy = install_command(kind.extra) if kind.extra else "install the gateway again"
         raise DriverMissingError(
-            f"{settings.name}: the module {error.name!r} is not installed;"
-            f" run `pip install 'gateway{extra}'`"
+            f"{settings.name}: the module {error.name!r} is not installed; run: {remedy}"
         ) from error

@@ -38,6 +38,9 @@ class HeaderName:
     prefixed: bool = field(default=False, compare=False)
 
 
+REPLY_TO: Final = HeaderName("reply_to", is_field=True)
+
+
 def parse_header_name(text: str) -> HeaderName:
     """Parse a header name as a configuration writes it."""
     if text.startswith(PROPERTY_PREFIX):

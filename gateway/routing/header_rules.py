@@ -68,6 +68,15 @@ class HeaderRules:
         templates = (value for _, value in self.sets if isinstance(value, TextTemplate))
         return tuple(name for template in templates for name in template.names)
 
+    def own_text(self, name: HeaderName, value: str) -> str:
+        """Return the beginning of a value of these rules that no message decides."""
+        for each, wanted in self.sets:
+            if each == name:
+                parts = wanted.parts if isinstance(wanted, TextTemplate) else (wanted,)
+                return parts[0] if parts and isinstance(parts[0], str) else ""
+        tables = (table.values() for each, table in self.maps if each == name)
+        return value if any(value in values for values in tables) else ""
+
     def bind(self, captures: Mapping[str, Levels]) -> HeaderRules:
         """Fill in the captures of one name; the same object when no rule uses a capture.
 

@@ -13,7 +13,7 @@ from gateway.dialects.base import Dialect
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
-from gateway.routing.route import Route, Target
+from gateway.routing.route import Route, Target, fixed_kind
 from gateway.routing.router import Router
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.routing.tags import TagMode, TagRule
@@ -120,6 +120,7 @@ def _dialect_rules(dialect: Dialect) -> Json:
     return {
         "name": dialect.name,
         "joined": [each.name for each in dialect.joined],
+        **({"kinds": list(dialect.kind_prefixes)} if dialect.kind_prefixes else {}),
         "limits": {limit.unit.name.lower(): limit.maximum for limit in own},
     }
 
@@ -180,12 +181,14 @@ def _target(
         templates[0] if templates else None,
         _patterns(rules["allow"], dialect),
         more_templates=tuple(templates[1:]),
+        kind=fixed_kind(templates[0] if templates else None, source, dialect),
     )
 
 
 def _dialect(rules: Json) -> Dialect:
     joined = [DIALECTS[name] for name in rules["joined"]]
-    return DIALECTS[rules["name"]].joined_with(joined).with_limits(**rules["limits"])
+    dialect = DIALECTS[rules["name"]].joined_with(joined).with_kinds(rules.get("kinds", ()))
+    return dialect.with_limits(**rules["limits"])
 
 
 def _patterns(rules: Sequence[str | list[Json]], dialect: Dialect) -> tuple[SourcePattern, ...]:

@@ -9,6 +9,7 @@ from enum import Enum
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
+from gateway.routing.header_draft import REPLY_TO
 from gateway.routing.header_rules import NO_RULES, HeaderRules
 from gateway.routing.payload_conversion import PayloadConversion
 from gateway.routing.selectors.selector import Selector
@@ -48,6 +49,7 @@ class Target:
     add_message_id: bool = False  # each copy carries the id of its message in a property
     broker_id: str = ""  # the name of its broker, the same at every gateway
     observe: str = ""  # a subscription at the target that records arriving messages
+    kind: str = ""  # the kind prefix of its addresses, which the mapping's own text contains
 
     @property
     def system(self) -> str:
@@ -70,6 +72,7 @@ class Target:
 
     def _spell(self, subject: Subject) -> str:
         name = self.renderer.render(subject)
+        self._refuse_kind(name, self.kind)
         if self.allow and not any(pattern.selects(subject.levels) for pattern in self.allow):
             reason = "is outside of what the endpoint allows"
             raise TranslationError(self.system, name, "not-allowed", reason)
@@ -80,9 +83,29 @@ class Target:
 
         Raises:
             SubjectError: the address is illegal at the source.
-            TranslationError: the target has no form for it.
+            TranslationError: the target has no form for it, or a publisher who knows no kinds of
+                destinations chose one.
         """
-        return replace(self.renderer, replies=True).render(parse_subject(name, dialect))
+        made = replace(self.renderer, replies=True).render(parse_subject(name, dialect))
+        if self.renderer.dialect.kind_prefixes != dialect.kind_prefixes:
+            own_text = self.rules.own_text(REPLY_TO, name)
+            self._refuse_kind(made, self.renderer.dialect.find_kind(own_text))
+        return made
+
+    def _refuse_kind(self, name: str, kind: str) -> None:
+        """Raise TranslationError when text of a publisher chooses the kind of a destination."""
+        found = self.renderer.dialect.find_kind(name)
+        if found != kind:
+            reason = f"only a template's own text may begin with {found!r}; begin it with that text"
+            raise TranslationError(self.system, name, "destination-kind", reason)
+
+
+def fixed_kind(template: Template | None, source: SourcePattern, dialect: Dialect) -> str:
+    """Return the kind prefix that the mapping's own text gives to the names of a target.
+
+    Without a template that text is the pattern of the source.
+    """
+    return dialect.find_kind(source.text if template is None else template.text)
 
 
 @dataclass(frozen=True)

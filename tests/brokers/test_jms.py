@@ -573,3 +573,32 @@ def test_properties_are_set_on_the_factory(broker: ActiveMq, name: str) -> None:
         (got,) = collect(source, 1)
 
     assert got.payload == b"x"
+
+
+def test_a_client_id_in_use_is_named_with_the_remedy(broker: ActiveMq, name: str) -> None:
+    settings = broker.settings(client_id=name)
+    first, second = (open_source(settings, [Subscription(name)]) for _ in range(2))
+    with opened(first), pytest.raises(NotConnectedError, match="another client uses this id") as no:
+        second.open()
+
+    assert "(`client_id`)" in str(no.value)
+
+
+@pytest.mark.parametrize(
+    ("factory", "text"),
+    [
+        pytest.param("java.lang.String", "is no connection factory", id="another-class"),
+        pytest.param(
+            "org.apache.activemq.ActiveMQConnection", "cannot be created", id="no-constructor"
+        ),
+        pytest.param("org.example.Factory", "check `factory`", id="absent"),
+    ],
+)
+def test_a_wrong_factory_is_named_with_the_remedy(
+    broker: ActiveMq, factory: str, text: str
+) -> None:
+    with pytest.raises(EndpointError, match=text) as caught:
+        open_sink(broker.settings(factory=factory)).open()
+
+    assert factory in str(caught.value)
+    assert not caught.value.retryable

@@ -36,6 +36,7 @@ routes:
 archive: {{path: {archive}}}
 """
 PERSISTENT = DeliveryMode.AT_LEAST_ONCE
+CONFIRMED = Headers(mode=PERSISTENT)
 
 
 def start(folder: Path, broker: ActiveMq, routes: str) -> tuple[Gateway, str]:
@@ -184,7 +185,7 @@ def test_a_temporary_reply_address_is_translated_by_the_route(
     to: {{endpoint: lab, template: "requests/{{x}}", headers: {{drop: [{dropped}]}}}}
   answers:
     from: {{endpoint: lab, pattern: "{{answer}}"}}
-    to: {{endpoint: ems}}
+    to: {{endpoint: ems, template: "tempqueue:{{answer|slice:10:}}", lossy: true}}
 """,
     )
     settings = MemorySettings(name="desk", dialect="mqtt", broker=lab)
@@ -198,8 +199,56 @@ def test_a_temporary_reply_address_is_translated_by_the_route(
         address = got.headers.reply_to
         if address is not None:
             send(answers, Message(address, "!", Headers(mode=PERSISTENT)))
+            until(
+                lambda: (
+                    gateway.counters["answers"].delivered + gateway.counters["answers"].dead == 1
+                )
+            )
+            assert gateway.counters["answers"].rules == {}
             answer = session.createConsumer(reply).receive(20_000)
             assert str(answer.getText()) == "!"
     assert gateway.stop(PATIENCE)
 
     assert (address is None) is drop
+
+
+def test_a_publisher_chooses_neither_a_queue_nor_a_reply_queue(
+    tmp_path: Path, activemq: ActiveMq
+) -> None:
+    name = f"PAY{uuid4().hex}"
+    gateway, lab = start(
+        tmp_path,
+        activemq,
+        f"""\
+  captured:
+    from: {{endpoint: lab, pattern: "in/{{rest...}}"}}
+    to: {{endpoint: ems, template: "{{rest...}}"}}
+  joined:
+    from: {{endpoint: lab, pattern: "joined/{{rest}}"}}
+    to: {{endpoint: ems, template: "que{{rest}}"}}
+  fixed:
+    from: {{endpoint: lab, pattern: "fixed/{{rest...}}"}}
+    to: {{endpoint: ems, template: "queue:{name}.{{rest...}}"}}
+""",
+    )
+    into = make_sink(MemorySettings(name="in", dialect="mqtt", broker=lab))
+    patterns = [f"queue:{name}", f"{name}.asked", f"queue:{name}.queue:x"]
+    out = make_source(activemq.settings(name="witness"), [Subscription(each) for each in patterns])
+    asking = Headers(mode=PERSISTENT, reply_to=f"queue:{name}")
+    sent = [
+        Message(f"in/queue:{name}", b"captured", CONFIRMED),
+        Message(f"joined/ue:{name}", b"joined", CONFIRMED),
+        Message(f"in/{name}/asked", b"asked", asking),
+        Message("fixed/queue:x", b"fixed", CONFIRMED),
+    ]
+    with opened(out, into):
+        send(into, *sent)
+        until(lambda: sum(each.dead + each.delivered for each in gateway.counters.values()) == 4)
+        arrived = {m.payload: m for m in collect(out, 2)}
+        assert gateway.stop(PATIENCE)
+
+    refused = {"destination-kind": 1}
+    assert [gateway.counters[each].rules for each in ("captured", "joined")] == [refused] * 2
+    assert arrived.keys() == {b"asked", b"fixed"}
+    assert arrived[b"asked"].headers.reply_to is None
+    assert gateway.counters["captured"].lost_fields == {"reply_to": 1}

@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 import pytest
 
 from gateway.archive.gaps import SourceGap, merge_gaps
+from gateway.archive.source_states import open_gaps
 from gateway.brokers.activemq import FACTORY, JARS, ActiveMq, client_jars, missing
 from gateway.brokers.smf import SmfBroker
 from gateway.brokers.yami4 import Yami4Broker
@@ -25,6 +26,7 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.runtime.gateway import Gateway
+from gateway.runtime.monitor.status import take_status
 from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Process
@@ -250,6 +252,29 @@ def test_a_pause_between_two_runs_is_a_gap_when_the_broker_keeps_nothing(
     assert open_.begin == first.begin <= stopped < first.end <= second.begin
 
 
+@pytest.mark.parametrize("away", [False, True], ids=["connected", "away"])
+def test_a_source_that_a_reload_removes_has_no_gap_from_then_on(
+    tmp_path: Path, mosquitto: Mosquitto, *, away: bool
+) -> None:
+    plant = Plant(tmp_path, mosquitto, "qos: 0")
+    with plant.running() as gateway:
+        if away:
+            mosquitto.stop()
+            state = gateway.pumps["source"].state
+            until(lambda: state.connection.value == "lost")
+        source, target = "{endpoint: source", "{endpoint: target"
+        changed = plant.config.read_text().replace(f"to: {target}", f"to: {source}")
+        changed = changed.replace(f"from: {source}", f"from: {target}")
+        plant.config.write_text(changed)
+        gateway.reload(load(plant.config))
+        assert "source" not in gateway.pumps
+        reloaded = now()
+
+    assert [gap.rule for gap in plant.gaps()] == ["disconnected"] * away
+    assert all(gap.begin < gap.end < reloaded for gap in plant.gaps())
+    assert open_gaps(tmp_path / "archive") == []
+
+
 def test_the_next_start_records_the_gap_that_a_killed_gateway_leaves(
     tmp_path: Path, mosquitto: Mosquitto
 ) -> None:
@@ -322,7 +347,11 @@ def test_a_client_id_that_another_client_takes_over_is_a_gap(
         for taken in range(1, 4):
             take_over(mosquitto.port, version)
             plant.wait(gateway, taken)
+        shown = next(
+            each.reason for each in take_status(gateway).endpoints if each.name == "source"
+        )
 
+    assert "another client uses this id; give each client an id of its own" in shown
     (counted,) = (gap for gap in plant.gaps() if gap.counts)
     assert counted.rule == "taken-over"
     assert begun <= counted.begin < counted.end
@@ -332,7 +361,7 @@ def take_over(port: int, version: str) -> None:
     """Connect once with the client id of the gateway."""
     five = version == "5"
     connect = Connect(
-        client_id="gateway-source", clean=False, keepalive=30, session_expiry=100 if five else None
+        client_id="test-source", clean=False, keepalive=30, session_expiry=100 if five else None
     )
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
         connection.sendall(encode_connect(connect, five=five))

@@ -96,4 +96,4 @@ def test_a_slow_target_slows_the_source_without_a_lost_connection(
 def connects(broker: Mosquitto) -> int:
     """The number of connections of the gateway's source."""
     lines = (broker.folder / "log").read_text().splitlines()
-    return sum("New client connected" in line and "gateway-source" in line for line in lines)
+    return sum("New client connected" in line and "test-source" in line for line in lines)

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2s
 from typing import Final
 
+from gateway.endpoints.settings.jms import KIND_PREFIXES
+
 NO_DESTINATION, TOPIC, QUEUE, TEMPORARY_TOPIC, TEMPORARY_QUEUE = range(5)  # as in BatchPacker.java
 DESTINATION_KINDS: Final = {"topic": TOPIC, "queue": QUEUE}
-_PREFIXES: Final = {
-    TOPIC: "topic:",
-    QUEUE: "queue:",
-    TEMPORARY_TOPIC: "temptopic:",
-    TEMPORARY_QUEUE: "tempqueue:",
-}
+_PREFIXES: Final = dict(
+    zip((TOPIC, QUEUE, TEMPORARY_TOPIC, TEMPORARY_QUEUE), KIND_PREFIXES, strict=True)
+)
 ADVISORY_PREFIX: Final = "ActiveMQ.Advisory."  # even the subscription `>` receives these topics
 MAX_NAME_BYTES = 32_000  # ActiveMQ breaks every receiver's connection past 32,767
 EMS_MAX_NAME, EMS_MAX_ELEMENTS, EMS_MAX_ELEMENT = 249, 64, 127  # EMS Guide, "Destination Name"

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gateway.endpoints.jms import jvm
-from gateway.endpoints.jms.connection_factory import ACTIVEMQ, TIBCO, open_factory
+from gateway.endpoints.jms.connection_factory import ACTIVEMQ, ACTIVEMQ_FACTORY, TIBCO, open_factory
 from gateway.endpoints.jms.java_errors import gateway_error, is_permanent
 from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary
-from gateway.endpoints.settings.jms import JmsSettings
+from gateway.endpoints.settings.jms import EMS_FACTORY, JmsSettings
+from gateway.endpoints.tls import encryption_hint
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
 
 log = logging.getLogger(__name__)
@@ -127,7 +128,17 @@ def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsCo
     assert failure is not None  # noqa: S101  # there is one URL at least
     if isinstance(failure, NotConnectedError):
         raise failure
-    raise gateway_error(settings.name, failure) from failure
+    raise connect_error(settings, failure) from failure
+
+
+def connect_error(settings: JmsSettings, error: BaseException) -> GatewayError:
+    """Return the error for a Java exception before the connection is in use.
+
+    ActiveMQ's library connects on the first call that needs the server.
+    """
+    urls = [each.strip() for urls in settings.urls for each in urls.split(",")]
+    hint = "" if is_permanent(error) else encryption_hint(urls)
+    return gateway_error(settings.name, error, hint)
 
 
 def server_urls(settings: JmsSettings) -> tuple[str, ...]:
@@ -146,6 +157,11 @@ def server_urls(settings: JmsSettings) -> tuple[str, ...]:
 
 def _connect(settings: JmsSettings, library: JmsLibrary, url: str, client_id: str) -> JmsConnection:
     factory = open_factory(settings, library, url)
+    if not hasattr(factory, "createConnection"):
+        raise EndpointError(
+            f"{settings.name}: {factory.getClass().getName()} is no connection factory of JMS;"
+            f" set `factory` to the library's own, such as {EMS_FACTORY} or {ACTIVEMQ_FACTORY}"
+        )
     if settings.username is None:
         connection = factory.createConnection()
     else:

@@ -13,6 +13,7 @@ from gateway.errors import EndpointError
 TIBCO = "com.tibco.tibjms."
 EMS_SSL = f"{TIBCO}ssl."
 ACTIVEMQ = "org.apache.activemq."
+ACTIVEMQ_FACTORY = f"{ACTIVEMQ}ActiveMQConnectionFactory"
 READ_TIMEOUT_MS = 30_000
 _SOCKET_SCHEMES = frozenset({"tcp", "ssl", "nio", "nio+ssl"})
 
@@ -77,7 +78,15 @@ def _construct(factory_class: Java, url: str) -> Java:
     try:
         return factory_class(jvm.text(url))
     except TypeError:  # no constructor for a URL: `properties` name the server
+        pass
+    try:
         return factory_class()
+    except TypeError as error:
+        name = factory_class.class_.getName()
+        raise EndpointError(
+            f"jms: {name} cannot be created ({error}); set `factory` to the library's connection"
+            f" factory, such as {ACTIVEMQ_FACTORY}"
+        ) from error
 
 
 def _set_property(settings: JmsSettings, factory: Java, name: str, value: str) -> None:

@@ -60,7 +60,8 @@ class JmsLibrary:
             return jpype.JClass(name, loader=self.loader)
         except (TypeError, JavaError) as error:
             raise DriverMissingError(
-                f"jms: the class {name} is in no jar of `classpath` ({error}); {CLASSPATH_HELP}"
+                f"jms: the class {name} is in no jar of `classpath` ({error}); check `factory` and"
+                f" `jndi_factory`, or add the jar; {CLASSPATH_HELP}"
             ) from error
 
     def jms(self, name: str) -> Java:

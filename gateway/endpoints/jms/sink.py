@@ -19,8 +19,8 @@ from typing import Protocol
 from gateway.endpoints.base import Settle
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import DESTINATION_KINDS
-from gateway.endpoints.jms.connection import JmsConnection, connect, open_library
-from gateway.endpoints.jms.java_errors import describe, gateway_error
+from gateway.endpoints.jms.connection import JmsConnection, connect, connect_error, open_library
+from gateway.endpoints.jms.java_errors import describe
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
 from gateway.endpoints.jms.message_writer import MessageWriter
 from gateway.endpoints.jms.value_codec import UnsendableError
@@ -90,7 +90,7 @@ class JmsSink:
         try:
             sender = connection.set_up(self._settings, self._start)
         except JavaError as error:
-            raise gateway_error(self._settings.name, error) from error
+            raise connect_error(self._settings, error) from error
         with self._changed:
             self._connection = connection
             self._thread = Thread(

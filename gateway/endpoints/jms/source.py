@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import Protocol
@@ -24,11 +25,12 @@ from gateway.endpoints.jms.connection import (
     JmsConnection,
     acknowledgement_modes,
     connect,
+    connect_error,
     open_library,
 )
 from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
 from gateway.endpoints.jms.discard_advisories import DiscardAdvisories, discard_advisories
-from gateway.endpoints.jms.java_errors import describe, gateway_error, is_permanent
+from gateway.endpoints.jms.java_errors import describe, is_permanent
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
@@ -59,6 +61,8 @@ class JavaReceiver(Protocol):
     def discard(self, positions: Sequence[int], count: int) -> None: ...
     def settled(self, total: int) -> None: ...
     def finish(self, millis: int) -> None: ...
+    def release(self) -> None: ...
+    def largest(self) -> int: ...
     def acknowledged(self) -> int: ...
 
 
@@ -154,6 +158,7 @@ class JmsSource:
         self._closed = False
         self._recent_ids: deque[list[str | None]] = deque()  # by drain
         self._recent_count = 0
+        self._largest = 0  # bytes of a message that ActiveMQ sent
         self._ids_before_break: frozenset[str] = frozenset()
         self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
         destinations = [(each.kind, each.name) for each in self._consumers]
@@ -173,15 +178,27 @@ class JmsSource:
         )
         if self._library is None:
             self._library = open_library(self._settings)
-        connection = connect(self._settings, self._library, self._client_id)
+        connection = connect(self._fitting_settings(), self._library, self._client_id)
         try:
             session = connection.set_up(self._settings, self._subscribe)
         except JavaError as error:
-            failure = gateway_error(self._settings.name, error)
+            failure = connect_error(self._settings, error)
             if is_permanent(error):
                 raise SubscriptionRefusedError(str(failure)) from error
             raise failure from error
         self._session = session
+
+    def _fitting_settings(self) -> JmsSettings:
+        """Return the settings with a prefetch whose bytes fit, where the bound ends a connection.
+
+        In a transacted session the thread that reads must not wait: it also reads the answer to
+        the commit. Other sessions let it wait (ByteBrake.java).
+        """
+        settings = self._settings
+        fitting = max(1, settings.receive_window_bytes // max(1, self._largest))
+        if settings.acknowledge != "transacted" or fitting >= (settings.prefetch or settings.batch):
+            return settings
+        return replace(settings, prefetch=fitting)
 
     def _subscribe(self, connection: JmsConnection) -> ReceivingSession:
         settings, library = self._settings, connection.library
@@ -196,6 +213,7 @@ class JmsSource:
             mode,
             connection.monitor,
             deserialize,
+            settings.receive_window_bytes,
         )
         self._advisories = discard_advisories(connection, self._consumers, consumers)
         connection.connection.start()
@@ -271,6 +289,8 @@ class JmsSource:
         except JavaError as error:
             log.debug("closing: %s", describe(error))
         session.queue.fail(closed)
+        session.receiver.release()
+        self._largest = max(self._largest, int(session.receiver.largest()))
         session.connection.close(self._settings.close_timeout)
 
     def _count(self, drained: DrainedBatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.mqtt.client_id import client_id
 from gateway.endpoints.mqtt.sink import MqttSink
 from gateway.endpoints.mqtt.source import MqttSource
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -16,14 +17,9 @@ def open_source(
     settings: MqttSettings, subscriptions: Sequence[Subscription], *, instance: str = ""
 ) -> MqttSource:
     """Return a closed source; its client id is that of the settings, with `-instance` if given."""
-    return MqttSource(settings, subscriptions, _client_id(settings, instance))
+    return MqttSource(settings, subscriptions, client_id(settings, instance))
 
 
 def open_sink(settings: MqttSettings, *, instance: str = "") -> MqttSink:
     """Return a closed sink; its client id ends in `-out`, as a client id is for one connection."""
-    return MqttSink(settings, f"{_client_id(settings, instance)}-out")
-
-
-def _client_id(settings: MqttSettings, instance: str) -> str:
-    base = settings.client_id or f"gateway-{settings.name}"
-    return f"{base}-{instance}" if instance else base
+    return MqttSink(settings, client_id(settings, instance, "-out"))

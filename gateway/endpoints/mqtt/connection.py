@@ -16,6 +16,7 @@ from typing import Protocol
 
 from gateway.clock import now
 from gateway.endpoints.leader_followers import CHECK_INTERVAL, Leadership
+from gateway.endpoints.mqtt.client_id import MAX_CLOSES, ClosedConnections
 from gateway.endpoints.mqtt.packets import (
     PINGREQ,
     DecodedPackets,
@@ -23,10 +24,13 @@ from gateway.endpoints.mqtt.packets import (
     PacketTooLargeError,
 )
 from gateway.endpoints.mqtt.read_rate import GATHER_PAUSE, ReadRate
+from gateway.endpoints.mqtt.reasons import ANOTHER_CLIENT, GIVE_OWN_IDS
 from gateway.endpoints.mqtt.session import MqttSession, RequestedSubscription
-from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect, port_of
+from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect, port_of, url_of
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.tls import encryption_hint
 from gateway.errors import (
+    ClientIdDisputeError,
     ClosedByBrokerError,
     EndpointError,
     GatewayError,
@@ -63,10 +67,17 @@ class MqttConnection:
     Mutable: owned by the current leader (`Leadership`); any thread may write, wake and close.
     """
 
-    def __init__(
-        self, settings: MqttSettings, client_id: str, *, clean: bool, owner: ConnectionOwner
+    def __init__(  # the parameters of the log-in, and its owner's two sides
+        self,
+        settings: MqttSettings,
+        client_id: str,
+        *,
+        clean: bool,
+        owner: ConnectionOwner,
+        closed: ClosedConnections | None = None,
     ) -> None:
         self._settings, self._owner = settings, owner
+        self._closed = closed or ClosedConnections()
         self._client_id, self._clean = client_id, clean
         self._label = f"{settings.name}: {settings.host}:{port_of(settings)}"  # in errors
         self._decoder = PacketDecoder(settings.version, now, max_packet=settings.max_packet_in)
@@ -191,6 +202,7 @@ class MqttConnection:
             self._serve_socket(0.0)
             raise self._failure or error from error
         self._serve_until(lambda: self.session.connected, deadline, "the log-in")
+        self._closed.logged_in()
 
     def _await_subscriptions(self, deadline: float) -> None:
         """Serve until the last SUBACK, or until the rest of the backlog has to be received."""
@@ -285,7 +297,7 @@ class MqttConnection:
                 self.write(self.session.refuse_packet())
             self._fail(EndpointError(f"{self._label}: {error}; raise `max_packet_in`"))
         except WireError as error:
-            self._fail(NotConnectedError(f"{self._label}: {error}"))
+            self._fail(NotConnectedError(f"{self._label}: {error}{self._hint()}"))
         except GatewayError as error:
             self._fail(error)
 
@@ -302,8 +314,7 @@ class MqttConnection:
         if data is None:
             return 0, 0
         if not data:
-            text = f"the broker closed the connection of client {self._client_id!r}"
-            self._fail(ClosedByBrokerError(f"{self._label}: {text}"))
+            self._fail(self._closed_error())
             return 0, 0
         self._last_read = monotonic()
         self._ping_sent = 0.0
@@ -317,13 +328,26 @@ class MqttConnection:
         self._owner.packets_received(packets)
         return len(packets.messages) + len(packets.acked_ids), len(data)
 
+    def _closed_error(self) -> ClosedByBrokerError:
+        text = f"{self._label}: the broker closed the connection of client {self._client_id!r}"
+        if self.session.connected and self._closed.closed():
+            text += f" {MAX_CLOSES} times in a row: perhaps {ANOTHER_CLIENT}; {GIVE_OWN_IDS}"
+            return ClientIdDisputeError(text)
+        return ClosedByBrokerError(text + self._hint())
+
+    def _hint(self) -> str:
+        """Return a hint when the broker has not answered our log-in."""
+        if self.session.connected:
+            return ""
+        return encryption_hint((url_of(self._settings),))
+
     def _socket_error(self, error: OSError) -> GatewayError:
         if isinstance(error, ssl.SSLError) and not self.session.connected:
             text = f"{self._label}: TLS: {error}; check the certificates"
             # An end without a reason may be temporary.
             temporary = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
             return NotConnectedError(text) if temporary else EndpointError(text)
-        return NotConnectedError(f"{self._label}: {error}")
+        return NotConnectedError(f"{self._label}: {error}{self._hint()}")
 
     def _check_clock(self, now: float) -> None:
         keepalive = self.session.keepalive
@@ -360,6 +384,8 @@ class MqttConnection:
     def _fail(self, failure: GatewayError) -> None:
         if self._failure is None:
             self._failure = failure
+            if not isinstance(failure, ClosedByBrokerError):
+                self._closed.ended_otherwise()
 
     def _log_out(self) -> None:
         """Write what is left and the DISCONNECT, then wait until the broker closes.

@@ -32,6 +32,11 @@ CONNACK_5 = {
     0x9D: (True, "it has moved; ask for its new address"),
 }
 TAKEN_OVER = 0x8E
+ANOTHER_CLIENT = "another client uses this id"
+GIVE_OWN_IDS = (
+    "give each client an id of its own (`client_id`), and each gateway a name of its own"
+    " (`gateway.name`)"
+)
 PERMANENT_DISCONNECTS = frozenset({0x87, 0x8A, 0x9D})
 # Reason of a PUBACK or PUBREC -> rule and text of the rejection. MQTT 5.0, 3.4.2.1 and 3.5.2.1, do
 # not list 0x95, 0x9A and 0x9B, but brokers send them; they are about one message.
@@ -98,7 +103,7 @@ def disconnect_error(label: str, client_id: str, reason: str, code: int) -> Gate
     """Return the error of a DISCONNECT from the broker (5.0)."""
     text = f"{label}: the broker ended the session of client {client_id!r}: {reason}"
     if code == TAKEN_OVER:
-        return TakenOverError(f"{text}; give each client an id of its own (`client_id`)")
+        return TakenOverError(f"{text}: {ANOTHER_CLIENT}; {GIVE_OWN_IDS}")
     return EndpointError(text) if code in PERMANENT_DISCONNECTS else NotConnectedError(text)
 
 

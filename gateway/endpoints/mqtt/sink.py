@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.endpoints.base import Settle
+from gateway.endpoints.mqtt.client_id import ClosedConnections
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -20,6 +21,7 @@ class MqttSink:
 
     def __init__(self, settings: MqttSettings, client_id: str) -> None:
         self._settings, self._client_id = settings, client_id
+        self._closed = ClosedConnections()
         self._state: PublishState | None = None
         self._connection: MqttConnection | None = None
 
@@ -28,7 +30,9 @@ class MqttSink:
             return
         self.close()
         state = PublishState(self._settings)
-        connection = MqttConnection(self._settings, self._client_id, clean=True, owner=state)
+        connection = MqttConnection(
+            self._settings, self._client_id, clean=True, owner=state, closed=self._closed
+        )
         connection.open(lambda _session_present: ())
         state.use(connection)
         self._state, self._connection = state, connection

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.endpoints.tls import client_context
+from gateway.endpoints.tls import client_context, encryption_hint
 from gateway.errors import EndpointError, NotConnectedError
 
 BLOCK = 2_097_152  # bytes read at once, so that a batch of large messages fits
@@ -44,16 +44,25 @@ def connect(settings: MqttSettings) -> socket.socket:
         sock.setblocking(False)
     except (ssl.SSLEOFError, TimeoutError, ConnectionError) as error:
         sock.close()
-        raise NotConnectedError(f"{label}: the TLS handshake broke off: {error}") from error
+        hint = encryption_hint((url_of(settings),))
+        text = f"{label}: the TLS handshake broke off: {error}{hint}"
+        raise NotConnectedError(text) from error
     except (ssl.SSLError, ValueError) as error:
         sock.close()
-        raise EndpointError(f"{label}: TLS: {error}; check the certificates") from error
+        hint = encryption_hint((url_of(settings),)) or "; check the certificates"
+        raise EndpointError(f"{label}: TLS: {error}{hint}") from error
     return sock
 
 
 def port_of(settings: MqttSettings) -> int:
     """Return the port, or the default one of MQTT."""
     return settings.port or (8883 if settings.tls else 1883)
+
+
+def url_of(settings: MqttSettings) -> str:
+    """Return the address of the broker as a URL with its port."""
+    (url,) = settings.addresses
+    return f"{url}:{port_of(settings)}"
 
 
 class NonBlockingSocket:

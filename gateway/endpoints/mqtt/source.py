@@ -9,6 +9,7 @@ from time import monotonic
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
+from gateway.endpoints.mqtt.client_id import ClosedConnections
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import kept_session
 from gateway.endpoints.mqtt.receive_state import ReceiveState
@@ -40,6 +41,7 @@ class MqttSource:
         if settings.dropped_topic:
             self._filters.append(settings.dropped_topic)
         self._kept = kept_session(settings.broker_key, client_id)
+        self._closed = ClosedConnections()
         self._state: ReceiveState | None = None
         keeps = settings.session_expiry > 0 and settings.qos > 0
         self._continuity = Continuity(Retention.KEPT if keeps else Retention.NOTHING)
@@ -53,7 +55,9 @@ class MqttSource:
         state.count_dropped = self._continuity.count_dropped
         self._continuity.begin_counting()
         clean = settings.session_expiry == 0
-        state.connection = MqttConnection(settings, self._client_id, clean=clean, owner=state)
+        state.connection = MqttConnection(
+            settings, self._client_id, clean=clean, owner=state, closed=self._closed
+        )
         state.connection.open(self._wanted, self._unwanted)
         self._state = state
         self._continuity.retention = self._retention(state.connection)

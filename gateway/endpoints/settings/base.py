@@ -24,12 +24,17 @@ class TlsSettings:
     """Encryption of a connection, and the certificates of both sides."""
 
     ca_file: str | None = setting(
-        "file of trusted CA certificates (PEM); the system's trust store when absent", default=None
+        "file of trusted CA certificates (PEM); the system's trust store when absent",
+        default=None,
+        path="file",
     )
-    cert_file: str | None = setting("client certificate (PEM), for mutual TLS", default=None)
+    cert_file: str | None = setting(
+        "client certificate (PEM), for mutual TLS", default=None, path="file"
+    )
     key_file: str | None = setting(
         "private key of the client certificate (PEM); read from `cert_file` when absent",
         default=None,
+        path="file",
     )
     key_password: str | None = setting("password of the private key", default=None, secret=True)
     verify: bool = setting(
@@ -94,4 +99,17 @@ class EndpointSettings(Protocol):
 def dialects_of(settings: EndpointSettings) -> tuple[str, ...]:
     """All dialects whose rules bind the endpoint's names; the first one spells them."""
     found: tuple[str, ...] = getattr(settings, "dialects", (settings.dialect,))
+    return found
+
+
+def settings_for(settings: EndpointSettings, gateway: str) -> EndpointSettings:
+    """Return the settings with the default client id of the gateway with this name."""
+    name_client = getattr(settings, "for_gateway", None)
+    named: EndpointSettings = settings if name_client is None else name_client(gateway)
+    return named
+
+
+def kinds_of(settings: EndpointSettings) -> tuple[str, ...]:
+    """Return the beginnings of addresses that choose a kind of destination, such as a queue."""
+    found: tuple[str, ...] = getattr(settings, "kind_prefixes", ())
     return found

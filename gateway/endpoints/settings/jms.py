@@ -20,6 +20,7 @@ ADDRESS_SETTERS = frozenset(
     {"brokerurl", "ccdturl", "connectionnamelist", "hostname", "port", "queuemanager"}
 )
 
+KIND_PREFIXES = ("topic:", "queue:", "temptopic:", "tempqueue:")  # of an address
 ACKNOWLEDGE = ("client", "explicit", "explicit_lazy", "transacted")
 DELIVERY = ("persistent", "non_persistent", "reliable")
 
@@ -37,7 +38,9 @@ class JmsSettings:
         choices=(*SYSTEMS, "smartsockets"),
     )
     classpath: tuple[str, ...] = setting(
-        "client library: jar files, or patterns such as /opt/tibco/ems/*/lib/*.jar", default=()
+        "client library: jar files, or patterns such as /opt/tibco/ems/*/lib/*.jar",
+        default=(),
+        path="jars",
     )
     api: str = setting(
         "Java package of the library; `auto` detects it",
@@ -202,6 +205,11 @@ class JmsSettings:
     def dialect(self) -> str:
         """Dialect that spells the names."""
         return self.dialects[0]
+
+    @property
+    def kind_prefixes(self) -> tuple[str, ...]:
+        """Beginnings of an address that choose the kind of its destination."""
+        return KIND_PREFIXES
 
     @property
     def joined(self) -> tuple[str, ...]:

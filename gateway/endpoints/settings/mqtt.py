@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
@@ -30,7 +30,9 @@ class MqttSettings:
     )
     version: str = setting("protocol version", default="5", choices=("3.1.1", "5"))
     client_id: str = setting(
-        "client id at the broker; when empty, `gateway-` and the name of the endpoint", default=""
+        "client id at the broker, different for each gateway; when empty, `gateway.name`, `-` and"
+        " the name of the endpoint",
+        default="",
     )
     session_expiry: int = setting(
         "seconds for which the broker keeps the source's session after a disconnect; 0: a clean"
@@ -101,6 +103,10 @@ class MqttSettings:
     )
     backoff_min: float = first_backoff()
     backoff_max: float = longest_backoff()
+
+    def for_gateway(self, gateway: str) -> MqttSettings:
+        """Return the settings with the client id of the gateway with this name."""
+        return replace(self, client_id=self.client_id or f"{gateway}-{self.name}")
 
     @property
     def broker_key(self) -> str:

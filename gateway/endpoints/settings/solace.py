@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, first_backoff, longest_backoff
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
+
+QUEUE_PREFIXES = ("#P2P/QUE/", "#P2P/QTMP/")  # topics that stand for queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +28,11 @@ class SolaceSettings:
     token_file: str | None = setting(
         "file with an OAuth access token, read at every connection attempt; needs tcps://",
         default=None,
+        path="state",
     )
     client_name: str = setting(
-        "client name at the broker, to which a unique suffix is added; when empty, the name of the"
-        " endpoint",
+        "client name at the broker, to which a unique suffix is added; when empty, `gateway.name`,"
+        " `-` and the name of the endpoint",
         default="",
     )
     tls: TlsSettings | None = setting(
@@ -37,7 +40,9 @@ class SolaceSettings:
         default=None,
     )
     trust_store: str | None = setting(
-        "folder of trusted CA certificates (PEM), instead of `ca_file` in `tls`", default=None
+        "folder of trusted CA certificates (PEM), instead of `ca_file` in `tls`",
+        default=None,
+        path="folder",
     )
     guaranteed: bool = setting(
         "guaranteed messaging: a source reads a queue, a sink waits for the broker's receipts;"
@@ -122,6 +127,15 @@ class SolaceSettings:
     )
     backoff_min: float = first_backoff()
     backoff_max: float = longest_backoff()
+
+    def for_gateway(self, gateway: str) -> SolaceSettings:
+        """Return the settings with the client name of the gateway with this name."""
+        return replace(self, client_name=self.client_name or f"{gateway}-{self.name}")
+
+    @property
+    def kind_prefixes(self) -> tuple[str, ...]:
+        """Beginnings of a reply topic that choose a queue."""
+        return QUEUE_PREFIXES
 
     @property
     def broker_key(self) -> str:

@@ -11,6 +11,7 @@ from solace.messaging.errors.pubsubplus_client_error import (
 )
 
 from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.endpoints.tls import encryption_hint
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.outcome import NO_ROOM, RETRY, Outcome, Settlement, rejected
 
@@ -67,6 +68,8 @@ _PERMANENT_TEXTS: Final = (
 def connect_error(settings: SolaceSettings, error: Exception) -> EndpointError:
     """Return the gateway's error for a failure to connect, bind or subscribe."""
     text = f"{settings.name}: {settings.url}: {error_text(error)}"
+    if subcode(error) == "COMMUNICATION_ERROR":
+        text += encryption_hint(settings.url.split(","))
     permanent = (
         isinstance(error, AuthenticationError | ValueError)
         or subcode(error) in _PERMANENT

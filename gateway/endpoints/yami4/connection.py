@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from gateway.endpoints.leader_followers import wait_readable
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.tls import client_context
+from gateway.endpoints.tls import client_context, encryption_hint
 from gateway.errors import EndpointError, NotConnectedError, WireError
 from gateway.wire.yami4.frames import FrameDecoder, FrameLimits, Packet
 
@@ -31,9 +31,12 @@ class Yami4Connection:
     Thread-safe: one thread may read while another writes.
     """
 
-    def __init__(self, connection: socket.socket, name: str, max_message: int) -> None:
+    def __init__(
+        self, connection: socket.socket, name: str, max_message: int, address: str = ""
+    ) -> None:
         connection.setblocking(False)
-        self._socket, self._name = connection, name
+        self._socket, self._name, self._address = connection, name, address
+        self._heard = False  # whether the broker has sent anything well-formed
         size = max_message + _MAX_HEADER
         limits = FrameLimits(payload=size, message=size, held=2 * size)
         self._decoder = FrameDecoder(limits, skip_large=True)
@@ -49,7 +52,7 @@ class Yami4Connection:
             NotConnectedError: the connection is lost, or the broker violated the protocol.
         """
         if self._decoder.fault is not None:
-            raise NotConnectedError(f"{self._name}: {self._decoder.fault}")
+            raise self._lost(str(self._decoder.fault))
         try:
             data = self._receive()
             if data is None and timeout > 0 and wait_readable(self.fileno, timeout):
@@ -59,8 +62,8 @@ class Yami4Connection:
             if data:
                 return self._decode(data)
         except (OSError, ValueError, WireError) as error:  # ValueError: closed by another thread
-            raise NotConnectedError(f"{self._name}: connection lost: {error}") from error
-        raise NotConnectedError(f"{self._name}: the broker closed the connection")
+            raise self._lost(f"connection lost: {error}") from error
+        raise self._lost("the broker closed the connection")
 
     def write(self, data: bytes, timeout: float) -> int:
         """Write `data` and return the bytes written: all of them, or the connection is broken.
@@ -95,10 +98,15 @@ class Yami4Connection:
 
     def _decode(self, data: bytes) -> list[Packet]:
         packets = self._decoder.feed(data)
+        self._heard = self._heard or bool(packets)
         if self._decoder.skipped > self._skipped:
             self._skipped = self._decoder.skipped
             log.error("%s: a message was too large and is lost; see max_message", self._name)
         return packets
+
+    def _lost(self, reason: str) -> NotConnectedError:
+        hint = "" if self._heard else encryption_hint((self._address,))
+        return NotConnectedError(f"{self._name}: {reason}{hint}")
 
     def _receive(self) -> bytes | None:
         try:
@@ -132,8 +140,10 @@ def connect(settings: Yami4Settings) -> Yami4Connection:
     except (ssl.SSLCertVerificationError, ValueError) as error:
         raise EndpointError(f"{settings.name}: {settings.url!r}: {error}") from error
     except OSError as error:
-        raise NotConnectedError(f"{settings.name}: {settings.url!r}: {error}") from error
-    return Yami4Connection(connection, settings.name, settings.max_message)
+        broke_off = isinstance(error, ssl.SSLError | ConnectionResetError)
+        hint = encryption_hint((settings.url,)) if broke_off else ""
+        raise NotConnectedError(f"{settings.name}: {settings.url!r}: {error}{hint}") from error
+    return Yami4Connection(connection, settings.name, settings.max_message, settings.url)
 
 
 def _connect(settings: Yami4Settings) -> socket.socket:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.dialects.base import Dialect
-from gateway.model.pattern import AnyMany, Literal, Pattern
+from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
 from gateway.proofs.finding import Finding
 from gateway.proofs.flows.extract import make_flow, selected_patterns
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.equations import source_patterns
 from gateway.proofs.search.examples import exact_pattern, find_example
 from gateway.proofs.search.translated_name import RefusedName, translate_name
+from gateway.routing.route import Target
 
 MAX_ATTEMPTS = 4  # target names for which a source name is searched
 HINT = "begin the template with what is allowed, or allow more at the endpoint"
 
 
-def refused_patterns(dialect: Dialect) -> list[Pattern]:
-    """Return patterns of names with an inbox level, which every target of `dialect` refuses."""
-    found: list[Pattern] = []
+def refused_patterns(target: Target) -> list[Pattern]:
+    """Return patterns of names that `target` refuses: inboxes, and other kinds of destinations."""
+    dialect = target.renderer.dialect
+    found = [
+        Pattern((Glob((prefix, "")), AnyMany(0)))
+        for prefix in dialect.kind_prefixes
+        if prefix != target.kind and dialect.separator not in prefix
+    ]
     for text in dialect.inbox_levels:
         (first,), (_, meant) = dialect.codec.decode([text]), dialect.codec.decode(["x", text])
         found.append(Pattern((AnyMany(0), Literal(meant), AnyMany(0))))
@@ -37,7 +42,7 @@ def restrict_to_allowed(flow: Flow) -> tuple[list[Flow], Finding | None]:
         SearchBudgetExceeded: the search became too long.
     """
     allowed = [pattern for each in flow.target.allow for pattern in selected_patterns(each)]
-    inner = [*allowed, *refused_patterns(flow.target.renderer.dialect)]
+    inner = [*allowed, *refused_patterns(flow.target)]
     if not allowed or find_example([[flow.target_pattern]], inner) is None:
         return [flow], None
     flows = [

@@ -49,6 +49,7 @@ def _prefixes(dialect: Dialect) -> list[str]:
         *(each for other in dialect.joined for each in other.prefix_rules),
     ):
         own += [rule.character, *rule.reserved, *rule.reply_only, *rule.local]
+    own += [each for each in dialect.kind_prefixes if dialect.separator not in each]
     return list(dict.fromkeys([*own, *(dialect.codec.decode([text])[0] for text in own)]))
 
 
@@ -67,7 +68,8 @@ def _clause(
 ) -> tuple[str, str] | None:
     """Return the consequence in a word and in a clause; None when there is none."""
     if isinstance(found, RefusedName):
-        return "refused", f"{found.source_name!r} is refused ({found.error.rule})"
+        word = "kind" if found.error.rule == "destination-kind" else "refused"
+        return word, f"{found.source_name!r} is refused ({found.error.rule})"
     made = found.target_name.removeprefix(dialect.leading)
     if dialect.exclusions.first_level_prefixes and made.startswith(
         dialect.exclusions.first_level_prefixes

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gateway.clock import now
 from gateway.config.process import TracingSettings
 from gateway.errors import DriverMissingError
+from gateway.extras import install_command
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
 from gateway.runtime.delivery.batch import OutboundBatch
@@ -45,7 +46,7 @@ def open_span_recorder(ref: TracingSettings, name: str) -> SpanRecorder:
             raise
         raise DriverMissingError(
             f"tracing: the module {error.name!r} is not installed;"
-            " run `pip install 'gateway[otel]'`, or remove the section"
+            f" run: {install_command('otel')}; or remove the section"
         ) from error
     return recorder
 

@@ -49,6 +49,10 @@ public final class ConnectionMonitor implements ExceptionListener {
         }
     }
 
+    ByteBrake brake(long bytes, boolean waits) throws JMSException {
+        return new ByteBrake(connection, bytes, waits);
+    }
+
     /** Creates a temporary queue; returns whether the broker answers. A refusal is an answer. */
     boolean answers() {
         if (failure != null) {

@@ -25,6 +25,7 @@ public final class Receiver {
     private final int mode;
     private final ConnectionMonitor monitor;
     private final BatchPacker packer;
+    private final ByteBrake brake;
     private final ReentrantLock lock = new ReentrantLock();
     private final AtomicLong settled = new AtomicLong();
     private final ArrayDeque<Message> unacknowledged = new ArrayDeque<>(); // EACH
@@ -38,12 +39,13 @@ public final class Receiver {
 
     public Receiver(
             Session session, List<MessageConsumer> consumers, int mode, ConnectionMonitor monitor,
-            boolean deserialize) {
+            boolean deserialize, long unreadBytes) throws JMSException {
         this.session = session;
         this.consumers = consumers.toArray(new MessageConsumer[0]);
         this.mode = mode;
         this.monitor = monitor;
         this.packer = new BatchPacker(deserialize);
+        this.brake = monitor.brake(unreadBytes, mode != TRANSACTED);
     }
 
     /** Returns the waiting messages, packed, or null after `millis` without a message. */
@@ -121,6 +123,16 @@ public final class Receiver {
         }
     }
 
+    /** Ends the wait of the library's reading thread for room, before the connection is closed. */
+    public void release() {
+        brake.end();
+    }
+
+    /** Returns the bytes of the largest message that ActiveMQ's library has read; else 0. */
+    public long largest() {
+        return brake.largest();
+    }
+
     /** Returns the number of acknowledged messages; for tests. */
     public long acknowledged() {
         return acknowledged;
@@ -163,7 +175,8 @@ public final class Receiver {
         }
     }
 
-    private void record(Message message) {
+    private void record(Message message) throws JMSException {
+        brake.received(message);
         delivered++;
         consumed = true;
         if (mode == EACH) {
@@ -204,6 +217,7 @@ public final class Receiver {
             }
             current = (current + 1) % consumers.length;
         }
+        brake.empty();
         return null;
     }
 }

@@ -1,0 +1,41 @@
+"""The client id of a connection, and signs that another client uses the same one."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Final
+
+from gateway.endpoints.settings.mqtt import MqttSettings
+
+SHORT_CONNECTION: Final = 30.0  # seconds; the backoff of a client in a dispute is shorter
+MAX_CLOSES: Final = 3  # short connections in a row that the broker closed, as in a dispute
+
+
+def client_id(settings: MqttSettings, instance: str, suffix: str = "") -> str:
+    """Return the client id of a source or sink."""
+    base = settings.client_id or f"gateway-{settings.name}"
+    return (f"{base}-{instance}" if instance else base) + suffix
+
+
+class ClosedConnections:
+    """Counts short connections in a row that the broker closed without a reason.
+
+    MQTT 3.1.1 has no reason for the end of a client whose id another client uses (3.1.4).
+    Mutable: owned by the source or sink, which has one connection at a time.
+    """
+
+    def __init__(self) -> None:
+        self._logged_in_at = 0.0
+        self._closes = 0
+
+    def logged_in(self) -> None:
+        self._logged_in_at = monotonic()
+
+    def closed(self) -> bool:
+        """Count a connection that the broker closed; return whether its id seems disputed."""
+        is_short = monotonic() - self._logged_in_at < SHORT_CONNECTION
+        self._closes = self._closes + 1 if is_short else 1
+        return self._closes >= MAX_CLOSES
+
+    def ended_otherwise(self) -> None:
+        self._closes = 0

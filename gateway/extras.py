@@ -1,0 +1,21 @@
+"""The optional dependencies of the package, as a command that installs them."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, requires
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs the packages of an extra.
+
+    It names the packages and not this one: the gateway is on no package index, so
+    `gateway[jms]` installs neither from a checkout nor beside a wheel.
+    """
+    marker = f"extra == '{extra}'"
+    try:
+        found = [each.partition(";") for each in requires("gateway") or ()]
+    except PackageNotFoundError:
+        found = []
+    packages = [name.strip() for name, _, condition in found if condition.strip() == marker]
+    quoted = " ".join(f"'{name}'" for name in packages)
+    return f"pip install {quoted}" if quoted else f"pip install '.[{extra}]' in the checkout"

@@ -1,0 +1,243 @@
+"""Kills, freezes, restarts and reloads with JMS, Solace and YAMI4 between two MQTT brokers.
+
+Numbers go from one mosquitto over the other system to a second mosquitto, through one gateway
+process that both sends to the system and receives from it. The witness at the end is independent.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
+from tests.brokers.mosquitto import StartMosquitto, free_port
+from tests.brokers.running import Process
+from tests.chaos.archived import digest_of, read_archive
+from tests.chaos.rig import FAST_BACKOFF, load_and_witness, repetitions, running
+from tests.waiting import until
+
+pytestmark = pytest.mark.broker
+
+RATE = 300  # messages a second
+MAX_PAUSE = 1.0  # seconds between two faults
+CONFIG = """\
+gateway: {{name: test}}
+endpoints:
+  source: {{kind: mqtt, host: 127.0.0.1, port: {source}, {backoff}}}
+  middle: {{{middle}, {backoff}}}
+  target: {{kind: mqtt, host: 127.0.0.1, port: {target}, {backoff}}}
+routes:
+  there:
+    from: {{endpoint: source, pattern: "src/{{rest...}}"}}
+    to: {{endpoint: middle, template: "mid{separator}{{rest...}}"}}
+  back:
+    from: {{endpoint: middle, pattern: "mid{separator}{{rest...}}"}}
+    to: {{endpoint: target, template: "dst/{{rest...}}"}}
+archive: {{path: {folder}/archive}}
+spool: {{path: {folder}/spool}}
+"""
+ADDED_ROUTE = """\
+  added:
+    from: {endpoint: source, pattern: "added/{rest...}"}
+    to: {endpoint: target, template: "added/{rest...}"}
+"""
+
+
+class Broker(Protocol):
+    """A broker process that tests end, freeze and start again."""
+
+    @property
+    def settings(self) -> str: ...
+
+    def start(self) -> None: ...
+    def kill(self) -> None: ...
+    def freeze(self) -> None: ...
+    def thaw(self) -> None: ...
+
+
+class JmsBroker:
+    """ActiveMQ with durable topics."""
+
+    def __init__(self, folder: Path) -> None:
+        self._broker = ActiveMq(folder)
+        self.start, self.kill = self._broker.start, self._broker.kill
+        self.freeze, self.thaw = self._broker.freeze, self._broker.thaw
+
+    @property
+    def settings(self) -> str:
+        jars = ", ".join(client_jars())
+        return (
+            f"kind: jms, classpath: [{jars}], factory: {FACTORY}, urls: ['{self._broker.url}'],"
+            " client_id: chaos, durable: 'chaos-{pattern}', answer_timeout: 5"
+        )
+
+
+class OurBroker:
+    """`gateway broker smf` or `gateway broker yami4` as a process. Mutable."""
+
+    def __init__(self, arguments: list[str], settings: str) -> None:
+        self.port = free_port()
+        self._arguments = [each.format(port=self.port) for each in arguments]
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def settings(self) -> str:
+        return self._settings.format(port=self.port)
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(  # noqa: S603  # our own command
+            [sys.executable, "-m", "gateway", "broker", *self._arguments],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        until(self._answers)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def freeze(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+        except OSError:
+            return False
+        return True
+
+
+def smf(folder: Path) -> OurBroker:
+    settings = "kind: solace, url: 'tcp://127.0.0.1:{port}', keepalive: 0.5, answer_timeout: 5"
+    return OurBroker(["smf", "--port", "{port}", "--store", str(folder / "store")], settings)
+
+
+def yami4(folder: Path) -> OurBroker:
+    del folder
+    settings = "kind: yami4, url: 'tcp://127.0.0.1:{port}', heartbeat: 1, answer_timeout: 2"
+    listen = ["--listen", "tcp://127.0.0.1:{port}", "--max-client-queue", "100000"]
+    return OurBroker(["yami4", *listen], settings)
+
+
+SYSTEMS = [
+    pytest.param(JmsBroker, ".", id="jms"),
+    pytest.param(smf, "/", id="solace"),
+]
+
+
+@contextmanager
+def started(broker: Broker) -> Iterator[Broker]:
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.thaw()
+        broker.kill()
+
+
+def write_config(
+    folder: Path, broker: Broker, separator: str, source: int, target: int, more: str = ""
+) -> Path:
+    text = CONFIG.format(
+        source=source, middle=broker.settings, target=target, separator=separator, folder=folder,
+        backoff=FAST_BACKOFF,
+    )  # fmt: skip
+    file = folder / "gateway.yaml"
+    file.write_text(text.replace("archive: {", f"{more}archive: {{"))
+    return file
+
+
+def connected(gateway: Process) -> None:
+    for endpoint, side in [("middle", "source"), ("middle", "sink"), ("target", "sink")]:
+        gateway.wait_for("connected", endpoint=endpoint, side=side)
+
+
+@repetitions(3, 30)
+@pytest.mark.parametrize(("make", "separator"), SYSTEMS)
+def test_kills_of_gateway_and_broker_lose_no_message(
+    tmp_path: Path,
+    start_mosquitto: StartMosquitto,
+    make: Callable[[Path], Broker],
+    separator: str,
+    times: int,
+) -> None:
+    chance = random.Random(times)  # noqa: S311  # the same moments in every run
+    source, target = start_mosquitto(), start_mosquitto()
+    tick = threading.Event()
+    with started(make(tmp_path)) as broker:
+        config = write_config(tmp_path, broker, separator, source.port, target.port)
+        with load_and_witness(source.port, target.port, RATE) as (load, witness):
+            with running(config) as gateway:  # sessions and queues exist from now on
+                connected(gateway)
+                load.start()
+            for number in range(times):
+                with running(config, target=False) as gateway:
+                    tick.wait(chance.uniform(0, MAX_PAUSE))
+                    if number % 2:
+                        broker.kill()
+                        tick.wait(chance.uniform(0, MAX_PAUSE))
+                        broker.start()
+                        tick.wait(chance.uniform(0, MAX_PAUSE))
+            load.stop()
+            with running(config) as gateway:
+                sent = load.finish()
+                witness.wait_for(sent)
+                assert gateway.end() == 0
+            witness.check_order(sent)
+
+    marked = read_archive(tmp_path).marked
+    assert {digest_of(number) for number in witness.duplicates} <= marked
+
+
+@repetitions(3, 20)
+@pytest.mark.parametrize(("make", "separator"), [*SYSTEMS, pytest.param(yami4, ".", id="yami4")])
+def test_freezes_of_the_broker_and_reloads_lose_no_message(
+    tmp_path: Path,
+    start_mosquitto: StartMosquitto,
+    make: Callable[[Path], Broker],
+    separator: str,
+    times: int,
+) -> None:
+    """A frozen YAMI4 broker keeps its connections; one that ends forgets its subscribers."""
+    chance = random.Random(times)  # noqa: S311  # the same moments in every run
+    source, target = start_mosquitto(), start_mosquitto()
+    tick = threading.Event()
+    with started(make(tmp_path)) as broker:
+        config = write_config(tmp_path, broker, separator, source.port, target.port)
+        with (
+            load_and_witness(source.port, target.port, RATE) as (load, witness),
+            running(config) as gateway,
+        ):
+            connected(gateway)
+            load.start()
+            for number in range(times):
+                broker.freeze()
+                tick.wait(chance.uniform(0, MAX_PAUSE))
+                broker.thaw()
+                more = "" if number % 2 else ADDED_ROUTE
+                write_config(tmp_path, broker, separator, source.port, target.port, more)
+                gateway.process.send_signal(signal.SIGHUP)
+                gateway.wait_for("reloaded", times=number + 1)
+                tick.wait(chance.uniform(0, MAX_PAUSE))
+            sent = load.finish()
+            witness.wait_for(sent)
+            assert gateway.end() == 0
+        witness.check_order(sent)
+
+    assert {digest_of(number) for number in witness.duplicates} <= read_archive(tmp_path).marked

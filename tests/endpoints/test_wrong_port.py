@@ -1,0 +1,81 @@
+"""TLS against a port without it, and the reverse: the error names the fault and the remedy."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.brokers.activemq import ActiveMq
+from gateway.brokers.smf import SmfBroker
+from gateway.brokers.yami4 import Yami4Broker
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.registry import make_source
+from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.errors import EndpointError
+from tests.brokers.hostile_servers import serving, tls_relaying
+from tests.brokers.mosquitto import Mosquitto
+from tests.brokers.test_mqtt_tls import make_certificate
+
+pytestmark = pytest.mark.broker
+PLAIN, ENCRYPTED = (
+    "does not speak TLS: use the broker's TLS port, or remove TLS",
+    "expects TLS: configure TLS, or use the port without TLS",
+)
+Make = Callable[[int, bool], EndpointSettings]
+KINDS = ["mqtt", "solace", "yami4", "jms"]
+
+
+@pytest.fixture
+def ports(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int, int, Make]]:
+    """Yield a broker's plain port, its port with TLS, and a maker of settings for a port."""
+    make_certificate(tmp_path, "localhost", None)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "localhost.pem", tmp_path / "localhost.key")
+    with ExitStack() as stack:
+        port, make = start(request, stack)
+        yield port, stack.enter_context(serving(tls_relaying(port, context))), make
+
+
+def start(request: pytest.FixtureRequest, stack: ExitStack) -> tuple[int, Make]:
+    kind, trusting = request.param, TlsSettings(verify=False)
+    if kind == "mqtt":
+        broker: Mosquitto = request.getfixturevalue("mosquitto")
+        plain = MqttSettings(host="127.0.0.1")
+        return broker.port, lambda port, tls: replace(
+            plain, port=port, tls=trusting if tls else None
+        )
+    if kind == "solace":
+        pytest.importorskip("solace.messaging")
+        smf = stack.enter_context(SmfBroker())
+        return smf.port, lambda port, tls: SolaceSettings(
+            url=f"{'tcps' if tls else 'tcp'}://127.0.0.1:{port}", tls=trusting
+        )
+    if kind == "yami4":
+        yami4 = stack.enter_context(Yami4Broker())
+        return int(yami4.url.rpartition(":")[2]), lambda port, tls: Yami4Settings(
+            url=f"{'tcps' if tls else 'tcp'}://127.0.0.1:{port}", tls=trusting
+        )
+    activemq: ActiveMq = request.getfixturevalue("activemq")
+    return activemq.port, lambda port, tls: activemq.settings(
+        urls=(f"{'ssl' if tls else 'tcp'}://127.0.0.1:{port}",)
+    )
+
+
+@pytest.mark.parametrize("ports", KINDS, indirect=True)
+def test_an_error_says_which_port_speaks_tls(ports: tuple[int, int, Make]) -> None:
+    plain, encrypted, make = ports
+    for settings, text in [(make(plain, True), PLAIN), (make(encrypted, False), ENCRYPTED)]:
+        source = make_source(settings, [Subscription("a")])
+        with pytest.raises(EndpointError) as caught:
+            source.open()
+        source.close()
+
+        assert text in str(caught.value)
