@@ -16,6 +16,7 @@ from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.outbound.lane import SinkBinding
 from gateway.runtime.record.ledger import Ledger
+from gateway.translate.shorten import ShortNames
 
 
 class MessageIds:
@@ -63,11 +64,15 @@ class GatewayContext:
 
 @dataclass(frozen=True, slots=True)
 class SourceBinding:
-    """A source, the rules for the messages that it receives, and its back-off in seconds."""
+    """A source, the rules for the messages that it receives, and its back-off in seconds.
+
+    `short_names` has the names that its routes shorten.
+    """
 
     source: Source
     rules: AdmissionRules
     backoff: tuple[float, float]
+    short_names: ShortNames
 
     @property
     def router(self) -> Router:

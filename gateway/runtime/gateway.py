@@ -86,8 +86,8 @@ class Gateway:
             DriverMissingError, TracingError: tracing is configured and cannot start.
         """
         self._span_recorder = self._open_span_recorder()
+        self._open_spool()  # first: another gateway may use it, and then nothing is touched
         recovered = self._open_archive()
-        self._open_spool()
         append = self.archive.append if self.archive else None
         self._ledger = Ledger(self.counters, append, self.dead_letters, self._find_route)
         for name in wiring.target_endpoints(self.configuration):
@@ -328,7 +328,7 @@ class Gateway:
         unused = self.pumps.keys() - {*wiring.source_endpoints(wanted)}
         pumps = [self.pumps.pop(name) for name in unused]
         for pump in pumps:
-            pump.stop_receiving()
+            pump.stop_receiving(removed=True)
         _wait_until(lambda: all(pump.idle() for pump in pumps), time.monotonic() + seconds)
         _run_in_parallel([pump.close for pump in pumps])
         for name in unused:

@@ -12,7 +12,13 @@ from typing import Final, TypeAlias
 
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Source
-from gateway.errors import GatewayError, NotConnectedError, TranslationError, unexpected_error
+from gateway.errors import (
+    ArchiveError,
+    GatewayError,
+    NotConnectedError,
+    TranslationError,
+    unexpected_error,
+)
 from gateway.model.memory_size import messages_size
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
@@ -25,6 +31,7 @@ from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.duplicates import DuplicateFilter, copy_id
 from gateway.runtime.delivery.in_flight import LaneBatch
+from gateway.runtime.delivery.loop_limit import MAX_ROUNDS
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.gap_recorder import GapRecorder
 from gateway.runtime.inbound.header_mapping import HeaderMapper
@@ -39,7 +46,9 @@ LaneBatches: TypeAlias = dict[tuple[str, WhenFull], LaneBatch]
 Refused: TypeAlias = list[tuple[int, Delivery]]
 
 RECEIVE_TIMEOUT: Final = 0.25  # seconds; a stop waits this long for a quiet source
+LOOP_LOG_INTERVAL: Final = 60.0  # seconds between two log lines about loops
 REBIND_TIMEOUT: Final = 5.0  # seconds for the batches of the old source to be settled
+STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
 POLL_INTERVAL: Final = 0.02  # seconds between checks for batches in flight
 
 
@@ -64,15 +73,22 @@ class Pump:
         self._gaps = GapRecorder(state.name, binding, archive, context.connections)
         self._in_flight: set[SharedBatch] = set()
         self._stop = threading.Event()
+        self._removed = False  # set with _stop
         self._backoff = Backoff()
+        self._loops_cut = 0
+        self._log_loops_at = 0.0  # monotonic seconds
         self._reconnect_reason = ""  # set when the connection must be replaced
         self._thread = threading.Thread(target=self._run, name=f"pump-{state.name}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def stop_receiving(self) -> None:
-        """Receive no further batch; batches in flight continue."""
+    def stop_receiving(self, *, removed: bool = False) -> None:
+        """Receive no further batch; batches in flight continue.
+
+        A source that a reload `removed` has no gap from now on.
+        """
+        self._removed = removed
         self._stop.set()
 
     def idle(self) -> bool:
@@ -139,8 +155,9 @@ class Pump:
                 random.random(),  # noqa: S311  # jitter
                 refused=refused,
             )
+            self.state.retry_at = time.monotonic() + pause
             self._stop.wait(pause)
-        self._gaps.stopped()
+        self._gaps.stopped(removed=self._removed)
 
     def _receive_once(self) -> None:
         """Open the source if necessary, and relay one batch."""
@@ -177,6 +194,7 @@ class Pump:
     def _relay(self, batch: Batch) -> None:
         completion = BatchCompletion()
         batch, earlier, admitted = self._admit(batch, completion)
+        self._store_short_names()
         received, lane_batches, refused = _distribute(admitted.matches)
         if not received and not refused and not earlier and not admitted.cuts:
             batch.settle([ACCEPTED] * len(batch.messages))
@@ -212,14 +230,47 @@ class Pump:
         self, batch: Batch, completion: BatchCompletion
     ) -> tuple[Batch, Mapping[int, BatchCompletion], Admitted]:
         """Recognise echoes and duplicates, which changes their messages, and route the rest."""
-        messages, earlier = self._admission.recognise(
+        recognised = self._admission.recognise(
             batch.messages, batch.identities, self._binding.rules, completion
         )
-        if messages is not batch.messages:
-            batch = replace(batch, messages=messages)
-        admitted = self._admission.match(messages, self._binding.router, earlier)
+        for position in recognised.loops:
+            self._log_loop(recognised.messages[position].address)
+        if recognised.messages is not batch.messages:
+            batch = replace(batch, messages=recognised.messages)
+        admitted = self._admission.match(recognised, self._binding.router)
         self._count(admitted)
-        return batch, earlier, admitted
+        return batch, recognised.earlier, admitted
+
+    def _log_loop(self, name: str) -> None:
+        """Say that a message of this name has gone round too often, at times."""
+        self._loops_cut += 1
+        if time.monotonic() < self._log_loops_at:
+            return
+        self._log_loops_at = time.monotonic() + LOOP_LOG_INTERVAL
+        log.warning(
+            "loop: %r came back %d times, each within %g s, and was cut; %d messages were cut so"
+            " far. Find the gateways that return it, or set `loop_window: 0` if an application"
+            " repeats it",
+            name, MAX_ROUNDS, self._binding.rules.loop_window, self._loops_cut,
+            extra={"endpoint": self.state.name},
+        )  # fmt: skip
+
+    def _store_short_names(self) -> None:
+        """Make the names durable that the batch has shortened; wait while the disk is full.
+
+        Raises:
+            ArchiveError: they cannot be stored, and the gateway stops; the source delivers again.
+        """
+        waits = False
+        while True:
+            try:
+                return self._binding.short_names.commit()
+            except ArchiveError as error:
+                if not waits:
+                    log.error("%s; the source waits", error, extra={"endpoint": self.state.name})  # noqa: TRY400  # the text is complete
+                waits = True
+                if self._stop.wait(STORE_INTERVAL):
+                    raise
 
     def _count(self, admitted: Admitted) -> None:
         """Count the messages that routes left out, and log our own faults."""

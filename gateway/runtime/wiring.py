@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.layout import writer_name
@@ -14,7 +15,6 @@ from gateway.config.process import ArchiveSettings
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
-from gateway.model.message import Message
 from gateway.routing.name_rules import to_rules
 from gateway.routing.route import Route
 from gateway.routing.router import Router
@@ -61,14 +61,6 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
     settings = configuration.endpoints[name].settings
     broker = echo_brokers(configuration).get(name)
 
-    def note_sent(messages: Sequence[Message]) -> None:
-        if broker is not None:
-            echoes.note_sent(broker, messages)
-
-    def note_lost(messages: Sequence[Message]) -> None:
-        if broker is not None:
-            echoes.note_lost(broker, messages)
-
     return SinkBinding(
         make_sink(settings),
         settings.dialect,
@@ -78,8 +70,8 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
             isolate_after=configuration.gateway.isolate_after,
             stuck_after_seconds=configuration.gateway.stuck_after_seconds,
         ),
-        None if broker is None else note_sent,
-        None if broker is None else note_lost,
+        None if broker is None else partial(echoes.note_sent, broker),
+        None if broker is None else partial(echoes.note_answers, broker),
     )
 
 
@@ -96,8 +88,10 @@ def make_source_binding(
             Router(routes[0].dialect, routes, dictionary_for(configuration, name)),
             echo_brokers(configuration).get(name, ""),
             endpoint.echo_window,
+            0.0 if "origin" in settings.carries else endpoint.loop_window,
         ),
         (settings.backoff_min, settings.backoff_max),
+        configuration.dictionary,
     )
 
 

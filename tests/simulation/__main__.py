@@ -11,9 +11,10 @@ from dataclasses import fields
 
 from tests.simulation.books import short
 from tests.simulation.campaign import run_in_processes
-from tests.simulation.faults import Plan, make_plan
+from tests.simulation.faults import make_plan
+from tests.simulation.plan import Plan
 from tests.simulation.shrink import shrink
-from tests.simulation.world import Result, simulate
+from tests.simulation.simulate import Result, simulate
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from gateway.config.load import Configuration, load
-from tests.simulation.faults import Plan
+from tests.simulation.plan import Plan
 
 DIALECTS: Final = {"mqtt5": "mqtt", "mqtt311": "mqtt", "jms": "ems", "solace": "smf",
                    "yami4": "yami4"}  # fmt: skip
@@ -67,6 +67,7 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
     for name, system in plan.brokers.items():
         changed = (variant, name) in {("sink", "b"), ("source", "a")}
         timing = f"backoff_min: 0.05, backoff_max: {0.3 if changed else 0.4}"
+        timing += ", loop_window: 5" if plan.is_open_ring else ""
         lines.append(f"  {name}: {{{_ENDPOINTS[system].format(name=name)}, {timing}}}")
     if plan.archive:
         lines.append(f"archive: {{path: archive, sync: {plan.sync}, segment_seconds: 20}}")

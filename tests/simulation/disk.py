@@ -21,6 +21,9 @@ from gateway.file_lock import FileLock
 from tests.simulation import stand_ins
 from tests.simulation.scheduler import Process
 
+_FULL: Final = 2  # `PRAGMA synchronous`: a commit is on disk when it returns
+_UNSYNCED_COMMITS: Final = 10  # that a power cut loses at most, where they are not synchronised
+_SYNC_INTERVAL: Final = 1.0  # seconds, with `sync: interval`
 _PAGE: Final = 512  # bytes; small, so that a full disk is exact
 
 
@@ -31,6 +34,7 @@ class SimulatedJournalFile:
     name: str
     data: bytearray = field(default_factory=lambda: bytearray(MAGIC))
     torn: bytes = b""
+    synced: int = 0  # bytes that a power cut leaves
     converted: bool = False
 
     def read_bytes(self) -> bytes:
@@ -54,6 +58,7 @@ class Disk:
         self.locks: list[FileLock] = []
         self.process: Process | None = None
         self.commits = 0
+        self.synced_spool: bytes | None = None  # None while every commit is synchronised
 
     @property
     def spool(self) -> Path:
@@ -78,6 +83,19 @@ class Disk:
                     self.log("disk", f"{self.folder.name}: the journal's tail is torn")
                 journal.data += journal.torn[:kept]
                 journal.torn = b""
+
+    def lose_power(self, random: Callable[[], float]) -> None:
+        """Lose what was written and not synchronised, or a part of it."""
+        for journal in self.journals:
+            lost = int(random() * (len(journal.data) - journal.synced + 1))
+            if lost and not journal.converted:
+                self.log("disk", f"{self.folder.name}: {lost} bytes of rows were in memory only")
+                del journal.data[len(journal.data) - lost :]
+        if self.synced_spool is not None:
+            self.log("disk", f"{self.folder.name}: commits of the spool were in memory only")
+            for path in self.spool.glob("spool.sqlite*"):
+                path.unlink()
+            (self.spool / "spool.sqlite").write_bytes(self.synced_spool)
 
     def set_spool_full(self, *, full: bool) -> None:
         """Let the spool's file keep its size, or grow again."""
@@ -109,6 +127,17 @@ class Disk:
             return []
         finally:
             reader.close()
+
+    def waiting(self, endpoint: str) -> int:
+        """The number of messages in the spool of a target."""
+        path = self.spool / "spool.sqlite"
+        if not path.exists():
+            return 0
+        with sqlite3.connect(path) as reader:
+            query = "SELECT COALESCE(SUM(messages), 0) FROM parcels WHERE endpoint = ?"
+            found = int(reader.execute(query, [endpoint]).fetchone()[0])
+        reader.close()
+        return found
 
     def rows(self) -> Iterator[Rows]:
         """All durable rows of all runs, read by the product's reader."""
@@ -160,6 +189,9 @@ class SimulatedConnection:
         if seconds:
             stand_ins.sleep(seconds)
         _check_alive()
+        unsynced = self.real.execute("PRAGMA synchronous").fetchone()[0] < _FULL
+        if unsynced and self.disk.commits % _UNSYNCED_COMMITS == 0:
+            self.disk.synced_spool = self.real.serialize()
         cursor = self.real.execute(statement, values)
         self.disk.commits += 1
         self.disk.log("commit", f"{self.disk.folder.name}: spool commit")
@@ -216,6 +248,7 @@ class SimulatedRollingJournal:
         self._writer, self._options = writer, options
         self._disk = _disk()
         self._number = 0
+        self._sync_at = 0.0
         for journal in self._disk.journals:  # the start converts the journals of an earlier run
             journal.converted = True
         self._open()
@@ -237,6 +270,11 @@ class SimulatedRollingJournal:
             disk.log("disk", f"{disk.folder.name}: archive full")
             raise OSError(errno.ENOSPC, "No space left on device")
         journal.data += records
+        if self._options.sync == "batch" or stand_ins.monotonic() >= self._sync_at:
+            journal.synced, self._sync_at = (
+                len(journal.data),
+                stand_ins.monotonic() + _SYNC_INTERVAL,
+            )
         disk.log("archive", f"{disk.folder.name}: {len(records)} bytes of rows are durable")
         stand_ins.scheduler().point()
 

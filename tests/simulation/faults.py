@@ -1,70 +1,16 @@
-"""Plans: the world of one run, its messages and its faults, all drawn from one seed."""
+"""Random plans: the world of one run, its messages and its faults, all drawn from one seed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from tests.simulation.plan import Fault, Plan, Publication
 from tests.simulation.scheduler import Policy
+from tests.simulation.special_plans import special_plan
 
-FOREVER: Final = 1_000.0  # seconds of a fault that never ends
 KEPT_SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
 BOTH_WAYS: Final = ("mqtt5", "mqtt311")
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """A message that an application publishes at a broker."""
-
-    at: float
-    broker: str
-    key: str
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A fault at a time, for some seconds; `where` is a broker or a gateway."""
-
-    at: float
-    kind: str
-    where: str
-    seconds: float = 0.0
-    steps: int = 0  # of the scheduler, after `at`
-    payload: bytes = b""  # of a message, or a part of several
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything that happens in one run, except the order of the steps.
-
-    `brokers` maps a broker to its system; `shape` is the topology.
-    """
-
-    seed: int
-    shape: str
-    brokers: dict[str, str]
-    publications: tuple[Publication, ...]
-    faults: tuple[Fault, ...]
-    policy: Policy = field(default_factory=Policy)
-    spool: bool = True
-    archive: bool = True
-    sync: str = "batch"
-    when_full: str = "slow"
-    spool_messages: int | None = None
-    spool_seconds: float | None = None
-    duplicates: str = "drop"
-    window: int = 20
-    batch: int = 1_000
-    capacity: int = 1 << 20
-    latency: float = 0.02
-    flush: float = 0.01
-    heartbeat: bool = False
-    small: bool = True  # scaled-down limits of the product
-    until: float = 6.0  # seconds at which all faults have ended
-    dead_letter_endpoint: bool = False
-
 
 SHAPES: Final = {
     "one": ("a", "b"),
@@ -99,6 +45,8 @@ HARMLESS: Final = frozenset({"deny", "slow-disk", "full-spool", "full-archive", 
 
 def make_plan(seed: int) -> Plan:
     """Draw the plan of `seed`."""
+    if (special := special_plan(seed)) is not None:
+        return special
     random = Random(f"plan {seed}")  # noqa: S311  # no secret
     shape = _weighted(random, _WEIGHTS)
     brokers = {name: _system(random, shape, name) for name in SHAPES[shape]}
@@ -189,4 +137,7 @@ def _fault(
         return Fault(at, kind, where, seconds)
     kind = _weighted(random, GATEWAY_FAULTS)
     where = random.choice(GATEWAYS[shape])
-    return Fault(at, kind, where, seconds, steps=random.randrange(200))
+    steps = random.randrange(200)
+    if kind == "kill" and steps % 4 == 0:
+        kind = "power"
+    return Fault(at, kind, where, seconds, steps=steps)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from tests.simulation.faults import Plan
+from tests.simulation.plan import Plan
 from tests.simulation.scheduler import Policy
-from tests.simulation.world import Result, simulate
+from tests.simulation.simulate import Result, simulate
 
 MAX_RUNS: Final = 400
 _CALM: Final = (

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.errors import EndpointError
 from tests.simulation.brokers import Broker
-from tests.simulation.faults import Fault
+from tests.simulation.plan import Fault
 
 if TYPE_CHECKING:  # the world imports this module
-    from tests.simulation.world import RunningGateway, World
+    from tests.simulation.gateways import RunningGateway
+    from tests.simulation.world import World
 
 AtBroker: TypeAlias = "Callable[[World, Fault, Broker], None]"
 AtGateway: TypeAlias = "Callable[[World, Fault, RunningGateway], None]"
@@ -23,7 +24,7 @@ HOUR: Final = 3_600_000_000  # microseconds
 
 def strike(world: World, fault: Fault) -> None:
     """Begin a fault now, and plan its end."""
-    world.coverage[f"fault-{fault.kind}"] += 1
+    world.log.coverage[f"fault-{fault.kind}"] += 1
     world.log("fault", f"{fault.kind} at {fault.where} for {fault.seconds:.2f} s")
     if fault.where in world.brokers:
         _AT_BROKER[fault.kind](world, fault, world.brokers[fault.where])
@@ -86,7 +87,7 @@ def _jump(world: World, fault: Fault, each: RunningGateway) -> None:
 
 
 def _reload(variant: str) -> AtGateway:
-    return lambda world, _fault, each: world.reload(each, variant)
+    return lambda world, _fault, each: world.processes.reload(each, variant)
 
 
 _AT_BROKER: Final[Mapping[str, AtBroker]] = {
@@ -107,13 +108,14 @@ _AT_BROKER: Final[Mapping[str, AtBroker]] = {
     "deny": lambda _world, fault, broker: broker.denied.add(fault.payload),
 }
 _AT_GATEWAY: Final[Mapping[str, AtGateway]] = {
-    "kill": lambda world, fault, each: world.kill(each, fault.seconds),
-    "stop": lambda world, fault, each: world.stop(each, fault.seconds),
+    "kill": lambda world, fault, each: world.processes.kill(each, fault.seconds),
+    "power": lambda world, fault, each: world.processes.kill(each, fault.seconds, power=True),
+    "stop": lambda world, fault, each: world.processes.stop(each, fault.seconds),
     "slow-disk": _slow_disk,
     "full-spool": _fill_spool,
     "full-archive": _fill_archive,
     "clock": _jump,
-    "reload-same": lambda world, _fault, each: world.reload(each, each.variant),
+    "reload-same": lambda world, _fault, each: world.processes.reload(each, each.variant),
     "reload-remove": _reload("remove"),
     "reload-sink": _reload("sink"),
     "reload-source": _reload("source"),

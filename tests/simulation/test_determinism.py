@@ -11,7 +11,7 @@ from gateway.endpoints import redelivery_queue, registry
 from gateway.runtime import gateway as runtime
 from gateway.runtime import wiring
 from tests.simulation.faults import make_plan
-from tests.simulation.world import simulate
+from tests.simulation.simulate import simulate
 
 
 @pytest.mark.parametrize("seed", [0, 7, 38, 107, 839])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeAlias
 
@@ -12,9 +12,11 @@ from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.duplicates import BatchT, DuplicateFilter
+from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.record.rows import Cut, fingerprint
 
 LOOP: Final = "loop"
+LOOP_LIMIT: Final = "loop-limit"  # it went round too often
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
 UNSELECTED: Final = "unselected"
@@ -27,13 +29,28 @@ class AdmissionRules:
     """The routes of a source and the echo settings of its broker.
 
     `echo_broker` is the key of a broker that returns our own messages without their origin path,
-    or empty. Two messages with the same name and payload within `echo_window` count as one.
+    or empty. Two messages with the same name and payload within `echo_window` count as one. Equal
+    messages that follow each other within `loop_window` may be a loop; 0 where a path shows loops.
     Units: seconds.
     """
 
     router: Router
     echo_broker: str = ""
     echo_window: float = 0.0
+    loop_window: float = 0.0
+
+
+@dataclass(slots=True)
+class Recognised(Generic[BatchT]):
+    """The messages of a batch with their marks.
+
+    `earlier` has the batch that had the message before, by position of each duplicate. `loops` are
+    the positions of those that have gone round too often.
+    """
+
+    messages: Sequence[Message]
+    earlier: dict[int, BatchT] = field(default_factory=dict)
+    loops: Sequence[int] = ()
 
 
 @dataclass(slots=True)
@@ -62,6 +79,7 @@ class Admission(Generic[BatchT]):
         self._gateway = gateway
         self._duplicates = duplicates
         self._take_origin = take_origin
+        self._loop_limit = LoopLimit()
 
     def recognise(
         self,
@@ -69,51 +87,55 @@ class Admission(Generic[BatchT]):
         identities: Sequence[str],
         rules: AdmissionRules,
         batch: BatchT,
-    ) -> tuple[Sequence[Message], Mapping[int, BatchT]]:
-        """Recognise the echoes and duplicates among the messages of a `batch`.
+    ) -> Recognised[BatchT]:
+        """Recognise the echoes, duplicates and loops among the messages of a `batch`.
 
         An echo gets its origin path back. A duplicate is marked as redelivered. `identities` are
-        those that the broker gave, or empty. Returns the changed messages, and the earlier batch
-        by position of each duplicate.
+        those that the broker gave, or empty. Waits for the answers to copies that equal a message.
         """
-        earlier: dict[int, BatchT] = {}
+        found = Recognised[BatchT](messages)
         changed: dict[int, Message] = {}
         recognisable = identities or rules.echo_broker or rules.echo_window
-        if not recognisable and not any(map(identity_of, _distinct_headers(messages))):
-            return messages, earlier
-        for position, message in enumerate(messages):
-            headers = message.headers
-            if rules.echo_broker and not headers.origin:
-                origin = self._take_origin(rules.echo_broker, message)
-                if origin:
-                    changed[position] = replace(message, headers=replace(headers, origin=origin))
-                    continue
-            identity = identities[position] if identities else None
-            found = self._find_earlier(message, identity, rules.echo_window, batch)
-            if found is not None:
-                earlier[position] = found
-                changed[position] = replace(message, headers=replace(headers, redelivered=True))
+        if recognisable or any(map(identity_of, _distinct_headers(messages))):
+            for position, message in enumerate(messages):
+                headers = message.headers
+                if rules.echo_broker and not headers.origin:
+                    origin = self._take_origin(rules.echo_broker, message)
+                    if origin:
+                        changed[position] = replace(
+                            message, headers=replace(headers, origin=origin)
+                        )
+                        continue
+                identity = identities[position] if identities else None
+                earlier = self._find_earlier(message, identity, rules.echo_window, batch)
+                if earlier is not None:
+                    found.earlier[position] = earlier
+                    changed[position] = replace(message, headers=replace(headers, redelivered=True))
+        if rules.loop_window:
+            found.loops = self._loop_limit.exceeded(
+                messages, changed, batch.arrived, rules.loop_window
+            )
         if changed:
-            messages = [changed.get(at, message) for at, message in enumerate(messages)]
-        return messages, earlier
+            found.messages = [changed.get(at, message) for at, message in enumerate(messages)]
+        return found
 
-    def match(
-        self, messages: Sequence[Message], router: Router, earlier: Mapping[int, BatchT]
-    ) -> Admitted:
-        """Route the messages and admit them; `earlier` has the duplicates' positions."""
+    def match(self, recognised: Recognised[BatchT], router: Router) -> Admitted:
+        """Route the messages of a batch and admit them."""
+        messages, earlier = recognised.messages, recognised.earlier
         admitted = Admitted()
         try:
             found = [router[message.address] for message in messages]
         except Exception:  # noqa: BLE001  # a fault of ours on one name; try each name alone
             found = [_route_one(message.address, router, admitted) for message in messages]
         plain = not any(each.origin or each.retained for each in _distinct_headers(messages))
-        if plain and not earlier and not router.selective:
+        if plain and not earlier and not recognised.loops and not router.selective:
             admitted.matches = found
             return admitted
         for position, (matches, message) in enumerate(zip(found, messages, strict=True)):
-            duplicate = position in earlier
+            fault = DUPLICATE if position in earlier else ""
+            fault = LOOP_LIMIT if position in recognised.loops else fault
             try:
-                kept = self._admit(matches, message.headers, position, duplicate, admitted)
+                kept = self._admit(matches, message.headers, position, fault, admitted)
             except Exception as error:  # noqa: BLE001  # of a selector on one value
                 kept = _refuse(error, admitted)
             admitted.matches.append(kept)
@@ -124,7 +146,7 @@ class Admission(Generic[BatchT]):
         matches: tuple[RouteMatch, ...],
         headers: Headers,
         position: int,
-        duplicate: bool,  # one of the facts of a message
+        fault: str,
         admitted: Admitted,
     ) -> tuple[RouteMatch, ...]:
         """The matches whose routes admit the message, without deliveries that make a loop."""
@@ -134,24 +156,24 @@ class Admission(Generic[BatchT]):
             if route is None:
                 kept.append(match)
                 continue
-            reason = self._reason_against(route, headers, duplicate=duplicate)
+            reason = self._reason_against(route, headers) or fault
             if reason:
                 admitted.counts.append((route.name, reason))
-            if reason == LOOP or (reason == DUPLICATE and route.drop_duplicates):
+            if reason in {LOOP, LOOP_LIMIT} or (reason == DUPLICATE and route.drop_duplicates):
                 admitted.cuts.append(Cut(position, route.name, reason))
             elif reason in {"", DUPLICATE}:
                 kept += _without_loops(match, headers.origin, position, admitted)
         return tuple(kept)
 
-    def _reason_against(self, route: Route, headers: Headers, *, duplicate: bool) -> str:
-        """Why `route` does not admit a message, or counts it; empty if there is no reason."""
+    def _reason_against(self, route: Route, headers: Headers) -> str:
+        """Why `route` does not admit a message; empty if there is no reason."""
         if headers.retained and not route.take_retained:
             return IGNORED
         if route.selector is not None and not route.selector.matches(headers):
             return UNSELECTED
         if route.has_carried(self._gateway, headers.origin):
             return LOOP
-        return DUPLICATE if duplicate else ""
+        return ""
 
     def _find_earlier(
         self,

@@ -44,12 +44,8 @@ class Backlog(Protocol):
     def next_store(self) -> Store | None:
         """A batch that was put back and must be written before any later one is taken."""
 
-    def take(self, before: int | None) -> QueuedBatch | DiskAction | None:
-        """Remove and return the first batch, or what must happen before; None if none is ready.
-
-        `before` is the number of the first batch that was sent without being put, and has no
-        answer: no later batch may pass it.
-        """
+    def take(self) -> QueuedBatch | DiskAction | None:
+        """Remove and return the first batch, or what must happen before; None if none is ready."""
 
     def empty(self) -> bool:
         """Return whether no batch is ready or about to be."""
@@ -85,8 +81,7 @@ class MemoryBacklog:
     def next_store(self) -> Store | None:
         return None
 
-    def take(self, before: int | None) -> QueuedBatch | DiskAction | None:
-        del before  # they are put back in front
+    def take(self) -> QueuedBatch | DiskAction | None:
         return self._batches.popleft() if self._batches else None
 
     def empty(self) -> bool:
@@ -238,18 +233,16 @@ class SpoolBacklog:
     def marked(self, number: int) -> None:
         self._marked = max(self._marked, number)
 
-    def take(self, before: int | None) -> QueuedBatch | DiskAction | None:
+    def take(self) -> QueuedBatch | DiskAction | None:
         if self._returned:
             return self._returned.pop(0)
         if not self._rows:
-            return self._next_read(before)
+            return self._next_read()
         if self._marked < self._last_read:
             return Mark(self._last_read)
         return self._take_rows()
 
-    def take_oldest(
-        self, before: int | None, *, older_than: int | None = None
-    ) -> Finish | Read | None:
+    def take_oldest(self, *, older_than: int | None = None) -> Finish | Read | None:
         """Reject the oldest batch; None if none is ready, or none is `older_than` the time.
 
         Units: microseconds since 1970-01-01 UTC.
@@ -259,7 +252,7 @@ class SpoolBacklog:
         elif self._returned:
             return None
         elif not self._rows:
-            return self._next_read(before)
+            return self._next_read()
         elif older_than is None:
             oldest = self._take_rows()
         elif self._rows[0].time < older_than:
@@ -282,10 +275,9 @@ class SpoolBacklog:
         self.messages -= messages
         self.bytes -= size
 
-    def _next_read(self, before: int | None) -> Read | None:
+    def _next_read(self) -> Read | None:
         """The rows to read: all durable ones that no earlier number holds back."""
-        held_back = [*self._pending, *([before] if before is not None else [])]
-        end = min(held_back, default=None)
+        end = min(self._pending, default=None)
         if self._last_read >= (self._stored if end is None else min(self._stored, end - 1)):
             return None
         return Read(self._last_read, end)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.model.message import Message
 from gateway.model.outcome import rejected
 from gateway.runtime.delivery.batch import QueuedBatch
 
@@ -22,11 +21,6 @@ class UnansweredSend:
     queued: QueuedBatch
     positions: Sequence[int]
     since: float
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """The messages that have no final settlement."""
-        return self.queued.messages([at for at in self.positions if at in self.queued.unsettled])
 
 
 @dataclass(slots=True)

@@ -90,6 +90,11 @@ class LaneState:
     def is_up(self) -> bool:
         return self.connection is Connection.UP
 
+    @property
+    def retry_at(self) -> float | None:
+        """When the next attempt to connect begins; None unless the lane waits for it."""
+        return self._retry_at if self.connection is Connection.AWAY else None
+
     # Batches that arrive
 
     def has_room(self, batch: OutboundBatch) -> bool:
@@ -99,7 +104,7 @@ class LaneState:
         if self.direct or not self.backlog.on_disk:
             return self._fits(batch.size)
         if self.connection is Connection.BROKEN or self.backlog.puts_back:
-            return False  # the unanswered batches are older
+            return False  # the unanswered batches are older, and must be put back first
         return batch.when_full is not WhenFull.SLOW or self.backlog.fits(batch)
 
     def accept(self, batch: OutboundBatch, now: float) -> list[Action] | None:
@@ -132,7 +137,7 @@ class LaneState:
             or not isinstance(backlog, SpoolBacklog) or self.connection is Connection.ENDED
         ):  # fmt: skip
             return None
-        return backlog.take_oldest(self._first_unanswered()) or Wait(None)
+        return backlog.take_oldest() or Wait(None)
 
     def offer(self, batch: OutboundBatch, now: float) -> Send | None:
         """Send the batch if that is possible at once, and never again."""
@@ -173,18 +178,19 @@ class LaneState:
 
     def is_stuck(self, now: float) -> float:
         """Return for how many seconds too long no send has been answered; 0 if it is not so."""
-        if self.connection is not Connection.UP or not self._unanswered:
-            return 0.0
-        silence = now - self._last_answer
+        silence = self.silence(now)
         return silence if silence > self.limits.stuck_after_seconds else 0.0
 
-    def recover(self, now: float, jitter: float) -> list[UnansweredSend]:
-        """No send is in progress any more: put all that has no answer back, in order.
+    def silence(self, now: float) -> float:
+        """Return for how many seconds a connected target has owed an answer; 0 if it owes none."""
+        if self.connection is not Connection.UP or not self._unanswered:
+            return 0.0
+        return now - self._last_answer
 
-        Return the sends without a final answer.
-        """
+    def recover(self, now: float, jitter: float) -> None:
+        """No send is in progress any more: put all that has no answer back, in order."""
         if self.connection is not Connection.BROKEN:
-            return []
+            return
         sends, self._unanswered = list(self._unanswered.values()), {}
         if not self._ours:
             suspect(sends, now)
@@ -204,7 +210,6 @@ class LaneState:
         self.held -= sum(each.batch.size for each in freed)
         self.backlog.put_back(each for each in left if each.resend)
         self._go_away(now, jitter, refused=False)
-        return sends
 
     # The connection
 
@@ -261,7 +266,7 @@ class LaneState:
         while (store := self.backlog.next_store()) is not None:
             waiting.append(store.queued)
         if not self.backlog.on_disk:
-            while isinstance(queued := self.backlog.take(None), QueuedBatch):
+            while isinstance(queued := self.backlog.take(), QueuedBatch):
                 waiting.append(queued)
         self._unanswered, self._taken, self._isolation = {}, None, None
         self._removed = True
@@ -318,7 +323,7 @@ class LaneState:
 
     def _take(self) -> Action | None:
         """Take the next batch, or return what must happen before; neither if none is left."""
-        found = self.backlog.take(self._first_unanswered())
+        found = self.backlog.take()
         if isinstance(found, Read | Mark):
             return found
         self._taken = found
@@ -367,16 +372,7 @@ class LaneState:
         if not isinstance(backlog, SpoolBacklog) or backlog.limits.seconds is None or self._taken:
             return None
         oldest = wall - int(backlog.limits.seconds * 1_000_000)
-        return backlog.take_oldest(self._first_unanswered(), older_than=oldest)
-
-    def _first_unanswered(self) -> int | None:
-        """The number of the first batch that was sent without being put, and has no answer."""
-        unput = (
-            send.queued.number
-            for send in self._unanswered.values()
-            if send.queued.resend and not send.queued.stored
-        )
-        return next(unput, None)
+        return backlog.take_oldest(older_than=oldest)
 
     def _refuse_removed(self, batch: OutboundBatch) -> Finish:
         queued = QueuedBatch(batch, 0)

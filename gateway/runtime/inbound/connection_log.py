@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 from collections.abc import Collection
 from dataclasses import asdict
@@ -17,7 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from gateway.archive.durable import make_folders, open_private, replace_text
+from gateway.archive.durable import make_folders, replace_text
 from gateway.archive.source_states import SourceConnection, read_states, states_path
 from gateway.errors import ArchiveError
 
@@ -60,27 +59,19 @@ class ConnectionLog:
         """
         with self._lock:
             self._states[endpoint] = state
-            if not durable and monotonic() - self._saved < SAVE_INTERVAL:
-                return
-            self._saved = monotonic()
-            text = json.dumps({name: asdict(each) for name, each in self._states.items()})
-            try:
-                _write(self._path, text, durable=durable)
-            except OSError as error:
-                log.warning("%s: cannot be written: %s", self._path, error.strerror)
+            if durable or monotonic() - self._saved >= SAVE_INTERVAL:
+                self._write()
 
     def forget(self, endpoint: str) -> None:
         """Remove the state of a source that the configuration no longer has."""
         with self._lock:
-            self._states.pop(endpoint, None)
+            if self._states.pop(endpoint, None) is not None:
+                self._write()
 
-
-def _write(path: Path, text: str, *, durable: bool) -> None:
-    """Replace the file; one that is not durable survives the process, not the machine."""
-    if durable:
-        replace_text(path, text)
-        return
-    hidden = path.with_name(f".tmp-{path.name}")
-    with open(hidden, "w", opener=open_private) as file:  # `Path.open` has none
-        file.write(text)
-    os.replace(hidden, path)  # noqa: PTH105  # as `replace_text` does, without a sync
+    def _write(self) -> None:
+        self._saved = monotonic()
+        text = json.dumps({name: asdict(each) for name, each in self._states.items()})
+        try:
+            replace_text(self._path, text)
+        except OSError as error:
+            log.warning("%s: cannot be written: %s", self._path, error.strerror)

@@ -110,7 +110,7 @@ def _without_echoes(
 
 
 def _batches(data: bytes) -> Iterator[Rows]:
-    for record in read_records(data):
+    for record in read_records(data, required=("endpoint",)):
         if not isinstance(record, Damage):
             yield from record
 

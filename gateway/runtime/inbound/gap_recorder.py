@@ -143,10 +143,11 @@ class GapRecorder:
         self._keeps = continuity.retention is not Retention.NOTHING
         self._save(self._heard(continuity, now()), durable=False)
 
-    def stopped(self) -> None:
+    def stopped(self, *, removed: bool = False) -> None:
         """Note that the gateway stops: an outage continues until the next start.
 
-        For a source whose broker keeps nothing an outage begins now.
+        For a source whose broker keeps nothing an outage begins now. A source that a reload
+        `removed` misses nothing from now on: an outage ends, and none begins.
         """
         if self._source is None:
             return
@@ -155,7 +156,7 @@ class GapRecorder:
         at, outage = now(), self._outage
         if self._connected_at:
             self._keeps = continuity.retention is not Retention.NOTHING
-        if self._connected_at and not self._keeps:
+        if self._connected_at and not self._keeps and not removed:
             outage = Outage(at, GapRule.NOT_RUNNING.value, "the gateway was stopped")
             self._outage = outage
             self._write(outage, at)

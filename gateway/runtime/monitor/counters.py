@@ -11,7 +11,7 @@ from enum import Enum
 from time import monotonic
 from typing import Final
 
-from gateway.errors import GatewayError
+from gateway.errors import ClientIdDisputeError, GatewayError, TakenOverError
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 LATENCY_BUCKETS: Final = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
 )  # fmt: skip  # upper bounds in seconds
+DISPUTE_SECONDS: Final = 60.0  # of a connection, after which a dispute over its id has ended
 MAX_REFUSALS: Final = 20  # latest dead letters of a route, for display
 MAX_REFUSAL_TEXT: Final = 2_000  # characters of the name and of the reason of each
 
@@ -44,12 +45,16 @@ class EndpointState:
     reason: str = ""
     since: float = field(default_factory=monotonic)  # of `connection`; monotonic seconds
     messages: int = 0  # received, or answered by the target
+    retry_at: float | None = None  # the next attempt of a source to connect; monotonic seconds
+    is_disputed: bool = False  # another client uses its id, as the last connection ended
 
     def connected(self) -> None:
         again = self.connection is not ConnectionState.CONNECTED and self.reason
         self.connection = ConnectionState.CONNECTED
         self.since = monotonic()
-        self.reason = ""
+        self.retry_at = None
+        if not self.is_disputed:
+            self.reason = ""
         self.reconnects += bool(again)
         log.info("connected", extra={"endpoint": self.name, "side": self.side})
 
@@ -57,11 +62,21 @@ class EndpointState:
         if self.connection is ConnectionState.CONNECTED:
             self.since = monotonic()
         self.connection = ConnectionState.LOST if error.retryable else ConnectionState.REFUSED
+        self.is_disputed = isinstance(error, TakenOverError | ClientIdDisputeError)
         reason = str(error)
         if reason != self.reason or not error.retryable:
             level = logging.WARNING if error.retryable else logging.ERROR
             log.log(level, "%s", reason, extra={"endpoint": self.name, "side": self.side})
         self.reason = reason
+
+    @property
+    def shown_reason(self) -> str:
+        """The reason of a lost connection; that of a dispute stays while it may go on."""
+        if self.connection is ConnectionState.CONNECTED and (
+            not self.is_disputed or monotonic() - self.since > DISPUTE_SECONDS
+        ):
+            return ""
+        return self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +150,7 @@ class RouteCounters:
                     self.ignored += 1
                 case "unselected":
                     self.unselected += 1
-                case "loop":
+                case "loop" | "loop-limit":
                     self.loops += 1
                 case _:
                     self.duplicates += 1

@@ -40,6 +40,9 @@ class EndpointStatus:
     spooled_age: float = 0.0  # of the oldest batch on disk
     spool_share: float = 0.0  # used share of the spool's nearest limit; 1.0 is full
     counts: Mapping[str, int] = field(default_factory=dict)  # the driver's own counters
+    broker_id: str = ""  # endpoints with the same one are connections to one broker
+    retry_in: float | None = None  # seconds until the next attempt to connect; None: none waits
+    silence: float = 0.0  # seconds for which a connected target has owed an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class RouteStatus:
     latency_sum: float
     heartbeat_age: float | None  # None without a heartbeat
     refusals: tuple[Refusal, ...]  # the latest
+    lag: float = 0.0  # seconds for which the oldest spooled message of the route has waited
+    has_reverse: bool = False  # another route carries the messages of its targets back
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def take_status(running: Gateway) -> Status:
     endpoints = [
         _source_status(name, pump, running) for name, pump in sorted(running.pumps.items())
     ]
-    endpoints += [_sink_status(lane) for _, lane in sorted(running.lanes.items())]
+    endpoints += [_sink_status(lane, running) for _, lane in sorted(running.lanes.items())]
     endpoints += [_status(tap.state, tap.target.system, {}) for tap in running.taps.values()]
     return Status(
         gateway=configuration.gateway.name,
@@ -116,11 +121,22 @@ def take_status(running: Gateway) -> Status:
 def _source_status(name: str, pump: Pump, running: Gateway) -> EndpointStatus:
     endpoint = running.configuration.endpoints.get(name)  # None while a reload removes it
     system = endpoint.settings.dialect if endpoint else ""
-    return _status(pump.state, system, _driver_counts(pump.source))
+    status = _status(pump.state, system, _driver_counts(pump.source))
+    return replace(
+        status,
+        broker_id=endpoint.broker_id if endpoint else "",
+        retry_in=_seconds_until(pump.state.retry_at),
+    )
 
 
-def _sink_status(lane: Lane) -> EndpointStatus:
-    status = _status(lane.state, lane.binding.system, _driver_counts(lane.binding.sink))
+def _sink_status(lane: Lane, running: Gateway) -> EndpointStatus:
+    endpoint = running.configuration.endpoints.get(lane.state.name)  # None, likewise
+    status = replace(
+        _status(lane.state, lane.binding.system, _driver_counts(lane.binding.sink)),
+        broker_id=endpoint.broker_id if endpoint else "",
+        retry_in=_seconds_until(lane.retry_at),
+        silence=lane.silence,
+    )
     spool = lane.spool
     if spool is None:
         return replace(status, held=lane.held)
@@ -134,6 +150,10 @@ def _sink_status(lane: Lane) -> EndpointStatus:
         spooled_age=(now() - oldest) / 1_000_000 if oldest else 0.0,
         spool_share=_used_share(backlog),
     )
+
+
+def _seconds_until(at: float | None) -> float | None:
+    return None if at is None else max(0.0, at - monotonic())
 
 
 def _used_share(spool: SpoolBacklog) -> float:
@@ -154,7 +174,7 @@ def _status(state: EndpointState, system: str, counts: Mapping[str, int]) -> End
         state.side,
         system,
         state.connection.value,
-        state.reason,
+        state.shown_reason,
         state.reconnects,
         monotonic() - state.since,
         state.messages,
@@ -185,4 +205,14 @@ def _route_status(route: Route, running: Gateway, configuration: Configuration) 
         latency_sum=counters.latency_sum,
         heartbeat_age=heartbeat.age if heartbeat else None,
         refusals=tuple(counters.refusals),
+        lag=_lag(route, running),
+        has_reverse=bool(route.inverse),
     )
+
+
+def _lag(route: Route, running: Gateway) -> float:
+    """Seconds for which the oldest message of `route` has waited in the spool of any target."""
+    lanes = [running.lanes.get(endpoint) for endpoint in {each.endpoint for each in route.targets}]
+    spools = [lane.spool for lane in lanes if lane is not None and lane.spool is not None]
+    oldest = [spool.oldest_of(route.name) for spool in spools if spool.backlog.messages]
+    return max((max(0.0, (now() - at) / 1_000_000) for at in oldest if at is not None), default=0.0)

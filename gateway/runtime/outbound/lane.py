@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.clock import now
 from gateway.endpoints.base import Sink
 from gateway.errors import GatewayError, NotConnectedError, unexpected_error
 from gateway.model.message import Message
-from gateway.model.outcome import NO_ROOM, Outcome, Settlement
+from gateway.model.outcome import NO_ROOM, RETRY, Settlement
 from gateway.runtime.delivery.actions import (
     Action,
     Check,
@@ -38,6 +38,8 @@ from gateway.runtime.outbound.spool import Spool
 
 log = logging.getLogger(__name__)
 
+AfterSend: TypeAlias = Callable[[Sequence[Message], Sequence[Settlement]], None]
+
 FAULT_PAUSE: Final = 1.0  # seconds after an unexpected error, or until the next event
 ROOM_INTERVAL: Final = 0.05  # seconds between checks for room that the oldest batches make
 
@@ -46,8 +48,8 @@ ROOM_INTERVAL: Final = 0.05  # seconds between checks for room that the oldest b
 class SinkBinding:
     """A sink with the fields its system carries and the limits of its lane.
 
-    `before_send` is called with the messages of every send, `not_taken` with those that the target
-    rejects, or that have no answer when the connection is lost.
+    `before_send` is called with the messages of every send, and `after_send` once for each of these
+    calls, with the answers: RETRY where there was none before the connection was lost.
     """
 
     sink: Sink
@@ -55,7 +57,7 @@ class SinkBinding:
     carries: frozenset[str]
     limits: LaneLimits
     before_send: Callable[[Sequence[Message]], None] | None = None
-    not_taken: Callable[[Sequence[Message]], None] | None = None
+    after_send: AfterSend | None = None
 
 
 class Lane:
@@ -78,6 +80,7 @@ class Lane:
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)  # any event that may make room
         self._work = threading.Condition(self._lock)  # any event that concerns the thread
+        self._noted: dict[int, tuple[AfterSend, Sequence[Message]]] = {}  # by number of the send
         self._thread = threading.Thread(target=self._run, name=f"lane-{state.name}", daemon=True)
         if spool is not None:
             spool.tell = self._tell
@@ -89,6 +92,16 @@ class Lane:
     def held(self) -> int:
         """Unanswered bytes in memory."""
         return self._lane.held
+
+    @property
+    def retry_at(self) -> float | None:
+        """When the next attempt to connect begins, in monotonic seconds; None if none waits."""
+        return self._lane.retry_at
+
+    @property
+    def silence(self) -> float:
+        """Seconds for which the connected target has owed an answer; 0 if it owes none."""
+        return self._lane.silence(monotonic())
 
     @property
     def direct(self) -> bool:
@@ -164,6 +177,7 @@ class Lane:
 
     def _finish(self, event: Callable[[], list[Action]]) -> None:
         self._tell(event)
+        self._note_no_answers()
         if self.spool is not None:
             self.spool.stop()
         if self._thread.is_alive():
@@ -229,23 +243,28 @@ class Lane:
                 """Nothing is to be done for a pause or the end."""
 
     def _send(self, send: Send) -> None:
-        messages = send.messages
+        binding, messages = self.binding, send.messages
         try:
-            if self.binding.before_send is not None:
-                self.binding.before_send(messages)
-            self.binding.sink.send(messages, partial(self._answered, send))
+            if binding.before_send is not None and binding.after_send is not None:
+                binding.before_send(messages)
+                self._noted[send.number] = binding.after_send, messages
+            binding.sink.send(messages, partial(self._answered, send))
         except GatewayError as error:
+            self._note_answers(send.number)
             self._lose(error)
         except Exception as error:  # a fault of the driver, perhaps caused by this message
             log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
+            self._note_answers(send.number)
             self._lose(unexpected_error(self.state.name, error))
 
+    def _note_answers(self, number: int, answers: Sequence[Settlement] | None = None) -> None:
+        """Tell the binding the answers to a send, or that there are none, unless it knows."""
+        after_send, messages = self._noted.pop(number, (None, ()))
+        if after_send is not None:
+            after_send(messages, answers or [RETRY] * len(messages))
+
     def _answered(self, send: Send, settlements: Sequence[Settlement]) -> None:
-        if self.binding.not_taken is not None:
-            answers = zip(send.messages, settlements, strict=True)
-            rejected = [each for each, answer in answers if answer.outcome is Outcome.REJECTED]
-            if rejected:
-                self.binding.not_taken(rejected)
+        self._note_answers(send.number, settlements)
         with self._lock:
             was_up = self._lane.is_up
             actions = self._lane.answered(send.number, settlements, monotonic())
@@ -314,11 +333,14 @@ class Lane:
     def _recover(self) -> None:
         self.binding.sink.close()  # ends a send that blocks
         with self._send_lock, self._lock:
-            unanswered = self._lane.recover(monotonic(), random.random())  # noqa: S311  # jitter
+            self._lane.recover(monotonic(), random.random())  # noqa: S311  # jitter
             self._room.notify_all()
-        if self.binding.not_taken is not None:
-            for send in unanswered:
-                self.binding.not_taken(send.messages)
+        self._note_no_answers()
+
+    def _note_no_answers(self) -> None:
+        """No send is in progress, and no answer comes any more."""
+        for number in list(self._noted):
+            self._note_answers(number)
 
     def _check(self) -> None:
         """Check the connection while it is idle."""

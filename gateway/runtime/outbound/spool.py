@@ -45,7 +45,18 @@ _SET_HANDED: Final = (
     "INSERT INTO handed (endpoint, number) VALUES (?, ?)"
     " ON CONFLICT (endpoint) DO UPDATE SET number = excluded.number"
 )
+_INSERT_ROUTE: Final = (
+    "INSERT INTO parcel_routes (number, route, endpoint, time) VALUES (?, ?, ?, ?)"
+)
 _DELETE: Final = "DELETE FROM parcels WHERE number = ?"
+_DELETE_ROUTES: Final = "DELETE FROM parcel_routes WHERE number = ?"
+_OLDEST_OF_ROUTE: Final = (
+    "SELECT time FROM parcel_routes WHERE endpoint = ? AND route = ? ORDER BY number LIMIT 1"
+)
+_OLDEST_WITHOUT_ROUTES: Final = (  # a version without `parcel_routes` wrote it
+    "SELECT time FROM (SELECT number, time FROM parcels WHERE endpoint = ? ORDER BY number LIMIT 1)"
+    " AS oldest WHERE NOT EXISTS (SELECT 1 FROM parcel_routes WHERE number = oldest.number)"
+)
 _TOTALS: Final = (
     "SELECT COALESCE(MAX(number), 0), COALESCE(SUM(messages), 0), COALESCE(SUM(size), 0)"
     " FROM parcels WHERE endpoint = ?"
@@ -101,10 +112,22 @@ class Spool:
         found = self._database.rows(query, [self._endpoint])
         return int(str(found[0][0])) if found else None
 
+    def oldest_of(self, route: str) -> int | None:
+        """The time the oldest batch with a message of `route` was put, as in `oldest`.
+
+        A batch of unknown routes counts for each.
+        """
+        found = self._database.rows(_OLDEST_WITHOUT_ROUTES, [self._endpoint])
+        found += self._database.rows(_OLDEST_OF_ROUTE, [self._endpoint, route])
+        return min((int(str(time)) for (time,) in found), default=None)
+
     def _store(self, queued: QueuedBatch) -> None:
         """Write the unsettled messages; those without a form on disk are rejected."""
-        body, messages = self._pack(queued), len(queued.unsettled)
-        row = (queued.number, self._endpoint, messages, len(body), now(), body)
+        (body, routes), messages, time = self._pack(queued), len(queued.unsettled), now()
+        changes: list[Change] = [
+            (_INSERT, (queued.number, self._endpoint, messages, len(body), time, body))
+        ]
+        changes += [(_INSERT_ROUTE, (queued.number, each, self._endpoint, time)) for each in routes]
 
         def written() -> Iterable[Action] | None:
             finish = self.backlog.written(queued, len(body))
@@ -113,13 +136,13 @@ class Spool:
         self.tell(written)
         if messages:
             with suppress(SpoolError):  # closed: the source keeps the batch
-                self._database.put([(_INSERT, row)], lambda: self._stored(queued), len(body))
+                self._database.put(changes, lambda: self._stored(queued), len(body))
         self.tell(lambda: self.backlog.queued_for_disk(queued))
 
     def _stored(self, queued: QueuedBatch) -> None:
         self.tell(lambda: [self.backlog.stored(queued)])
 
-    def _pack(self, queued: QueuedBatch) -> bytes:
+    def _pack(self, queued: QueuedBatch) -> tuple[bytes, set[str]]:
         try:
             return _pack_unsettled(queued)
         except SpoolError:
@@ -181,7 +204,9 @@ class Spool:
             )
 
         def recorded() -> None:
-            changes: list[Change] = [(_DELETE, (number,)) for number in numbers]
+            changes: list[Change] = [
+                (delete, (number,)) for number in numbers for delete in (_DELETE, _DELETE_ROUTES)
+            ]
             with suppress(SpoolError):  # closed: they are sent again, with a higher attempt
                 self._database.put(changes, _nothing)
 
@@ -190,9 +215,11 @@ class Spool:
         return QueuedBatch(batch, taken.rows[0].number, stored=True, attempts=int(taken.tried))
 
 
-def _pack_unsettled(queued: QueuedBatch) -> bytes:
+def _pack_unsettled(queued: QueuedBatch) -> tuple[bytes, set[str]]:
+    """The bytes of the unsettled messages, and their routes."""
     pending = select_pending(queued.batch.pending_rows(), queued.unsettled, queued.attempts)
-    return pack_batch(queued.messages(queued.unsettled), pending)
+    routes = {str(each.rows.common["route"]) for each in pending}
+    return pack_batch(queued.messages(queued.unsettled), pending), routes
 
 
 def _is_storable(messages: Sequence[Message]) -> bool:

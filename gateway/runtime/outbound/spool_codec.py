@@ -15,7 +15,7 @@ from gateway.errors import SpoolError
 from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Message
 
 _DAMAGE: Final = (  # what bytes raise that `pack_batch` did not write
-    ValueError, TypeError, AttributeError, LookupError, msgpack.UnpackException,
+    ValueError, TypeError, AttributeError, LookupError, RecursionError, msgpack.UnpackException,
 )  # fmt: skip
 _BIG_INTEGER: Final = 1  # extension type of an integer past 64 bits: hex, once decimal digits
 

@@ -34,13 +34,17 @@ MAX_QUEUED_BYTES: Final = 32 << 20  # changes waiting for the disk; past it call
 RETRY_INTERVAL: Final = 0.5  # seconds between attempts to write to a failing disk
 MAX_VACUUM_PAGES: Final = 256  # free pages returned to the file system after a commit
 
-# `parcels` are spooled batches, `letters` are dead letters; `handed` is the last batch that was
-# read for sending, by endpoint.
+# `parcels` are spooled batches, `parcel_routes` the routes of their messages; `letters` are dead
+# letters; `handed` is the last batch that was read for sending, by endpoint.
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS parcels (
     number INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, messages INTEGER NOT NULL,
     size INTEGER NOT NULL, time INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS parcels_of ON parcels (endpoint, number, messages, size);
+CREATE TABLE IF NOT EXISTS parcel_routes (
+    number INTEGER, route TEXT, endpoint TEXT NOT NULL, time INTEGER NOT NULL,
+    PRIMARY KEY (number, route)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS oldest_of ON parcel_routes (endpoint, route, number, time);
 CREATE TABLE IF NOT EXISTS handed (endpoint TEXT PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS letters (
     number INTEGER PRIMARY KEY, time INTEGER NOT NULL, id BLOB NOT NULL, route TEXT NOT NULL,
@@ -63,8 +67,6 @@ def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
         )
     try:
         if create:
-            make_folders(folder.parent)
-            folder.mkdir(exist_ok=True, mode=0o700)
             for each in {path, *folder.glob(f"{FILE_NAME}-*")}:  # the log of a killed gateway too
                 close_to_others(each)
         database = sqlite3.connect(path, timeout=10, check_same_thread=False, isolation_level=None)
@@ -91,8 +93,8 @@ class SpoolDatabase:
         """
         self._folder = folder
         self._reserve = folder / RESERVE_NAME
-        self._writing = self._open()
         self._lock_file = _lock_folder(folder)
+        self._writing = self._open()
         self._reading = connect(folder)
         self._read_lock = threading.Lock()
         self._lock = threading.Condition()
@@ -278,8 +280,11 @@ class SpoolDatabase:
 
 
 def _lock_folder(folder: Path) -> FileLock:
-    conflict = "another gateway uses it; give each gateway a folder of its own"
+    """Make and lock a folder, before anything in it is opened."""
+    conflict = "another gateway uses it; stop that one, or give this one its own `spool.path`"
     try:
+        make_folders(folder.parent)
+        folder.mkdir(exist_ok=True, mode=0o700)
         return FileLock(folder / "spool.lock", conflict)
     except FileLockedError as error:
         raise SpoolError(f"spool {error}") from error

@@ -10,7 +10,7 @@ import pytest
 from gateway.config.load import load
 from gateway.model.message import GATEWAY_ID, Headers, Message, Payload
 from gateway.routing.selectors.selector import Selector
-from gateway.runtime.delivery.admission import Admission
+from gateway.runtime.delivery.admission import Admission, Recognised
 from gateway.runtime.delivery.duplicates import DuplicateFilter, Identity
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.echo_cache import EchoCache
@@ -38,7 +38,7 @@ def test_a_failing_selector_refuses_one_message(
     admission = Admission("test", DuplicateFilter[BatchCompletion](), EchoCache().take_origin)
     messages = [Message("a/1", b"", Headers(properties={"bad": 1})), Message("a/2", b"")]
 
-    admitted = admission.match(messages, binding.router, {})
+    admitted = admission.match(Recognised(messages), binding.router)
     (refused,), (accepted,) = admitted.matches
 
     assert refused.route is None
@@ -63,7 +63,7 @@ def duplicates_of(
     duplicates.remember(known, BatchCompletion.completed())
     admission = Admission("test", duplicates, EchoCache().take_origin)
     admission.recognise(earlier, (), binding.rules, BatchCompletion())
-    return [*admission.recognise(later, (), binding.rules, BatchCompletion())[1]]
+    return [*admission.recognise(later, (), binding.rules, BatchCompletion()).earlier]
 
 
 @pytest.mark.parametrize("headers", [GATEWAY, SOURCE], ids=["gateway-id", "source-id"])

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from gateway.runtime.delivery.duplicates import MAX_SIZE, DuplicateFilter, Identity
+from gateway.model.message import Message
+from gateway.runtime.delivery.duplicates import MAX_SIZE, DuplicateFilter, Identity, copy_id
 from gateway.runtime.inbound import completion as completions
 from gateway.runtime.inbound.completion import BatchCompletion
 from tests.model.test_memory_size import taken
@@ -47,6 +48,20 @@ def test_another_payload_is_no_duplicate() -> None:
     )
     assert duplicates.find_or_add(("a", "id", b"one"), first) is None
     assert duplicates.find_or_add(("a", "id", b"two"), second) is None
+
+
+def test_the_id_of_a_copy_is_that_of_no_other_message() -> None:
+    """A receiver drops doubles by it: a forger of an identity must not choose another's id."""
+    own = copy_id("plant", "id-1", Message("a", b"one"))
+
+    assert copy_id("plant", "id-1", Message("a", b"one")) == own
+    others = {
+        copy_id("plant", "id-1", Message("a", b"two")),
+        copy_id("plant", "id-1", Message("b", b"one")),
+        copy_id("plant", "id-2", Message("a", b"one")),
+        copy_id("cloud", "id-1", Message("a", b"one")),
+    }
+    assert len(others - {own}) == 4
 
 
 def test_an_identity_belongs_to_the_batch_that_had_it_first() -> None:

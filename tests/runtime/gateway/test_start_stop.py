@@ -8,10 +8,17 @@ import pytest
 
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.registry import make_source
-from gateway.errors import WireError
+from gateway.errors import SpoolError, WireError
 from gateway.model.message import Message
 from gateway.runtime import wiring
-from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, archive_rows, running
+from gateway.runtime.gateway import Gateway
+from tests.runtime.gateway.running import (
+    PLANT_AND_EMS,
+    BrokerClient,
+    archive_rows,
+    configured,
+    running,
+)
 from tests.waiting import PATIENCE, until
 
 ORDERS = """\
@@ -107,3 +114,22 @@ archive: {path: archive}
     assert source.failures == 1
     assert delivered.payload == b"x"
     assert settled
+
+
+@pytest.mark.usefixtures("ems", "plant")
+def test_a_second_gateway_on_a_spool_touches_nothing() -> None:
+    first = PLANT_AND_EMS + ORDERS + "spool: {path: spool}\n"
+    second = first.replace("name: test", "name: two").replace("path: archive", "path: two")
+    with running(first):
+        before = spool_files()
+
+        with pytest.raises(SpoolError, match="another gateway uses it; stop that one, or give"):
+            Gateway(configured(second)).start()
+
+        assert spool_files() == before
+        assert not Path("two").exists()
+
+
+def spool_files() -> dict[str, int]:
+    """Return the time of the last change of each file, in nanoseconds."""
+    return {each.name: each.stat().st_mtime_ns for each in Path("spool").iterdir()}

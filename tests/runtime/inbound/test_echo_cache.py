@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
 from gateway.model.message import NO_HEADERS, Message
+from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
 from gateway.runtime.delivery import echoes
 from gateway.runtime.delivery.echoes import COPY_LIFETIME, MAX_SIZE, copy_size
 from gateway.runtime.inbound import echo_cache
 from gateway.runtime.inbound.echo_cache import EchoCache
 from tests.model.test_memory_size import taken
+from tests.waiting import PATIENCE, until
 
 BROKER = "mqtt://plant"
 MAX_COPY_BYTES = 350
@@ -46,6 +51,24 @@ def copy(payload: str, *origin: str) -> Message:
     return Message("a/b", payload.encode(), replace(NO_HEADERS, origin=origin))
 
 
+def send(cache: EchoCache, messages: Sequence[Message], answer: Settlement = ACCEPTED) -> None:
+    """Send copies, which get this answer."""
+    cache.note_sent(BROKER, messages)
+    cache.note_answers(BROKER, messages, [answer] * len(messages))
+
+
+@contextmanager
+def asking(cache: EchoCache, message: Message) -> Iterator[list[tuple[str, ...]]]:
+    """Ask in another thread whether a message is an echo; its answer is there at the end."""
+    found: list[tuple[str, ...]] = []
+    thread = threading.Thread(target=lambda: found.append(cache.take_origin(BROKER, message)))
+    thread.start()
+    until(lambda: cache.undecided == 1)
+    assert not found
+    yield found
+    thread.join(PATIENCE)
+
+
 def take_back(cache: EchoCache, payload: str) -> tuple[str, ...]:
     return cache.take_origin(BROKER, copy(payload))
 
@@ -54,7 +77,7 @@ def take_back(cache: EchoCache, payload: str) -> tuple[str, ...]:
 def test_an_echo_is_recognised_once_for_each_copy_sent(times: int) -> None:
     cache = EchoCache()
     for number in range(times):
-        cache.note_sent(BROKER, [copy("x", f"gateway/{number}")])
+        send(cache, [copy("x", f"gateway/{number}")])
     origins = [take_back(cache, "x") for _ in range(times + 1)]
     assert origins == [*((f"gateway/{number}",) for number in range(times)), ()]
 
@@ -62,21 +85,49 @@ def test_an_echo_is_recognised_once_for_each_copy_sent(times: int) -> None:
 def test_a_copy_can_be_sent_again_after_it_came_back() -> None:
     cache = EchoCache()
     for number in range(3):
-        cache.note_sent(BROKER, [copy("x", f"g/{number}"), copy("x", f"h/{number}")])
+        send(cache, [copy("x", f"g/{number}"), copy("x", f"h/{number}")])
         assert [take_back(cache, "x") for _ in range(3)] == [(f"g/{number}",), (f"h/{number}",), ()]
 
 
-def test_a_copy_whose_answer_was_lost_is_forgotten() -> None:
+@pytest.mark.parametrize("answer", [RETRY, rejected("acl", "not allowed")], ids=str)
+def test_a_copy_that_was_not_accepted_is_forgotten(answer: Settlement) -> None:
     """An echo of it is treated as a message: cheaper than a message treated as an echo."""
     cache = EchoCache()
-    cache.note_sent(BROKER, [copy("x", "g/r"), copy("y", "g/r")])
-    cache.note_lost(BROKER, [copy("x", "g/r")])
+    send(cache, [copy("x", "g/r")], answer)
+    send(cache, [copy("y", "g/r")])
     assert [take_back(cache, "x"), take_back(cache, "y")] == [(), ("g/r",)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "origin"),
+    [(ACCEPTED, ("g/r",)), (RETRY, ()), (rejected("acl", "not allowed"), ())],
+    ids=["accepted", "lost", "rejected"],
+)
+def test_a_message_that_equals_an_unanswered_copy_waits_for_its_answer(
+    answer: Settlement, origin: tuple[str, ...]
+) -> None:
+    cache, sent = EchoCache(), [copy("x", "g/r")]
+    cache.note_sent(BROKER, sent)
+    assert take_back(cache, "y") == ()  # no other message waits
+    with asking(cache, copy("x")) as found:
+        cache.note_answers(BROKER, sent, [answer])
+    assert found == [origin]
+    assert take_back(cache, "x") == ()
+
+
+def test_a_message_waits_for_the_last_of_several_equal_copies() -> None:
+    cache, sent = EchoCache(), [copy("x", "g/r")]
+    cache.note_sent(BROKER, sent * 2)
+    with asking(cache, copy("x")) as found:
+        cache.note_answers(BROKER, sent, [RETRY])
+        assert not found
+        cache.note_answers(BROKER, sent, [ACCEPTED])
+    assert found == [("g/r",)]
 
 
 def test_a_message_with_another_broker_name_or_payload_is_no_echo() -> None:
     cache = EchoCache()
-    cache.note_sent(BROKER, [copy("x", "g/r")])
+    send(cache, [copy("x", "g/r")])
     assert take_back(cache, "y") == ()
     assert cache.take_origin("mqtt://other", copy("x")) == ()
     assert cache.take_origin(BROKER, Message("a/c", b"x")) == ()
@@ -85,27 +136,27 @@ def test_a_message_with_another_broker_name_or_payload_is_no_echo() -> None:
 
 def test_an_expired_copy_is_skipped(clock: Clock) -> None:
     cache = EchoCache()
-    cache.note_sent(BROKER, [copy("x", "g/old")])
+    send(cache, [copy("x", "g/old")])
     clock.now = COPY_LIFETIME - 1
-    cache.note_sent(BROKER, [copy("x", "g/new")])
+    send(cache, [copy("x", "g/new")])
     clock.now = COPY_LIFETIME + 1
     assert [take_back(cache, "x"), take_back(cache, "x")] == [("g/new",), ()]
 
 
 def test_the_least_recently_used_copy_is_evicted_first(small_limit: int) -> None:
     cache = EchoCache()
-    cache.note_sent(BROKER, [copy("first", "g/r"), copy("second", "g/r")])
-    cache.note_sent(BROKER, [copy("first", "g/r")])
-    cache.note_sent(BROKER, [copy(f"{number}", "g/r") for number in range(small_limit - 2)])
+    send(cache, [copy("first", "g/r"), copy("second", "g/r")])
+    send(cache, [copy("first", "g/r")])
+    send(cache, [copy(f"{number}", "g/r") for number in range(small_limit - 2)])
     assert [take_back(cache, "second"), take_back(cache, "first")] == [(), ("g/r",)]
 
 
 def test_a_recognised_echo_frees_its_place(small_limit: int) -> None:
     cache, each = EchoCache(), range(10)
     for _ in range(2):
-        cache.note_sent(BROKER, [copy(f"{number}", "g/r") for number in each])
+        send(cache, [copy(f"{number}", "g/r") for number in each])
     assert {take_back(cache, f"{number}") for number in [*each, *each]} == {("g/r",)}
-    cache.note_sent(BROKER, [copy(f"later {number}", "g/r") for number in range(small_limit)])
+    send(cache, [copy(f"later {number}", "g/r") for number in range(small_limit)])
     assert take_back(cache, "later 0") == ("g/r",)
 
 
@@ -116,8 +167,8 @@ def test_the_number_of_copies_is_limited(small_limit: int, times: int) -> None:
         cache.note_sent(
             BROKER, [copy(f"old {number}", "g/r") for number in range(small_limit // times)]
         )
-    cache.note_sent(BROKER, [copy(f"{number}", "g/r") for number in range(small_limit)])
-    cache.note_sent(BROKER, [copy("last", "g/r")])
+    send(cache, [copy(f"{number}", "g/r") for number in range(small_limit)])
+    send(cache, [copy("last", "g/r")])
     assert [take_back(cache, each) for each in ("0", "1", "last")] == [(), ("g/r",), ("g/r",)]
 
 
@@ -136,7 +187,7 @@ def test_the_memory_of_the_copies_is_limited(
         cache = EchoCache()
         for number in range(30_000 if len(name + origin) < 100 else 2_000):
             headers = replace(NO_HEADERS, origin=(origin + str(number),))
-            cache.note_sent(BROKER, [Message(name + str(number), b"x", headers)])
+            send(cache, [Message(name + str(number), b"x", headers)])
         return cache
 
     assert taken(fill) < MAX_SIZE // 8

@@ -217,30 +217,38 @@ def test_an_offer_is_sent_at_once_or_never(up: bool) -> None:  # a parameter of 
     assert [message.address for message in sink.received].count("lost") == int(up)
 
 
-def test_copies_that_the_target_does_not_take_are_reported() -> None:
-    """No echo of them comes: a later equal message of the target's broker is a message."""
-    sink, answers, reported = ScriptedSink(), RecordedAnswers(), list[str]()
+def test_the_answers_of_every_send_are_reported_once() -> None:
+    """A message that equals a copy is an echo of it, or not, as this answer says."""
+    sink, answers, reported = ScriptedSink(), RecordedAnswers(), list[tuple[str, Outcome]]()
+    sent: list[str] = []
     no = rejected("acl", "not allowed")
     sink.answer = lambda message: no if message.address == "denied" else ACCEPTED
 
-    def report(messages: Sequence[Message]) -> None:
-        reported.extend(message.address for message in messages)
+    def note(messages: Sequence[Message]) -> None:
+        sent.extend(message.address for message in messages)
 
-    binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits(BACKOFF), not_taken=report)
+    def report(messages: Sequence[Message], settlements: Sequence[Settlement]) -> None:
+        pairs = zip(messages, settlements, strict=True)
+        reported.extend((message.address, each.outcome) for message, each in pairs)
+
+    binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits(BACKOFF), note, report)
     lane = Lane(binding, EndpointState("target", "sink"))
     lane.start()
     try:
         until(lambda: lane.direct)
-        lane.deliver(answers.batch("a", "denied", "b"))
-        until(lambda: len(answers.outcomes) == 3)
-        assert reported == ["denied"]
+        lane.deliver(answers.batch("a", "denied"))
         sink.mute = True
         lane.deliver(answers.batch("lost"))
         sink.mute = False
         sink.drop()
         sink.up = True
         until(lambda: "lost" in answers.outcomes)
+        sink.mute = True
+        lane.deliver(answers.batch("last"))
     finally:
         lane.stop()
 
-    assert reported == ["denied", "lost"]
+    accepted, retry, denied = Outcome.ACCEPTED, Outcome.RETRY, Outcome.REJECTED
+    assert sent == ["a", "denied", "lost", "lost", "last"]
+    assert reported == [("a", accepted), ("denied", denied), ("lost", retry), ("lost", accepted),
+                        ("last", retry)]  # fmt: skip

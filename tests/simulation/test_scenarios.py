@@ -1,4 +1,4 @@
-"""The faults of hostile trials, as scripted worlds; one that is not mended yet must fail."""
+"""The faults that hostile trials and random worlds found once, as scripted worlds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.simulation import scenarios
-from tests.simulation.faults import Plan
-from tests.simulation.known_faults import STILL_RED
-from tests.simulation.world import simulate
+from tests.simulation.plan import Plan
+from tests.simulation.simulate import simulate
 
 # The scenario, and the seeds that found the fault in the code that had it.
 SCENARIOS = [
@@ -23,18 +22,9 @@ SCENARIOS = [
     (scenarios.echo_of_a_failed_send, range(8)),
     (scenarios.gap_forgotten_by_a_kill, range(4)),
     (scenarios.echo_of_an_unanswered_copy, range(8)),
+    (scenarios.ring_without_origin_paths, range(4)),
 ]
-CASES = [
-    pytest.param(
-        scenario,
-        seeds,
-        id=scenario.__name__,
-        marks=[pytest.mark.xfail(strict=True, reason=f"still red: {scenario.__doc__}")]
-        if scenario.__name__ in STILL_RED
-        else [],
-    )
-    for scenario, seeds in SCENARIOS
-]
+CASES = [pytest.param(scenario, seeds, id=scenario.__name__) for scenario, seeds in SCENARIOS]
 
 
 @pytest.mark.parametrize(("scenario", "seeds"), CASES)
@@ -42,7 +32,3 @@ def test_a_scripted_world_has_no_finding(scenario: Callable[[int], Plan], seeds:
     found = {seed: simulate(scenario(seed)).findings for seed in seeds}
 
     assert not {seed: findings for seed, findings in found.items() if findings}
-
-
-def test_every_known_fault_has_a_scenario() -> None:
-    assert STILL_RED.keys() <= {scenario.__name__ for scenario, _ in SCENARIOS}

@@ -1,0 +1,128 @@
+"""The gateways of a run: their disks, and the processes that start, stop, die and reload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from gateway.errors import GatewayError
+from gateway.runtime.gateway import Gateway
+from tests.simulation.brokers import Broker
+from tests.simulation.configurations import configuration
+from tests.simulation.disk import Disk
+from tests.simulation.plan import Plan
+from tests.simulation.run_log import RunLog
+from tests.simulation.scheduler import Process, Scheduler
+
+
+@dataclass(slots=True)
+class RunningGateway:
+    """A gateway by name: its disk, and the process that runs it now, if any."""
+
+    name: str
+    disk: Disk
+    targets: dict[str, list[str]]
+    process: Process | None = None
+    gateway: Gateway | None = None
+    starts: int = 0
+    variant: str = ""
+    wanted: bool = True  # whether it is started again
+    stopping: bool = False
+    removed: set[str] = field(default_factory=set)
+
+
+class Processes:
+    """Starts, stops, kills and reloads gateways.
+
+    Mutable: called in the hub.
+    """
+
+    def __init__(
+        self, plan: Plan, scheduler: Scheduler, brokers: Mapping[str, Broker], log: RunLog
+    ) -> None:
+        self.plan, self.scheduler, self.brokers, self.log = plan, scheduler, brokers, log
+        self.killed_while_connecting: set[str] = set()  # they could not record the answer
+
+    def start(self, each: RunningGateway) -> None:
+        """Start a process; called in the hub."""
+        if each.process is not None or not each.wanted:
+            return
+        each.starts += 1
+        process = Process(f"{each.name}.{each.starts}", disk=each.disk)
+        each.process, each.stopping = process, False
+        self.log("start", process.name)
+        self.scheduler.spawn("main", process, partial(self._main, each, process))
+
+    def _main(self, each: RunningGateway, process: Process) -> None:
+        wanted = configuration(self.plan, each.name, each.disk.folder, each.variant)
+        try:
+            gateway = Gateway(wanted)
+            gateway.start()
+        except GatewayError as error:
+            self.log("refused", f"{process.name}: {error}")
+            self.scheduler.at(self.scheduler.now, lambda: self._ended(each, process, restart=1.0))
+            return
+        each.gateway = gateway
+        self.log("started", process.name)
+
+    def _ended(
+        self, each: RunningGateway, process: Process, *, restart: float, power: bool = False
+    ) -> None:
+        if each.process is not process:
+            return
+        self.scheduler.kill(process)
+        each.disk.crash(self.scheduler.random.random)
+        if power:
+            each.disk.lose_power(self.scheduler.random.random)
+        for broker in self.brokers.values():
+            for connection in list(broker.connections.values()):
+                if connection.process is process:
+                    connection.leave()
+        each.process = each.gateway = None
+        self.scheduler.at(self.scheduler.now + restart, lambda: self.start(each))
+
+    def kill(self, each: RunningGateway, restart: float, *, power: bool = False) -> None:
+        """End the process at once; with `power`, its disk loses what was not synchronised."""
+        if each.process is not None:
+            self.log("kill", each.process.name)
+            if any(" connected " in line for line in self.log.lines[-3:]):
+                self.killed_while_connecting.add(each.name)
+            self._ended(each, each.process, restart=restart, power=power)
+
+    def stop(self, each: RunningGateway, restart: float) -> None:
+        process, gateway = each.process, each.gateway
+        if process is None or gateway is None or each.stopping:
+            return
+        each.stopping = True
+        self.log("stop", process.name)
+
+        def stop() -> None:
+            settled = gateway.stop(4.0)
+            self.log("stopped", f"{process.name}: {'settled' if settled else 'unsettled'}")
+            left = [task.name for task in process.tasks if task.name != "stop"
+                    and not task.name.startswith(("up-", "down-"))]  # fmt: skip
+            if left:
+                self.log.coverage["threads-left"] += 1
+            self.scheduler.at(
+                self.scheduler.now, lambda: self._ended(each, process, restart=restart)
+            )
+
+        self.scheduler.spawn("stop", process, stop)
+
+    def reload(self, each: RunningGateway, variant: str) -> None:
+        process, gateway = each.process, each.gateway
+        if process is None or gateway is None or each.stopping:
+            return
+
+        def apply(wanted: str) -> None:
+            each.variant = wanted
+            gateway.reload(configuration(self.plan, each.name, each.disk.folder, wanted))
+            self.log("reloaded", f"{process.name} {wanted}")
+
+        if variant == "remove":
+            if self.plan.shape != "fan":
+                return
+            each.removed.add("c")
+        self.log("reload", f"{process.name} {variant}")
+        self.scheduler.spawn("reload", process, partial(apply, variant))

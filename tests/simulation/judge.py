@@ -1,0 +1,82 @@
+"""The judgement of a run that is over: order, echoes and archives beside the books."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tests.simulation.books import (
+    ArchiveView,
+    compare_archive,
+    compare_gaps,
+    each_row,
+    short,
+)
+from tests.simulation.faults import HARMLESS
+from tests.simulation.outcomes import Outcomes
+from tests.simulation.run_log import RunLog
+
+
+class Judge:
+    """Reports every contradiction to the books."""
+
+    def __init__(self, outcomes: Outcomes, log: RunLog) -> None:
+        self.outcomes, self.log = outcomes, log
+
+    def judge(
+        self,
+        *,
+        settled: bool,
+        sessions_lost: Collection[str],
+        killed_while_connecting: Collection[str],
+    ) -> None:
+        """Compare the order, the echoes and the archives with the books.
+
+        `settled` says that every clean stop settled all. `sessions_lost` are clients whose broker
+        lost a session, and `killed_while_connecting` gateways that could not record the answer.
+        """
+        plan, books = self.outcomes.plan, self.outcomes.books
+        kinds = {each.kind for each in plan.faults}
+        # late heartbeats replace connections
+        gentle = not (plan.heartbeat or plan.is_open_ring) and kinds <= HARMLESS
+        for payload, broker in books.overtaken:
+            if not self._may_be_overtaken(payload, broker):
+                books.report("order", f"{short(payload)} arrived at {broker} after a newer one")
+        calm = settled and not plan.heartbeat and kinds <= HARMLESS | {"stop"}
+        calm = calm and (plan.archive or "stop" not in kinds)  # it keeps what is on its way
+        if (calm or "mqtt311" not in plan.brokers.values()) and not plan.is_open_ring:
+            for payload, broker in books.echoes():
+                books.report("echo", f"{short(payload)} came back to {broker}")
+        unsynced = "power" in kinds and plan.sync == "interval"  # rows of a second may be lost
+        for each in self.outcomes.gateways.values() if plan.archive and not unsynced else ():
+            rows = [row for found in each.disk.rows() for row in each_row(found)]
+            left, removed = each.disk.stored("parcels"), frozenset(each.removed)
+            view = ArchiveView(each.name, rows, left, each.targets, removed)
+            compare_archive(books, view, gentle=gentle)
+            lost = any(
+                map(
+                    self._knows_of_loss,
+                    [client for client in sessions_lost if client.partition("/")[0] == each.name],
+                )
+            )
+            if lost and each.name not in killed_while_connecting:
+                compare_gaps(books, view)
+
+    def _knows_of_loss(self, client: str) -> bool:
+        """Whether the client connected after its session was lost: then it was told."""
+        lines = self.log.lines
+        lost = max((at for at, line in enumerate(lines) if " lose-sessions " in line), default=0)
+        return any(f" connected  {client} to " in line for line in lines[lost:])
+
+    def _may_be_overtaken(self, payload: bytes, target: str) -> bool:
+        """Whether it was a dead letter, perhaps of a run that died before it was recorded."""
+        plan = self.outcomes.plan
+        kinds = {each.kind for each in plan.faults}
+        limited = plan.spool and (plan.spool_seconds or plan.when_full != "slow")
+        if kinds & {"kill", "power"} and (limited or "poison" in kinds):
+            return True
+        return any(
+            self.outcomes.is_dead_letter(each, target, payload)
+            for each in self.outcomes.gateways.values()
+        )
+
+    # Replacements.

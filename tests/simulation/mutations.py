@@ -1,0 +1,217 @@
+"""Each rule of delivery broken once: the simulation must find it (`python -m ...mutations`).
+
+A rule that can be broken without a finding is one that nothing checks. Each entry replaces one
+method of the product.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from gateway.model.message import Headers
+from gateway.model.outcome import ACCEPTED, RETRY
+from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
+from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
+from gateway.runtime.delivery.echoes import Echoes
+from gateway.runtime.delivery.in_flight import InFlightBatch
+from gateway.runtime.delivery.lane import Connection, LaneState
+from gateway.runtime.delivery.loop_limit import LoopLimit
+from gateway.runtime.inbound import dedup_recovery
+from gateway.runtime.inbound.completion import BatchCompletion
+from gateway.runtime.outbound import spool_db
+from gateway.runtime.record.ledger import Ledger
+from tests.simulation.faults import make_plan
+from tests.simulation.simulate import simulate
+
+MAX_SEEDS: Final = 1_000
+Method: TypeAlias = Callable[..., Any]  # of any class of the product
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A rule, and the attribute of the product that breaks it with another value."""
+
+    rule: str
+    owner: Any  # a class or a module
+    name: str
+    broken: Callable[[Method], Any]  # gets the real attribute
+
+
+def _put_back_last(self: MemoryBacklog, batches: Any) -> None:  # noqa: ANN401
+    self._batches.extend(batches)
+
+
+def _take_without_mark(self: SpoolBacklog) -> Any:  # noqa: ANN401
+    if self._returned:
+        return self._returned.pop(0)
+    return self._take_rows() if self._rows else self._next_read()
+
+
+def _accept_retries(real: Method) -> Method:
+    def settle(self: QueuedBatch, positions: Any, settlements: Any) -> bool:  # noqa: ANN401
+        taken = [ACCEPTED if each.outcome is RETRY.outcome else each for each in settlements]
+        return bool(real(self, positions, taken))
+
+    return settle
+
+
+def _end_only(self: LaneState) -> Any:  # noqa: ANN401
+    self._removed = True
+    return self.end()
+
+
+def _settle_first(real: Method) -> Method:
+    def write(self: Ledger, rows: Any, letters: Any, then: Callable[[], None]) -> None:  # noqa: ANN401
+        then()
+        real(self, rows, letters, lambda: None)
+
+    return write
+
+
+def _finish_when_written(real: Method) -> Method:
+    def written(self: SpoolBacklog, queued: QueuedBatch, size: int) -> Any:  # noqa: ANN401
+        real(self, queued, size)
+        return self.stored(queued) if queued.number in self._pending else None
+
+    return written
+
+
+def _undecided_as(origin: tuple[str, ...]) -> Callable[[Method], Method]:
+    def broken(real: Method) -> Method:
+        def returned(self: Echoes, key: Any, now: float) -> Any:  # noqa: ANN401
+            found = real(self, key, now)
+            return origin if found is None else found
+
+        return returned
+
+    return broken
+
+
+def _expect_echoes_of_refused(real: Method) -> Method:
+    def refused(self: Echoes, keys: Any) -> None:  # noqa: ANN401
+        real(self, [])
+        self.accepted([(key, ("g1/r-a", "g1/r-a.back")) for key in keys], 0.0)
+
+    return refused
+
+
+def _instead(value: object) -> Callable[[Method], object]:
+    return lambda _real: value
+
+
+def _while_broken(real: Method) -> Method:
+    def has_room(self: LaneState, batch: OutboundBatch) -> bool:
+        connection = self.connection
+        self.connection = Connection.AWAY if connection is Connection.BROKEN else connection
+        try:
+            return bool(real(self, batch))
+        finally:
+            self.connection = connection
+
+    return has_room
+
+
+def _without_poison(real: Method) -> Method:
+    def send_alone(self: LaneState, isolation: Any, now: float) -> Any:  # noqa: ANN401
+        isolation.queued.solo_losses.clear()
+        return real(self, isolation, now)
+
+    return send_alone
+
+
+def _without_sync(real: Method) -> Method:
+    def connect(folder: Path, **options: bool) -> Any:  # noqa: ANN401
+        database = real(folder, **options)
+        database.execute("PRAGMA synchronous = OFF")
+        return database
+
+    return connect
+
+
+MUTATIONS: Final = (
+    Mutation("a batch waits for all its answers", InFlightBatch, "expect_answer",
+             _instead(lambda _self: None)),
+    Mutation("rows are durable before the source is settled", Ledger, "write", _settle_first),
+    Mutation("a stored batch is durable before it is finished", SpoolBacklog, "written",
+             _finish_when_written),
+    Mutation("a batch without an answer is sent again", QueuedBatch, "settle", _accept_retries),
+    Mutation("unanswered batches are put back in front", MemoryBacklog, "put_back",
+             _instead(_put_back_last)),
+    Mutation("no batch is stored before older ones that are put back", SpoolBacklog, "puts_back",
+             _instead(property(lambda _self: False))),
+    Mutation("no batch is stored before unanswered ones", LaneState, "has_room",
+             _while_broken),
+    Mutation("nothing leaves the disk before its mark is durable", SpoolBacklog, "take",
+             _instead(_take_without_mark)),
+    Mutation("a commit of the spool survives a power cut", spool_db, "connect", _without_sync),
+    Mutation("a poisoned message is rejected", LaneState, "_send_alone",
+             _without_poison),
+    Mutation("a full spool slows its sources", SpoolBacklog, "fits",
+             _instead(lambda _self, _batch: True)),
+    Mutation("a full lane slows its sources", LaneState, "_fits",
+             _instead(lambda _self, _size: True)),
+    Mutation("a removed target leaves no source waiting", LaneState, "remove",
+             _instead(_end_only)),
+    Mutation("an origin path ends loops", Headers, "with_origin",
+             _instead(lambda self, _origin: self)),
+    Mutation("an echo is recognised", Echoes, "returned",
+             _instead(lambda _self, _key, _now: ())),
+    Mutation("a message that equals an unanswered copy waits", Echoes, "returned",
+             _undecided_as(())),
+    Mutation("a message that equals a refused copy is a message", Echoes, "returned",
+             _undecided_as(("g1/r-a", "g1/r-b"))),
+    Mutation("a refused copy has no echo", Echoes, "refused", _expect_echoes_of_refused),
+    Mutation("a loop without a path ends", LoopLimit, "exceeded",
+             _instead(lambda _self, *_arguments: ())),
+    Mutation("a duplicate is settled after its original", BatchCompletion, "when_done",
+             _instead(lambda _self, callback: callback())),
+    Mutation("echoes of the last run are recovered", dedup_recovery, "_saved_echoes",
+             _instead(lambda _root, _gateway: [])),
+)  # fmt: skip
+
+
+@contextmanager
+def applied(mutation: Mutation) -> Iterator[None]:
+    """Break the rule in the block."""
+    real = vars(mutation.owner)[mutation.name]
+    setattr(mutation.owner, mutation.name, mutation.broken(real))
+    try:
+        yield
+    finally:
+        setattr(mutation.owner, mutation.name, real)
+
+
+def seeds_until_found(mutation: Mutation, maximum: int = MAX_SEEDS) -> tuple[int, str] | None:
+    """The number of seeds until the simulation finds the broken rule, and its finding."""
+    with applied(mutation):
+        for seed in range(maximum):
+            if findings := simulate(make_plan(seed)).findings:
+                return seed + 1, findings[0].rule
+    return None
+
+
+def table(rules: Mapping[str, Mutation]) -> Iterator[str]:
+    """One line for each rule: seeds until it was found, and the finding."""
+    for rule, mutation in rules.items():
+        found = seeds_until_found(mutation)
+        yield f"| {rule} | {f'{found[0]} | {found[1]}' if found else f'not in {MAX_SEEDS} |'} |"
+
+
+def main() -> int:
+    """Print the table, or a part of it: the numbers of mutations are the arguments."""
+    chosen = {int(each) for each in sys.argv[1:]} or {*range(len(MUTATIONS))}
+    rules = {each.rule: each for at, each in zip(count(), MUTATIONS, strict=False) if at in chosen}
+    for line in table(rules):
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

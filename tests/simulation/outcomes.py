@@ -1,0 +1,63 @@
+"""What became of a message, as the brokers, the disks and the archives of a run show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xxhash import xxh3_128_digest
+
+from tests.simulation.books import Books, each_row
+from tests.simulation.faults import BROKER_FAULTS
+from tests.simulation.gateways import RunningGateway
+from tests.simulation.plan import Plan
+
+
+class Outcomes:
+    """Looks for the copies of a payload."""
+
+    def __init__(self, plan: Plan, books: Books, gateways: Mapping[str, RunningGateway]) -> None:
+        self.plan, self.books, self.gateways = plan, books, gateways
+
+    def missing(self) -> list[tuple[bytes, str]]:
+        return [
+            (payload, target)
+            for payload, target in self.books.missing()
+            if not any(self._is_finished(each, target, payload) for each in self.gateways.values())
+        ]
+
+    def _is_finished(self, each: RunningGateway, target: str, payload: bytes) -> bool:
+        """Whether the copy for `target`, or the one it would come from, is a dead letter."""
+        if target in each.removed:
+            return True
+        places = {place for targets in each.targets.values() for place in targets}
+        return any(self.is_dead_letter(each, place, payload) for place in places)
+
+    def is_dead_letter(self, each: RunningGateway, target: str, payload: bytes) -> bool:
+        if self.plan.spool and any(
+            endpoint == target and payload in body for endpoint, body in each.disk.stored("letters")
+        ):
+            return True
+        return self._is_dead(each, target, payload)
+
+    def is_on_disk(self, each: RunningGateway, target: str, payload: bytes) -> bool:
+        for table in ("parcels", "letters"):
+            for endpoint, body in each.disk.stored(table):
+                if endpoint == target and payload in body:
+                    return True
+        return self._is_dead(each, target, payload)
+
+    def _is_dead(self, each: RunningGateway, target: str, payload: bytes) -> bool:
+        if not self.plan.archive:  # without a spool as well, a rejected message is only counted
+            return not self.plan.spool and self._may_be_rejected()
+        digest = xxh3_128_digest(payload)
+        return any(
+            row["leg"] == "dead" and row["hash"] == digest and row["target"] == target
+            for rows in each.disk.rows()
+            for row in each_row(rows)
+        )
+
+    def _may_be_rejected(self) -> bool:
+        """Whether a fault may have broken the connections of a message that was sent alone."""
+        return any(each.kind in BROKER_FAULTS for each in self.plan.faults)
+
+    # The gateways.

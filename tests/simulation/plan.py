@@ -1,0 +1,68 @@
+"""The plan of one run: its world, its messages and its faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.simulation.scheduler import Policy
+
+FOREVER: Final = 1_000.0  # seconds of a fault that never ends
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A message that an application publishes at a broker."""
+
+    at: float
+    broker: str
+    key: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault at a time, for some seconds; `where` is a broker or a gateway."""
+
+    at: float
+    kind: str
+    where: str
+    seconds: float = 0.0
+    steps: int = 0  # of the scheduler, after `at`
+    payload: bytes = b""  # of a message, or a part of several
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that happens in one run, except the order of the steps.
+
+    `brokers` maps a broker to its system; `shape` is the topology.
+    """
+
+    seed: int
+    shape: str
+    brokers: dict[str, str]
+    publications: tuple[Publication, ...]
+    faults: tuple[Fault, ...]
+    policy: Policy = field(default_factory=Policy)
+    spool: bool = True
+    archive: bool = True
+    sync: str = "batch"
+    when_full: str = "slow"
+    spool_messages: int | None = None
+    spool_seconds: float | None = None
+    duplicates: str = "drop"
+    window: int = 20
+    batch: int = 1_000
+    capacity: int = 1 << 20
+    latency: float = 0.02
+    flush: float = 0.01
+    heartbeat: bool = False
+    small: bool = True  # scaled-down limits of the product
+    until: float = 6.0  # seconds at which all faults have ended
+    dead_letter_endpoint: bool = False
+
+    @property
+    def is_open_ring(self) -> bool:
+        """Whether no origin path ends the circles of a message."""
+        return self.shape.startswith("ring") and {*self.brokers.values()} == {"mqtt311"}

@@ -1,0 +1,98 @@
+"""One run of a plan in an empty world, with the stand-ins in place."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded before they are patched
+from gateway.archive import layout
+from gateway.archive.journal.rolling import RollingJournal
+from gateway.endpoints import registry
+from gateway.file_lock import FileLock
+from tests.simulation import stand_ins
+from tests.simulation.books import Finding
+from tests.simulation.disk import (
+    SQLITE,
+    SimulatedFileLock,
+    SimulatedRollingJournal,
+    simulated_journals,
+)
+from tests.simulation.plan import Plan
+from tests.simulation.world import SMALL, World
+
+
+@dataclass(slots=True)
+class Result:
+    """The findings of a run, its log, and how often each kind of event occurred."""
+
+    plan: Plan
+    findings: list[Finding]
+    log: list[str]
+    coverage: Counter[str]
+    seconds: float  # simulated
+    steps: int
+
+    @property
+    def rules(self) -> set[str]:
+        return {each.rule for each in self.findings}
+
+
+class _LogWatch(logging.Handler):
+    """Reports faults that the product logs and survives, and traces its log."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        self._world.log("log", f"{record.levelname.lower()}: {text}")
+        if record.exc_info and "driver" not in text:
+            self._world.books.report("internal-error", f"{text}: {record.exc_info[1]!r}")
+
+
+def simulate(plan: Plan, *, trace: bool = False) -> Result:
+    """Run a plan from an empty world and return what was found; `trace` logs the product's log."""
+    memory = "/dev/shm"  # noqa: S108  # a folder in memory, where there is one
+    folder = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else None))
+    logger = logging.getLogger("gateway")
+    level, propagate = logger.level, logger.propagate
+    world = World(plan, folder)
+    watch = _LogWatch(world)
+    logger.setLevel(logging.INFO if trace else logging.ERROR)
+    logger.propagate = False
+    logger.addHandler(watch)
+    try:
+        replaced: dict[int, object] = {
+            id(sqlite3): SQLITE,
+            id(FileLock): SimulatedFileLock,
+            id(RollingJournal): SimulatedRollingJournal,
+            id(layout.journals): simulated_journals,
+            id(registry.make_source): world.make_source,
+            id(registry.make_sink): world.make_sink,
+        }
+        with stand_ins.installed(world.scheduler, replaced, SMALL if plan.small else {}):
+            try:
+                world.run()
+                run, log = world.scheduler, world.log
+                findings = world.books.findings
+                return Result(plan, findings, log.lines, log.coverage, run.now, run.steps)
+            finally:
+                for each in world.gateways.values():
+                    each.wanted = False
+                    if each.process is not None:
+                        world.scheduler.kill(each.process)
+                        each.disk.crash(lambda: 0.0)
+                world.scheduler.kill(world.outside)
+    finally:
+        logger.removeHandler(watch)
+        logger.setLevel(level)
+        logger.propagate = propagate
+        shutil.rmtree(folder, ignore_errors=True)

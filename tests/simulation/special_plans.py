@@ -1,0 +1,123 @@
+"""Worlds in which one rule is strained, among the random ones of `faults.make_plan`.
+
+A purely random world rarely has the second that a rule is for: a break while a hundred messages are
+on their way, a spool that is full for long, a ring without origin paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Final
+
+from tests.simulation.plan import FOREVER, Fault, Plan, Publication
+from tests.simulation.scheduler import Policy
+
+_RESTLESS: Final = Policy(switch=0.5, pause=0.2, longest=0.2)
+
+
+def _burst(broker: str, number: int, start: float = 1.5, gap: float = 0.01) -> list[Publication]:
+    """Messages of one key, close together."""
+    return [
+        Publication(start + gap * at, broker, "k0", f"<{broker}{at}>".encode())
+        for at in range(number)
+    ]
+
+
+def _break_in_a_burst(random: Random, seed: int) -> Plan:
+    """A connection breaks, and breaks again or the process dies, while the lane is full."""
+    at = 1.5 + random.random() * 0.6
+    second = Fault(at + random.random() * 0.4, "cut", "b")
+    if random.random() < 0.7:
+        second = Fault(at, "kill", "g1", seconds=0.3, steps=random.randrange(20, 200))
+    full = random.random() < 0.2
+    return Plan(
+        seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_burst("a", random.choice((40, 80)))),
+        (Fault(at, "cut", "b"), second), _RESTLESS,
+        spool=random.random() < 0.85, when_full="dead-letter-oldest" if full else "slow",
+        spool_messages=4 if full else None, latency=0.2, flush=0.2, batch=1, window=100,
+    )  # fmt: skip
+
+
+def _kill_while_the_spool_is_sent(random: Random, seed: int) -> Plan:
+    """A target comes back, and the process dies while its spool is sent."""
+    back = 2.0 + random.random() * 0.2
+    return Plan(
+        seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_burst("a", 20)),
+        (
+            Fault(0.0, "away", "b", seconds=back),
+            Fault(back + random.random(), "kill", "g1", seconds=0.3, steps=random.randrange(60)),
+        ),
+        Policy(switch=0.3), latency=0.2, flush=random.choice((0.01, 0.2)), batch=1,
+    )  # fmt: skip
+
+
+def _full_spool(random: Random, seed: int) -> Plan:
+    """A target is away from the start, and its spool is soon full."""
+    when_full = random.choice(("slow", "slow", "dead-letter-newest", "dead-letter-oldest"))
+    return Plan(
+        seed, "fan", {"a": "mqtt5", "b": "mqtt5", "c": "mqtt5"}, tuple(_burst("a", 40)),
+        (Fault(0.0, "away", "c", seconds=random.choice((3.0, 6.0))),), Policy(),
+        when_full=when_full, spool_messages=random.choice((4, 12)), batch=random.choice((1, 3)),
+        window=random.choice((3, 20)),
+    )  # fmt: skip
+
+
+def _ring_without_origin_paths(random: Random, seed: int) -> Plan:
+    """Three gateways over MQTT 3.1.1, and a break or a kill among them."""
+    fault = random.choice((Fault(2.0, "cut", "b"), Fault(2.0, "kill", "g2", seconds=0.3)))
+    return Plan(
+        seed, "ring3", {"a": "mqtt311", "b": "mqtt311", "c": "mqtt311"},
+        tuple(_burst("a", random.choice((1, 3)), gap=0.5)), (fault,), Policy(switch=0.1),
+    )  # fmt: skip
+
+
+def _equal_messages_both_ways(random: Random, seed: int) -> Plan:
+    """Both sides have equal messages of their own, and one refuses or breaks now and then."""
+    there = _burst("b", 10, gap=0.05)
+    back = [
+        Publication(each.at + random.random() * 0.3, "a", each.key, each.payload) for each in there
+    ]
+    kind = random.choice(("retry", "cut", "silent-down", "kill"))
+    where = "g1" if kind == "kill" else random.choice("ab")
+    fault = Fault(1.4 + random.random() * 0.5, kind, where, seconds=0.4)
+    return Plan(
+        seed, "both", {"a": "mqtt311", "b": "mqtt311"},
+        tuple(sorted([*there, *back], key=lambda each: each.at)), (fault,), Policy(switch=0.3),
+        latency=0.2, spool=random.random() < 0.5,
+    )  # fmt: skip
+
+
+def _removed_while_away(random: Random, seed: int) -> Plan:
+    """A reload removes a target that is away for ever, while batches wait for it in memory."""
+    return Plan(
+        seed, "fan", {"a": "mqtt5", "b": "mqtt5", "c": "mqtt5"},
+        tuple(_burst("a", 20, gap=0.05)),
+        (
+            Fault(1.3, "away", "c", seconds=FOREVER),
+            Fault(1.5 + random.random(), "reload-remove", "g1"),
+        ),
+        Policy(switch=0.1), spool=False, batch=1,
+    )  # fmt: skip
+
+
+# kind -> share of all seeds, in percent
+_SHARES: Final[Mapping[Callable[[Random, int], Plan], int]] = {
+    _break_in_a_burst: 8,
+    _kill_while_the_spool_is_sent: 2,
+    _full_spool: 2,
+    _ring_without_origin_paths: 1,
+    _equal_messages_both_ways: 2,
+    _removed_while_away: 1,
+}
+
+
+def special_plan(seed: int) -> Plan | None:
+    """The plan of a seed whose world is a special one; None for the others."""
+    random = Random(f"special {seed}")  # noqa: S311  # no secret
+    chosen = random.random() * 100
+    for make, share in _SHARES.items():
+        if chosen < share:
+            return make(random, seed)
+        chosen -= share
+    return None

@@ -1,0 +1,14 @@
+"""Each rule of delivery, broken once, is found by the simulation within 1,000 seeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.mutations import MUTATIONS, Mutation, seeds_until_found
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=[each.rule for each in MUTATIONS])
+def test_a_broken_rule_is_found(mutation: Mutation) -> None:
+    assert seeds_until_found(mutation)
