@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from gateway.errors import ArchiveError
 
 REMOTE_SCHEMES: Final = ("s3", "hdfs", "viewfs")
-DEFAULT_BUFFER: Final = "gateway-buffer"  # relative to the working directory of the process
+DEFAULT_BUFFER: Final = "gateway-buffer"  # in the folder of the configuration
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ class Leg(Enum):
     DEAD = "dead"  # dead-lettered by a rule; one row for each target, or one for the message
     OBSERVED = "observed"  # a tap at the target saw the message arrive
     GAP = "gap"  # a source may have missed messages; one row for each of its routes
-    CUT = "cut"  # a route left the message out: a loop or a duplicate, as `rule` says
+    CUT = "cut"  # a route left the message out, for the reason in `rule`
 
 
 NOT_COPIES: Final = (Leg.GAP.value, Leg.CUT.value)  # rows that no reconciliation compares

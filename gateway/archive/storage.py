@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
@@ -55,6 +56,9 @@ class Storage(Protocol):
 
     def files(self, folder: Path) -> list[StoredFile]:
         """Return the files below `folder` at any depth, sorted; an absent folder has none."""
+
+    def written(self, folder: Path) -> dict[str, datetime]:
+        """Return when each file in `folder` was written, by the clock of the storage (UTC)."""
 
     def open(self, path: Path) -> pa.NativeFile:
         """Open the file at `path` for reading; the caller closes it."""
@@ -132,6 +136,14 @@ class LocalStorage:
                 with suppress(FileNotFoundError):  # removed since it was listed
                     found.append(StoredFile(path.relative_to(self._root), path.stat().st_size))
         return sorted(found)
+
+    def written(self, folder: Path) -> dict[str, datetime]:
+        found: dict[str, datetime] = {}
+        for name in self.names(folder):
+            with suppress(FileNotFoundError):  # removed since it was listed
+                seconds = (self._root / folder / name).stat().st_mtime
+                found[name] = datetime.fromtimestamp(seconds, UTC)
+        return found
 
     def open(self, path: Path) -> pa.NativeFile:
         return pa.OSFile(str(self._root / path))
@@ -226,6 +238,14 @@ class RemoteStorage:
             for found in self._filesystem.get_file_info(selector)
             if found.type is fs.FileType.File
         )
+
+    def written(self, folder: Path) -> dict[str, datetime]:
+        selector = fs.FileSelector(self._at(folder), allow_not_found=True)
+        return {
+            found.base_name: found.mtime
+            for found in self._filesystem.get_file_info(selector)
+            if found.type is fs.FileType.File and not found.base_name.startswith(".")
+        }
 
     def open(self, path: Path) -> pa.NativeFile:
         return self._filesystem.open_input_file(self._at(path))

@@ -28,10 +28,17 @@ class ShortNames(Protocol):
     """A dictionary of short names; the one of the runtime is persistent."""
 
     def remember(self, digest: str, levels: tuple[str, ...]) -> None:
-        """Store the canonical levels behind `digest`; repeated calls are allowed."""
+        """Add the canonical levels behind `digest`; repeated calls are allowed."""
 
     def recall(self, digest: str) -> tuple[str, ...] | None:
         """Return the canonical levels behind `digest`, or None."""
+
+    def commit(self) -> None:
+        """Make all names durable that were added; short names are used only after it.
+
+        Raises:
+            ArchiveError: they cannot be stored now; another call is allowed.
+        """
 
 
 class ShortNamesInMemory:
@@ -55,10 +62,19 @@ class ShortNamesInMemory:
     def recall(self, digest: str) -> tuple[str, ...] | None:
         return self._names.get(digest) if self._store is None else self._store.recall(digest)
 
+    def commit(self) -> None:
+        if self._store is not None:
+            self._store.commit()
+
     def move_to(self, store: ShortNames) -> None:
-        """Give the names to `store`, which has every name from now on."""
+        """Give the names to `store`, which has every name from now on.
+
+        Raises:
+            ArchiveError: they cannot be stored.
+        """
         for digest, levels in self._names.items():
             store.remember(digest, levels)
+        store.commit()
         self._store = store
         self._names.clear()
 

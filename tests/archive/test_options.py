@@ -31,13 +31,13 @@ def written(folder: Path, archive: str) -> Path:
 @pytest.mark.parametrize(
     ("archive", "location", "bound", "keep"),
     [
-        pytest.param("{path: here}", ArchiveLocation(Path("here")), None, None, id="folder"),
+        pytest.param("{path: /here}", ArchiveLocation(Path("/here")), None, None, id="folder"),
         pytest.param(
-            "{path: here, keep_days: 9}", ArchiveLocation(Path("here")), None, 9, id="kept"
+            "{path: /here, keep_days: 9}", ArchiveLocation(Path("/here")), None, 9, id="kept"
         ),
         pytest.param(
-            "{path: 's3://b/p?region=r', buffer: buf, buffer_bytes: 70000}",
-            ArchiveLocation(Path("buf"), "s3://b/p?region=r"), 70_000, None, id="elsewhere",
+            "{path: 's3://b/p?region=r', buffer: /buf, buffer_bytes: 70000}",
+            ArchiveLocation(Path("/buf"), "s3://b/p?region=r"), 70_000, None, id="elsewhere",
         ),
     ],
 )  # fmt: skip

@@ -85,6 +85,7 @@ def test_others_can_read_nothing_of_an_archive(tmp_path: Path, umask: int) -> No
     storage.move(Path("_seals/date=2026-01-01/a.json"), Path("moved/here/a.json"))
     names = NameStore(tmp_path, "one")
     names.remember("~a", ("x",))
+    names.commit()
     connections = ConnectionLog(tmp_path, "one", ["here"])
     for durable in (False, True):
         connections.put("here", SourceConnection(1, known=True), durable=durable)

@@ -6,7 +6,6 @@ A converter updates the file before it removes a journal, so that one of both al
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from gateway.archive.journal.ends import link_of
 from gateway.archive.journal.file import acknowledged_size
 from gateway.archive.layout import OPEN, chain_path, journal_folder, journals, parse_journal_name
 from gateway.archive.seals.seal import Previous, parse
+from gateway.file_lock import wait_lock
 
 
 def read_chain(root: Path, writer: str) -> Previous | None:
@@ -76,7 +76,7 @@ def _locked(folder: Path) -> Iterator[None]:
     """Hold the lock of `folder`, which a gateway and a converter take for one file at a time."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        wait_lock(file)
         yield
     finally:
         os.close(file)

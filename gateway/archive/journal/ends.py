@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol, TypeGuard
 
@@ -15,6 +16,7 @@ from gateway.archive.journal.records import (
     MAGIC,
     MARK,
     Damage,
+    Rows,
     pack_mapping,
     read_batches,
     read_mapping,
@@ -22,6 +24,7 @@ from gateway.archive.journal.records import (
 )
 from gateway.archive.layout import MAX_TIME, parse_journal_name
 from gateway.archive.seals.seal import Previous, parse
+from gateway.errors import ArchiveError
 
 _HEAD: Final = "head"
 _TRAILER: Final = "trailer"
@@ -124,8 +127,10 @@ def link_of(stem: str, data: bytes, acknowledged: int | None) -> Previous | None
 
 
 def _last_time(stem: str, data: bytes, last: slice | None) -> int:
-    batches = (None if last is None else read_batches(data, last)) or []
-    times = [time for rows in batches for time in rows.values("time") if _is_valid(time)]
+    batches: list[Rows] | None = None
+    with suppress(ArchiveError):  # no gateway wrote it
+        batches = None if last is None else read_batches(data, last)
+    times = [time for rows in batches or () for time in rows.values("time") if _is_valid(time)]
     head, name = read_head(data), parse_journal_name(stem)
     return max(times) if times else head.opened if head else name.start if name else 0
 

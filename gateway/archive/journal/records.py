@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import msgpack
 
@@ -32,6 +32,8 @@ MARK: Final = b"\xf5\x9cGR"
 _HEADER = struct.Struct(">4sII")
 _MAX_SEARCH: Final = 64 << 20  # bytes; a payload can hold many marks, each with a long length
 _EMPTY: Mapping[str, Cell] = {}
+_TYPES: Final[Mapping[str, type]] = {"string": str, "binary": bytes, "timestamp": int}
+_MAX_INT64: Final = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +107,20 @@ def _columns_of(rows: Rows, known: dict[int, int]) -> Mapping[str, Sequence[Cell
     return columns
 
 
-def read_records(data: bytes, start: int = len(MAGIC)) -> Iterator[list[Rows] | Damage]:
+def read_records(
+    data: bytes, start: int = len(MAGIC), required: Collection[str] = ()
+) -> Iterator[list[Rows] | Damage]:
     """Yield the batches of every complete record in order, and the damages between them.
 
-    The head and the trailer have no batches, and are left out.
+    The head and the trailer have no batches, and are left out. A record with a row whose value in
+    a `required` column is absent or of another type is a damage.
     """
     for found in record_spans(data, start):
         if isinstance(found, Damage):
             yield found
             continue
         try:
-            batches = read_batches(data, found)
+            batches = read_batches(data, found, required)
         except ArchiveError:
             start = found.start - _HEADER.size
             yield Damage(start, found.stop - start, torn=False)
@@ -138,7 +143,7 @@ def record_spans(data: bytes, start: int = len(MAGIC)) -> Iterator[slice | Damag
         offset = next_record or len(data)
 
 
-def read_batches(data: bytes, body: slice) -> list[Rows] | None:
+def read_batches(data: bytes, body: slice, required: Collection[str] = ()) -> list[Rows] | None:
     """Return the batches of the record with this `body`; None when it is a mapping.
 
     Raises:
@@ -148,9 +153,12 @@ def read_batches(data: bytes, body: slice) -> list[Rows] | None:
     if isinstance(found, dict):
         return None
     try:
-        return _batches(found)
+        batches = _batches(found, body.stop - body.start)
+        for rows in batches:
+            _check_values(rows, required)
     except (ValueError, TypeError, IndexError, AttributeError) as error:
         raise _malformed(body, error) from error
+    return batches
 
 
 def read_mapping(data: bytes, offset: int) -> tuple[Mapping[str, object], int] | None:
@@ -199,7 +207,8 @@ def _malformed(body: slice, error: Exception) -> ArchiveError:
     return ArchiveError(f"archive: the record at byte {body.start} is not a gateway's: {error}")
 
 
-def _batches(body: Sequence[Sequence[Any]]) -> list[Rows]:
+def _batches(body: Sequence[Sequence[Any]], size: int) -> list[Rows]:
+    """Return the batches of a record of `size` bytes; each has at most a row for every byte."""
     lists: list[Sequence[Cell]] = []
     for _, _, columns in body:
         for name, values in columns.items():
@@ -209,7 +218,27 @@ def _batches(body: Sequence[Sequence[Any]]) -> list[Rows]:
                 lists.append(values)
     found = [Rows(count, common, columns) for count, common, columns in body]
     for rows in found:
-        sizes = {len(values) for values in rows.columns.values() if not isinstance(values, str)}
-        if type(rows.count) is not int or not isinstance(rows.common, dict) or sizes - {rows.count}:
+        if type(rows.count) is not int or not 0 <= rows.count <= size:
+            raise ValueError(f"a batch has {rows.count!r} rows")
+        if not isinstance(rows.common, dict):
+            raise TypeError("the shared values of a batch are no mapping")
+        if any(type(each) is not list or len(each) != rows.count for each in rows.columns.values()):
             raise ValueError("the columns of a batch differ in length")
     return found
+
+
+def _check_values(rows: Rows, names: Collection[str]) -> None:
+    """Check that every row has a value of the right type in the columns `names`.
+
+    Raises:
+        ValueError: a value is absent, of another type, or out of range.
+    """
+    for name in names:
+        kind = COLUMNS[name]
+        values = rows.columns.get(name)
+        if values is None:
+            values = [rows.common.get(name)]
+        if {*map(type, values)} - {_TYPES[kind]}:
+            raise ValueError(f"column {name!r} has a value that is no {kind}")
+        if kind == "timestamp" and not all(abs(cast(int, each)) < _MAX_INT64 for each in values):
+            raise ValueError(f"column {name!r} has a time out of range")

@@ -2,13 +2,14 @@
 
     ARCHIVE/_names/<gateway>.jsonl      an object for each name: digest, levels, time (microseconds)
 
-A name is durable before it is used, so each is synced by itself.
+A name is durable before it is used: the names of a batch are synced together.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,8 +34,8 @@ class NameFile:
         folder = root / NAMES
         try:
             make_folders(folder)
-            self._file = open(folder / f"{safe_name(gateway)}.jsonl", "ab", opener=open_private)  # noqa: SIM115  # `Path.open` has no opener
-            self._file.write(b"\n")  # ends a line that a crash cut short
+            path = folder / f"{safe_name(gateway)}.jsonl"
+            self._file = open(path, "ab", buffering=0, opener=open_private)  # noqa: SIM115  # `Path.open` has no opener
             sync_folder(folder)
         except OSError as error:
             raise ArchiveError(f"{folder}: cannot be written: {error.strerror}") from error
@@ -43,17 +44,22 @@ class NameFile:
     def name(self) -> str:
         return Path(self._file.name).name
 
-    def write(self, digest: str, levels: tuple[str, ...]) -> int:
-        """Append one name; it is durable when this returns. Return the size of the file.
+    def write(self, names: Mapping[str, tuple[str, ...]]) -> int:
+        """Append the levels of each digest, durable on return. Return the size of the file.
 
         Raises:
-            ArchiveError: the file cannot be written.
+            ArchiveError: the file cannot be written; a part may be, and another call is allowed.
         """
-        entry = {"digest": digest, "levels": levels, "time": now()}
-        line = json.dumps(entry) + "\n"
+        time = now()
+        entries = (
+            json.dumps({"digest": digest, "levels": levels, "time": time})
+            for digest, levels in names.items()
+        )
+        # The first byte ends a line that a crash or a full disk cut short.
+        data = memoryview("\n".join(["", *entries, ""]).encode())
         try:
-            self._file.write(line.encode())
-            self._file.flush()
+            while data:
+                data = data[self._file.write(data) :]
             os.fdatasync(self._file.fileno())
             return self._file.tell()
         except OSError as error:

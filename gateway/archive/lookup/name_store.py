@@ -43,6 +43,7 @@ class NameStore:
             ArchiveError: the folder cannot be written.
         """
         self._lock = threading.Lock()
+        self._pending: dict[str, tuple[str, ...]] = {}  # not yet durable
         self._file = NameFile(root, gateway)
         self._path = root / NAMES / f".{safe_name(gateway)}.index"
         try:
@@ -52,21 +53,34 @@ class NameStore:
             raise self._unusable(error) from error
 
     def remember(self, digest: str, levels: tuple[str, ...]) -> None:
-        """Store the canonical levels behind `digest` durably, unless they are stored.
+        """Add the canonical levels behind `digest`, unless they are stored; `commit` stores them.
 
-        Raises:
-            ArchiveError: the file or the index cannot be written.
+        An index that cannot be read is an error of `commit`, which is waited for.
         """
         with self._lock:
-            if self._find(digest) is not None:
+            with suppress(ArchiveError):
+                if self._find(digest) is not None:
+                    return
+            self._pending[digest] = levels
+
+    def commit(self) -> None:
+        """Store all added names durably: one write for all that were added meanwhile.
+
+        Raises:
+            ArchiveError: the file or the index cannot be written; the names wait for another call.
+        """
+        with self._lock:
+            if not self._pending:
                 return
-            size = self._file.write(digest, levels)
+            size = self._file.write(self._pending)
+            rows = ((digest, json.dumps(levels)) for digest, levels in self._pending.items())
             try:
                 with self._index:
-                    self._index.execute(_ADD_NAME, (digest, json.dumps(levels)))
+                    self._index.executemany(_ADD_NAME, rows)
                     self._index.execute(_SET_SIZE, (self._file.name, size))
             except sqlite3.Error as error:
                 raise self._unusable(error) from error
+            self._pending.clear()
 
     def recall(self, digest: str) -> tuple[str, ...] | None:
         """Return the canonical levels behind `digest`, or None.
@@ -78,11 +92,14 @@ class NameStore:
             return self._find(digest)
 
     def close(self) -> None:
+        """Close the files; names without a `commit` are gone, and no message has them."""
         with self._lock:
             self._file.close()
             self._index.close()
 
     def _find(self, digest: str) -> tuple[str, ...] | None:
+        if digest in self._pending:
+            return self._pending[digest]
         try:
             found = self._index.execute(
                 "SELECT levels FROM names WHERE digest = ?", (digest,)

@@ -40,6 +40,7 @@ from gateway.archive.layout import (
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.retention import remove_days
 from gateway.archive.routes import upload_routes
+from gateway.archive.schema import REQUIRED
 from gateway.archive.seals.key import key_from_environment
 from gateway.archive.seals.seal import SealedDamage, SegmentEntry
 from gateway.archive.seals.store import write_seal
@@ -48,10 +49,10 @@ from gateway.archive.segments.parquet import sort_rows, to_table
 from gateway.archive.segments.write import write_rows
 from gateway.archive.storage import LocalStorage, Storage, open_storage
 from gateway.clock import today
-from gateway.errors import ArchiveError
+from gateway.errors import ArchiveError, first_line
 
-_SEGMENT_ROWS: Final = 500_000  # in memory at once, as a table
-_BATCH_ROWS: Final = 20_000  # in memory at once, as Python objects
+_SEGMENT_ROWS: Final = 100_000  # in memory at once, as a table: about 150 MB while it is written
+_BATCH_ROWS: Final = 10_000  # in memory at once, as Python objects
 _MAX_FINDINGS: Final = 20  # of one journal; the others are counted
 
 
@@ -188,7 +189,7 @@ def _grouped(batches: Iterator[Rows]) -> Iterator[list[Rows]]:
 
 
 def _batches(data: bytes, conversion: Conversion) -> Iterator[Rows]:
-    for record in read_records(data):
+    for record in read_records(data, required=REQUIRED):
         if isinstance(record, Damage):
             conversion.damages.append(record)
         else:
@@ -255,6 +256,8 @@ def _convert(
         if location.url:  # the storage is not reachable: the other journals would fail, too
             raise
         yield True, str(error)
+    except Exception as error:  # noqa: BLE001  # a fault of ours: it concerns no other journal
+        yield True, f"{path}: is not converted: {first_line(error)}"
     else:
         for line in conversion.report_lines() if conversion else ():
             yield False, line

@@ -124,9 +124,16 @@ def _fitting(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
 
 
 def _pairs(values: Sequence[Cell], kind: pa.DataType) -> Sequence[object]:
+    """Return the values as Arrow takes them: a map as a list of pairs.
+
+    Raises:
+        TypeError: a value is no map, for some of which Arrow ends the process.
+    """
     if not pa.types.is_map(kind):
         return values
-    return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
+    if any(value is not None and not isinstance(value, Mapping) for value in values):
+        raise TypeError("a value is no map")
+    return [list(value.items()) if isinstance(value, Mapping) else None for value in values]
 
 
 def with_all_columns(rows: pa.Table) -> pa.Table:

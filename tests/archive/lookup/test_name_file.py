@@ -12,16 +12,16 @@ from gateway.errors import ArchiveError
 
 def test_each_name_is_a_line_behind_a_torn_one(tmp_path: Path) -> None:
     names = NameFile(tmp_path, "one")
-    names.write("~a", ("größe", "a.b", ""))
+    names.write({"~a": ("größe", "a.b", "")})
     names.close()
     file = tmp_path / "_names" / "one.jsonl"
     file.write_bytes(file.read_bytes() + b'{"digest": "~b", "lev')
 
     again = NameFile(tmp_path, "one")
-    size = again.write("~c", ("y",))
+    size = again.write({"~c": ("y",)})
     again.close()
 
-    *_, first, torn, last = file.read_bytes().splitlines()
+    _, first, torn, last = file.read_bytes().splitlines()
     assert json.loads(first)["levels"] == ["größe", "a.b", ""]
     assert torn == b'{"digest": "~b", "lev'
     assert json.loads(last)["digest"] == "~c"
@@ -50,6 +50,6 @@ def test_a_full_disk_is_reported_once(tmp_path: Path) -> None:
     names = NameFile(tmp_path, "one")
 
     with pytest.raises(ArchiveError, match="No space left"):
-        names.write("~a", ("x",))
+        names.write({"~a": ("x",)})
 
     names.close()  # the name that is not stored is not used

@@ -19,6 +19,7 @@ def remember(root: Path, gateway: str, *digests: str, levels: tuple[str, ...] = 
     store = NameStore(root, gateway)
     for digest in digests:
         store.remember(digest, levels)
+    store.commit()
     store.close()
 
 
@@ -48,6 +49,15 @@ def test_a_name_is_written_once(tmp_path: Path) -> None:
 
     lines = (tmp_path / "_names" / "one.jsonl").read_text().splitlines()
     assert [json.loads(line)["digest"] for line in lines if line[:1] == "{"] == ["~a"]
+
+
+def test_a_name_is_known_before_it_is_durable(tmp_path: Path) -> None:
+    store = NameStore(tmp_path, "one")
+    store.remember("~a", LEVELS)
+
+    assert store.recall("~a") == LEVELS
+    store.close()
+    assert recalled(tmp_path, "~a") == [None]
 
 
 def test_a_torn_line_is_ignored_and_the_file_stays_usable(tmp_path: Path) -> None:
@@ -99,7 +109,7 @@ def test_names_in_the_file_but_not_in_the_index_are_indexed(tmp_path: Path) -> N
 
 
 def test_many_long_names_take_little_memory(tmp_path: Path) -> None:
-    """The names take 60 MB on disk, also when all of them are indexed at a start."""
+    """The names of a start take 60 MB on disk, and those that follow 12 MB."""
     folder = tmp_path / "_names"
     folder.mkdir()
     with (folder / "two.jsonl").open("w") as file:
@@ -111,8 +121,10 @@ def test_many_long_names_take_little_memory(tmp_path: Path) -> None:
     try:
         store = NameStore(tmp_path, "one")
         dictionary.move_to(store)
-        for number in range(50):
+        for number in range(200):
             dictionary.remember(f"~more-{number}", ("y" * 60_000,))
+            if number % 10 == 9:  # the names of a batch
+                dictionary.commit()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -131,6 +143,7 @@ def test_names_in_memory_move_to_the_store(tmp_path: Path) -> None:
     new.remember("~b", LEVELS)
     new.take_over(old)
     new.remember("~c", LEVELS)
+    new.commit()
     store.close()
 
     assert recalled(tmp_path, "~a", "~b", "~c") == [LEVELS] * 3

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal, claim_journal, discard_journal
-from gateway.archive.journal.records import Rows, pack
+from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.layout import (
     ACK,
     DAMAGED,
@@ -21,8 +27,10 @@ from gateway.archive.layout import (
     sets_path,
 )
 from gateway.archive.lookup.reader import read_rows
+from gateway.archive.seals.verify import verify_day
 from gateway.archive.segments.convert import convert, main
 from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from tests.archive.journal_files import damaged_journals, journal_path
 from tests.archive.samples import DAY, NOON, START, delivered, identity, received
@@ -199,6 +207,85 @@ def test_values_that_fit_no_column_become_null_and_are_counted(tmp_path: Path) -
     assert conversion.lost_values == 2
     assert "2 values fit no column" in conversion.report_lines()[0]
     assert conversion.rows == 2  # in the hour of the gateway start
+
+
+def without(rows: Rows, *names: str) -> Rows:
+    common = {name: value for name, value in rows.common.items() if name not in names}
+    columns = {name: values for name, values in rows.columns.items() if name not in names}
+    return Rows(rows.count, common, columns)
+
+
+FOREIGN = [
+    pytest.param(without(delivered([1]), "time"), id="without-a-required-column"),
+    pytest.param(delivered([1], time=cast(int, "noon")), id="no-time"),
+    pytest.param(delivered([1], time=1 << 63), id="time-out-of-range"),
+    pytest.param(delivered([1], time=True), id="time-is-no-number"),
+    pytest.param(delivered([1], route=None), id="null-route"),
+    pytest.param(replace(delivered([1]), columns={"id": [7], "name": ["a"]}), id="id-is-a-number"),
+    pytest.param(replace(delivered([1]), columns={"id": [b""], "name": [None]}), id="null-name"),
+    pytest.param(Rows(1 << 40, {**delivered([1]).common, "id": b"", "name": "a"}), id="too-many"),
+    pytest.param(Rows(-1, {**delivered([1]).common, "id": b"", "name": "a"}), id="negative"),
+]
+
+
+@pytest.mark.parametrize("headers", [[None], [["a", "b"]], {"a": [None]}, [1], "a", 7])
+def test_headers_that_are_no_map_become_null(tmp_path: Path, headers: object) -> None:
+    """Arrow ends the process for some of them."""
+    rows = delivered([1], headers=cast(Cell, headers))
+    path = journal(tmp_path, record(rows, delivered([2], headers={"a": "b"})))
+    command = [sys.executable, "-m", "gateway.archive.segments", str(tmp_path), str(path)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # our own
+
+    assert done.returncode == 0
+    assert "1 values fit no column" in done.stderr
+    assert [row["headers"] for row in read_rows(tmp_path, DAY)] == [None, [("a", "b")]]
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "closed"])
+@pytest.mark.parametrize("rows", FOREIGN)
+def test_a_record_that_no_gateway_wrote_is_a_damage_and_costs_no_other_row(
+    tmp_path: Path, rows: Rows, capsys: pytest.CaptureFixture[str], *, killed: bool
+) -> None:
+    """Its CRC is right, and its rows fit no segment."""
+    path = journal_path(tmp_path, "edge", START, 0)
+    path.parent.mkdir(parents=True)
+    opened = Journal(path, HEAD)
+    for each in (delivered([1]), rows, delivered([2]), rows):
+        opened.append(record(each), 1, sync=True)
+    if not killed:
+        opened.finish(NOON, stopped=True)
+    opened.close()
+
+    assert main([str(tmp_path)]) == 0
+
+    assert "damaged record skipped" in capsys.readouterr().err
+    assert [row["name"] for row in read_rows(tmp_path, DAY)] == ["a.b1", "a.b2"]
+    assert len(damaged_journals(tmp_path)) == 1
+    found = verify_day(LocalStorage(tmp_path), DAY, None, journals=tmp_path)
+    assert "damaged-journal" in {each.rule for each in found.findings}
+
+
+def test_a_fault_of_the_converter_leaves_its_journal_and_converts_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = journal(tmp_path, record(delivered([1])))
+    second = first.with_name(f"other-{START}-0{OPEN}")
+    shutil.copy(journal(tmp_path / "source", record(delivered([2]))), second)
+    second.with_suffix(ACK).write_bytes(first.with_suffix(ACK).read_bytes())
+
+    def fail_once(*_: object, **_options: object) -> object:
+        monkeypatch.undo()
+        raise pa.ArrowInvalid("a fault of ours")
+
+    monkeypatch.setattr(pq, "write_table", fail_once)
+
+    assert main([str(tmp_path), str(first), str(second)]) == 1
+
+    assert f"{first}: is not converted: a fault of ours" in capsys.readouterr().err
+    assert (first.exists(), second.exists()) == (True, False)
+    found = verify_day(LocalStorage(tmp_path), DAY, None, journals=tmp_path)
+    assert "unconverted-journal" in {each.rule for each in found.findings}
 
 
 def test_the_converter_prints_its_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,42 @@
+"""The converter's memory, which a sidecar's limit contains beside the gateway's."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.archive import NO_ROLLING, batch
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import journals
+from tests.waiting import until
+
+MESSAGES = 150_000  # two rows each: the tables of three segments
+MAX_MEMORY = 300 << 10  # KiB; the interpreter with PyArrow takes 120 MiB of them
+CONVERT = """\
+import re, sys
+from pathlib import Path
+from gateway.archive.segments.convert import main
+status = main(sys.argv[1:])
+own = Path("/proc/self/status").read_text()  # getrusage would count the parent before exec, too
+print(re.search(r"VmHWM:\\s*(\\d+) kB", own)[1])
+sys.exit(status)
+"""
+
+
+def test_the_memory_does_not_grow_with_the_rows_of_a_journal(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "one", 1_790_000_000_000_000, NO_ROLLING)
+    chance = random.Random(7)  # noqa: S311  # the same journal in every run
+    durable: list[int] = []
+    for first in range(0, MESSAGES, 1_000):
+        rows = batch(chance, 1_790_000_000_000_000, first, 1_000)
+        writer.append(rows, lambda: durable.append(1))
+    until(lambda: len(durable) == MESSAGES // 1_000)
+    writer.close()
+
+    command = [sys.executable, "-c", CONVERT, str(tmp_path), *map(str, journals(tmp_path))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  # our own
+
+    assert not journals(tmp_path)
+    assert int(done.stdout) < MAX_MEMORY
