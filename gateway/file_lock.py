@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
+
+_WITHOUT_LOCKS: Final = frozenset(  # NFS: no lock daemon; a lock of a file opened for reading
+    {errno.ENOLCK, errno.EBADF, errno.ENOSYS, errno.EOPNOTSUPP}
+)
 
 
 class FileLockedError(OSError):
@@ -24,11 +29,7 @@ def try_lock(file: int) -> bool:
     Raises:
         OSError: the file system has no locks.
     """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def try_share(file: int) -> bool:
@@ -37,10 +38,28 @@ def try_share(file: int) -> bool:
     Raises:
         OSError: the file system has no locks.
     """
+    return _flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def wait_lock(file: int) -> None:
+    """Lock an open file, or a folder, until its descriptor is closed; wait for its holder.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    _flock(file, fcntl.LOCK_EX)
+
+
+def _flock(file: int, operation: int) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file, operation)
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno in _WITHOUT_LOCKS:
+            text = "the file system has no locks (flock), as NFS; use a disk of this machine"
+            raise OSError(error.errno, text) from error
+        raise
     return True
 
 

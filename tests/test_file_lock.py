@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gateway.file_lock import FileLock, FileLockedError
+from gateway.file_lock import FileLock, FileLockedError, try_lock, try_share, wait_lock
 
 HOLD = """
 import sys
@@ -55,3 +57,20 @@ def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
 def test_a_lock_file_that_cannot_be_opened_raises_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         FileLock(tmp_path / "absent" / "lock", "in use")
+
+
+@pytest.mark.parametrize("lock", [try_lock, try_share, wait_lock])
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, lock: Callable[[int], object]
+) -> None:
+    """NFS refuses as the kernel does for a descriptor that names a file without opening it."""
+    path = tmp_path / "lock"
+    path.touch()
+    file = os.open(path, os.O_PATH)
+
+    with pytest.raises(OSError, match="the file system has no locks") as refused:
+        lock(file)
+
+    os.close(file)
+    assert refused.value.strerror is not None  # the text that callers show
+    assert "use a disk of this machine" in refused.value.strerror

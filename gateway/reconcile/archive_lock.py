@@ -1,4 +1,4 @@
-"""Lock files of the reconciliation: one writer of an archive or an output folder at a time."""
+"""Locks of the reconciliation: one writer of an archive or of an output folder at a time."""
 
 from __future__ import annotations
 
@@ -10,21 +10,47 @@ from pathlib import Path
 from socket import gethostname
 from typing import Final
 
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
 from gateway.file_lock import FileLock, FileLockedError
+from gateway.reconcile.remote_lock import CheckHeld, remote_lock
 
-_ARCHIVE_LOCK: Final = "_compacting.lock"
+_ARCHIVE_LOCK: Final = Path("_compacting.lock")
 
 
 @contextmanager
-def archive_lock(root: Path) -> Iterator[None]:
-    """Hold the lock of jobs that replace files of the archive at `root`.
+def archive_lock(location: ArchiveLocation) -> Iterator[CheckHeld]:
+    """Hold the lock of jobs that replace files of an archive; see `exclusive_in`.
 
     Raises:
         ReconcileError: another job holds it, or the folder cannot be written.
+        OSError: the storage cannot be reached.
     """
-    with exclusive(root / _ARCHIVE_LOCK, "another compaction is running; wait for it"):
-        yield
+    conflict = "another compaction is running; wait for its end"
+    with exclusive_in(location, _ARCHIVE_LOCK, conflict) as check_held:
+        yield check_held
+
+
+@contextmanager
+def exclusive_in(location: ArchiveLocation, path: Path, conflict: str) -> Iterator[CheckHeld]:
+    """Hold the lock `path` of an archive: a file, or in a remote archive a folder of files.
+
+    The yielded function raises ReconcileError when the lock was lost, as a remote one can be: call
+    it before the results are replaced. `conflict` completes the error text when the lock is held:
+    what is running, and what to do.
+
+    Raises:
+        ReconcileError: another process holds it, or the folder cannot be written.
+        OSError: the storage cannot be reached.
+    """
+    if location.url:
+        storage, place = open_storage(location), location.url.partition("?")[0].rstrip("/")
+        with remote_lock(storage, path, _holder(), place=place, conflict=conflict) as check_held:
+            yield check_held
+        return
+    with exclusive(location.local / path, conflict):
+        yield _held
 
 
 @contextmanager
@@ -39,19 +65,25 @@ def exclusive(path: Path, conflict: str) -> Iterator[None]:
     try:
         lock = FileLock(path, conflict)
     except FileLockedError as error:
-        raise ReconcileError(f"{error}{_holder(path)}") from error
+        raise ReconcileError(f"{error}{_named_holder(path)}") from error
     except OSError as error:
-        raise ReconcileError(f"{path}: cannot be written: {error.strerror}") from error
+        raise ReconcileError(f"{path}: cannot be locked: {error.strerror}") from error
     with lock:
-        path.write_text(f"process {os.getpid()} on {gethostname()} since {_clock()}\n", "utf-8")
+        path.write_text(f"{_holder()}\n", "utf-8")
         yield
 
 
-def _holder(path: Path) -> str:
+def _held() -> None:
+    """A file lock ends with its process alone."""
+
+
+def _holder() -> str:
+    return (
+        f"process {os.getpid()} on {gethostname()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    )
+
+
+def _named_holder(path: Path) -> str:
     with suppress(OSError):
         return f"; it is {path.read_text('utf-8', errors='replace').strip()}"
     return ""
-
-
-def _clock() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"

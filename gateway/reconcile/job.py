@@ -39,13 +39,13 @@ from gateway.reconcile.input.route_history import mapping_history, read_history
 from gateway.reconcile.input.route_notes import with_notes
 from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
 from gateway.reconcile.input.survey import Survey
-from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.text import REPORT_PAGE, Report, Row
 from gateway.reconcile.report.wording import worst_first
 from gateway.reconcile.root_cause import root_cause
 from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares
+from gateway.terminal.progress import ShowStep
 
 FULL_ROWS: Final = 400_000  # of the date: 200,000 copies; with more, the sets are faster
 _SHORT_JOB: Final = 64 << 20  # bytes of archive; below, Java's better compiler does not pay off
@@ -118,8 +118,11 @@ def reconcile(job: Job, show_step: ShowStep) -> Report:
         ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read, or the results cannot be written.
     """
-    with job.results.locked():
-        return _reconcile(job, show_step)
+    with job.results.locked() as check_held:
+        report = _reconcile(job, show_step)
+        check_held()
+        job.results.publish(report)
+        return report
 
 
 def _reconcile(job: Job, show_step: ShowStep) -> Report:
@@ -134,9 +137,7 @@ def _reconcile(job: Job, show_step: ShowStep) -> Report:
     job.results.clear()
     if not inputs.day:
         finding = error("no-data", f"date={job.day}", "there is no readable segment of this date")
-        report = replace(report, findings=[*report.findings, finding], answered=False)
-        job.results.publish(report)
-        return report
+        return replace(report, findings=[*report.findings, finding], answered=False)
     show_step(f"starting Spark on {job.master} for {len(inputs.day)} files")
     checked = monotonic()
     extra = _WITHOUT_CODEGEN if inputs.size < (_TINY_JOB if full else _SHORT_JOB) else {}
@@ -149,9 +150,7 @@ def _reconcile(job: Job, show_step: ShowStep) -> Report:
             raise ReconcileError(f"spark: the job failed: {root_cause(fault)}") from fault
     show_step("done")
     timings = {"files": checked - began, "spark": started - checked, "job": monotonic() - started}
-    report = replace(report, timings=timings)
-    job.results.publish(report)
-    return report
+    return replace(report, timings=timings)
 
 
 def _run(

@@ -12,6 +12,7 @@ from subprocess import TimeoutExpired
 from typing import Any, Final, TextIO
 from warnings import catch_warnings, simplefilter
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -24,6 +25,7 @@ from gateway.reconcile.root_cause import root_cause
 from gateway.reconcile.zip_package import zip_package
 
 LOCAL: Final = "local"
+_CONNECT: Final = "sc://"
 _ALL_CORES: Final = "local[*]"  # Spark would count those of the machine, not of its container
 _MAX_LOG_LINES: Final = 15  # of the log in an error text
 _END_TIMEOUT: Final = 0.5  # seconds, for a Java process that breaks its connections
@@ -47,9 +49,9 @@ _LOOPBACK: Final[Mapping[str, str]] = {  # the host name of a laptop may not res
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-_SHORT: Final[Mapping[str, str]] = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
+QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# `gateway.reconcile.class_archive` writes it; Java ignores it when it does not fit.
+CLASS_ARCHIVE: Final = Path(sys.prefix, "share", "gateway", f"spark-{pyspark.__version__}.jsa")
 _NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
@@ -62,8 +64,10 @@ def spark_session(
     `short` selects Java's quick compiler, which halves the time of a small job.
 
     Raises:
-        ReconcileError: Spark does not start; the text ends with the last lines of its log.
+        ReconcileError: Spark Connect is configured, or Spark does not start; the text ends with
+            the last lines of its log.
     """
+    _check_classic(master)
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running
@@ -71,7 +75,8 @@ def spark_session(
     with tempfile.TemporaryDirectory(prefix="gateway-spark-") as folder:
         log = Path(folder, "spark.log")
         with log.open("w", encoding="utf-8") as sink:
-            spark = _start(_conf(master, folder, {**(_SHORT if short else {}), **extra}), sink, log)
+            java = {"spark.driver.extraJavaOptions": java_options(QUICK_JAVA if short else "")}
+            spark = _start(_conf(master, folder, {**java, **extra}), sink, log)
         try:
             if not master.startswith(LOCAL):
                 spark.sparkContext.addPyFile(str(zip_package(Path(folder))))
@@ -83,10 +88,21 @@ def spark_session(
             _stop(spark)
 
 
+def java_options(options: str) -> str:
+    """Return options of Java with the class-data archive of this installation, if it has one."""
+    shared = f'"-XX:SharedArchiveFile={CLASS_ARCHIVE}" -Xlog:disable -Xlog:all=error:stderr'
+    return f"{options} {shared}" if CLASS_ARCHIVE.exists() else options
+
+
 @contextmanager
 def submitted_session() -> Iterator[SparkSession]:
-    """The session of a program that spark-submit started; its settings override ours."""
+    """The session of a program that spark-submit started; its settings override ours.
+
+    Raises:
+        ReconcileError: Spark Connect is configured.
+    """
     conf = SparkConf()
+    _check_classic(conf.get("spark.remote", ""))
     local = conf.get("spark.master", LOCAL).startswith(LOCAL)
     for name, value in {**_SETTINGS, **(_LOOPBACK if local else {})}.items():
         conf.setIfMissing(name, value)
@@ -95,6 +111,21 @@ def submitted_session() -> Iterator[SparkSession]:
         yield spark
     finally:
         _stop_session(spark)
+
+
+def _check_classic(master: str) -> None:
+    """Check that neither `master` nor the environment asks for Spark Connect.
+
+    Raises:
+        ReconcileError: one of them does.
+    """
+    remote = master if master.startswith(_CONNECT) else os.environ.get("SPARK_REMOTE")
+    if remote:
+        raise ReconcileError(
+            f"spark: Spark Connect ({remote}) is not supported, because its client has no RDDs and"
+            " no SparkContext; give a --master as local[*], yarn or spark://HOST:7077, and unset"
+            " SPARK_REMOTE"
+        )
 
 
 def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:

@@ -18,6 +18,7 @@ import pyspark
 from tests.waiting import PATIENCE, until
 
 pause = threading.Event()  # never set: it only waits
+_START_TIMEOUT = 5 * PATIENCE  # three Java processes at once
 _CLASS = "org.apache.spark.deploy"
 
 
@@ -37,14 +38,14 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
         stack.enter_context(
             _process(folder, "master", "master.Master", *address, "--webui-port", str(page))
         )
-        until(lambda: _listens(port))
+        until(lambda: _listens(port), "the master listens", _START_TIMEOUT)
         for number in range(workers):
             own = ["--webui-port", str(free_port()), "--cores", "1", "--memory", "1g"]
             place = ["--work-dir", str(folder / f"work-{number}"), f"spark://127.0.0.1:{port}"]
             name = f"worker-{number}"
             host = ["--host", "127.0.0.1"]
             stack.enter_context(_process(folder, name, "worker.Worker", *host, *own, *place))
-        until(lambda: _alive(page) == workers)
+        until(lambda: _alive(page) == workers, "all workers are registered", _START_TIMEOUT)
         yield f"spark://127.0.0.1:{port}"
 
 

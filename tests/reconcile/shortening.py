@@ -49,6 +49,7 @@ class Sender:
         return self._made(system).name(source)
 
     def close(self) -> None:
+        self._names.commit()
         self._names.close()
         if self._rows:
             archive(self._root, *self._rows, gateway=self._gateway)

@@ -25,13 +25,16 @@ _SMALL = {  # three rows need no compiled plan, no text of one and no second par
     "spark.driver.memory": "1g",
     "spark.executorEnv.AWS_ACCESS_KEY_ID": "test",  # of the bucket that a test starts
     "spark.executorEnv.AWS_SECRET_ACCESS_KEY": "test",
-    "spark.driver.extraJavaOptions": " ".join(_JAVA),
 }
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from gateway.reconcile.session import spark_session  # noqa: PLC0415  # only where it is used
+    from gateway.reconcile.session import (  # noqa: PLC0415  # only where it is used
+        java_options,
+        spark_session,
+    )
 
-    with spark_session("local[1]", _SMALL) as session:
+    java = {"spark.driver.extraJavaOptions": java_options(" ".join(_JAVA))}
+    with spark_session("local[1]", {**_SMALL, **java}) as session:
         yield session

@@ -20,7 +20,7 @@ from tests.reconcile.cluster import cluster
 from tests.reconcile.night import LATE, model, night
 
 # three processes of Spark and both ways of reconciling take minutes on two cores
-pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(2_400)]
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +54,7 @@ def test_a_night_with_faults_is_reconciled_exactly(tmp_path: Path) -> None:
     made.write(root)
     sets_path(root, segments(root, DAY)[0]).unlink()  # executors compute that one
     names = NameFile(root, "east")
-    names.write(digest_of(("a", "b")), ("a", "b"))
+    names.write({digest_of(("a", "b")): ("a", "b")})
     names.close()
     expected = model(made)
     day = DAY.isoformat()

@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import segments
+from gateway.cli import main
 from gateway.cli.archive import reconcile
 from gateway.reconcile import carried
 from gateway.reconcile.classify import tables
@@ -58,6 +60,25 @@ def run(root: Path, *options: str, date: str = DAY.isoformat()) -> Night:
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         status = reconcile.run(parser.parse_args(arguments))
     return Night(status, json.loads(summary.read_text()), out.getvalue(), err.getvalue())
+
+
+def closed_pipe() -> TextIO:
+    """A stream whose reader has ended, as `head` does."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "w", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("faulty")
+def test_a_reader_that_ends_does_not_change_the_exit_status(root: Path, tmp_path: Path) -> None:
+    output = ["--output", str(tmp_path / "out")]
+    expected = run(root, *output).status
+    with closed_pipe() as out, closed_pipe() as err, redirect_stdout(out), redirect_stderr(err):
+        status = main(["reconcile", str(root), "--date", DAY.isoformat(), *output])
+        followed = main(["reconcile", str(root), "--follow", "--once", *output])
+
+    assert (status, followed) == (expected, 1)
+    assert expected == 1
 
 
 def many_routes(rows: Rows, routes: Sequence[str]) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -11,6 +12,17 @@ from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.spark
 
+CONNECT = """
+import sys
+from gateway.errors import ReconcileError
+from gateway.reconcile.session import spark_session
+
+try:
+    with spark_session(sys.argv[1]):
+        pass
+except ReconcileError as fault:
+    print(fault)
+"""
 PROGRAM = """
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -30,6 +42,24 @@ except ReconcileError as fault:
     print(fault)
 print(SparkContext._active_spark_context, SparkSession.getActiveSession())
 """
+
+
+@pytest.mark.parametrize(
+    ("master", "remote"), [("sc://127.0.0.1:15002", ""), ("local[1]", "sc://127.0.0.1:15002")]
+)
+def test_spark_connect_is_refused_before_anything_starts(master: str, remote: str) -> None:
+    refused = subprocess.run(  # noqa: S603  # a program of this test
+        [sys.executable, "-c", CONNECT, master],
+        env={**os.environ, "SPARK_REMOTE": remote} if remote else None,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert refused.stdout.startswith("spark: Spark Connect (sc://127.0.0.1:15002) is not supported")
+    assert "give a --master" in refused.stdout
+    assert refused.stderr == ""
 
 
 def test_the_end_of_java_is_the_error_and_no_refused_connection() -> None:

@@ -33,8 +33,9 @@ from gateway.reconcile.schema import JOINED, spark_schema
 _SECOND: Final = 1_000_000
 _TASKS_PER_CORE: Final = 4
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
-_PARTITION_COPIES: Final = 100_000
+_PARTITION_ROWS: Final = 200_000
 _MAX_WANTED: Final = 200_000  # exceptions whose ids select rows in the tasks of executors
+_MAX_DETAILED: Final = 400_000  # rows to join with their texts; more are read again for exceptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,15 @@ def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> 
         return None
     wanted = tasks[0].selection.wanted
     if wanted is None:
-        partitions = inputs.size // _PARTITION_BYTES
+        number, partitions = inputs.rows, inputs.size // _PARTITION_BYTES
     else:
-        partitions = sum(map(count, wanted.values())) // _PARTITION_COPIES
+        number = 2 * sum(map(count, wanted.values()))
+        partitions = number // _PARTITION_ROWS
     spark.conf.set("spark.sql.shuffle.partitions", max(cores, partitions))
     rows = read_tasks(spark, JOINED, tasks, run_read)
-    return Joined(spark, tasks, classified(rows, scope, tapped=bool(found.taps)))
+    detailed = number <= _MAX_DETAILED
+    classes = classified(rows, scope, tapped=bool(found.taps), detailed=detailed)
+    return Joined(spark, tasks, classes, detailed=detailed)
 
 
 def tasks_to_join(scope: Scope, inputs: Inputs, found: Survey, number: int) -> list[ReadTask]:
@@ -121,13 +125,16 @@ class Joined:
     spark: SparkSession
     tasks: Sequence[ReadTask]
     classes: DataFrame
+    detailed: bool = False  # `classes` has the details
 
     def exceptions(self, number: int) -> DataFrame:
         """Return the exceptions with their details; there are `number` of them.
 
-        Their rows are read again: the details of all copies would have to be sorted.
+        Without details their rows are read again: the texts of all copies would have to be sorted.
         """
         found = transforms.exceptions(self.classes)
+        if self.detailed:
+            return transforms.described(found)
         tasks = self.tasks
         if number <= _MAX_WANTED:
             wanted = ids_of(found.select(*transforms.COPY_KEYS).toArrow())
@@ -135,7 +142,8 @@ class Joined:
                 replace(task, selection=replace(task.selection, wanted=wanted)) for task in tasks
             ]
         rows = read_tasks(self.spark, JOINED, tasks, run_read)
-        return transforms.with_details(found, transforms.details(rows))
+        detailed = found.join(transforms.details(rows), list(transforms.COPY_KEYS), "left")
+        return transforms.described(detailed)
 
 
 def ids_of(copies: pa.Table) -> dict[IdKey, Intervals]:
@@ -156,10 +164,11 @@ def run_read(task: ReadTask) -> Iterator[pa.Table]:
         yield from read_rows(storage, file, task.selection)
 
 
-def classified(rows: DataFrame, scope: Scope, *, tapped: bool) -> DataFrame:
-    """Return the class of every copy of the date in `rows`."""
+def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = False) -> DataFrame:
+    """Return the class of every copy of the date in `rows`, with its details when `detailed`."""
     own = on_date(F.col("received_time"), scope.day)
-    copies = transforms.copies(taps.assign_by_content(rows) if tapped else rows).persist()
+    assigned = taps.assign_by_content(rows) if tapped else rows
+    copies = transforms.copies(assigned, detailed=detailed).persist()
     classes = transforms.classified(copies, scope.late * _SECOND, scope.spooled_since)
     blocks, disordered = order.mark_out_of_order(classes, own)
     found = transforms.mark_disordered(blocks, disordered).where(own)

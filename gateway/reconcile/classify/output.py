@@ -22,9 +22,10 @@ from gateway.archive.durable import make_folders
 from gateway.archive.layout import parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
-from gateway.reconcile.archive_lock import exclusive
+from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.tables import EXCEPTIONS
+from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.report.charts import HOURS
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.text import REPORT_PAGE, Report, Row, to_json
@@ -47,21 +48,19 @@ class ResultFolder:
         return self.folder.with_name(f"{_NEW}{self.folder.name}")
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Let one process at a time write these results; a remote folder has no lock.
+    def locked(self) -> Iterator[CheckHeld]:
+        """Let one process at a time write these results; see `exclusive_in`.
 
         Raises:
             ReconcileError: another process writes them; the text names it.
             OSError: the folder cannot be written.
         """
-        if self.location.url:
-            yield
-            return
-        folder = self.location.local / self.folder.parent
-        make_folders(folder)
+        if not self.location.url:
+            make_folders(self.location.local / self.folder.parent)
+        path = self.folder.with_name(f".{self.folder.name}.lock")
         conflict = "another gateway reconcile writes these results; wait for its end"
-        with exclusive(folder / f".{self.folder.name}.lock", conflict):
-            yield
+        with exclusive_in(self.location, path, conflict) as check_held:
+            yield check_held
 
     def clear(self) -> None:
         """Remove the results of an interrupted run."""

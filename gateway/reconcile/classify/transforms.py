@@ -19,6 +19,7 @@ from gateway.reconcile.classes import FAILURES, CopyClass, class_column, is_mark
 ID: Final = ("run", "counter")
 COPY_KEYS: Final = ("counter", "run", "gateway", "route", "target")  # a unique one sorts fastest
 TARGET_KEYS: Final = ("gateway", "route", "target")
+DETAILS: Final = ("name", "size", "sent_name", "dead")  # `dead` has the rule and the reason
 
 
 def midnight(day: date) -> datetime:
@@ -37,12 +38,12 @@ def is_receipt() -> Column:
     return (F.col("leg") == Leg.RECEIVED.value) | unrouted
 
 
-def copies(rows: DataFrame) -> DataFrame:
-    """Aggregate rows to one row for each copy.
+def copies(rows: DataFrame, *, detailed: bool = False) -> DataFrame:
+    """Aggregate rows to one row for each copy, with its DETAILS when `detailed`.
 
-    All aggregates are numbers of fixed width: Spark sorts the rows to aggregate texts. A spooled
-    copy was received: after a crash the spooled row may be its only one. A copy is recent by its
-    receipt; a tap may see it later.
+    All other aggregates are numbers of fixed width: Spark sorts the rows to aggregate texts. A
+    spooled copy was received: after a crash the spooled row may be its only one. A copy is recent
+    by its receipt; a tap may see it later.
     """
     leg, at, replayed = F.col("leg"), F.col("time"), F.col("replayed")
     received = is_receipt() | (leg == Leg.SPOOLED.value)
@@ -75,6 +76,7 @@ def copies(rows: DataFrame) -> DataFrame:
         F.max(F.when(delivered, F.col("mode"))).alias("mode"),
         F.max(F.when(own, stream())).alias("stream"),
         *[column for name, which in hashed.items() for column in _hash_range(name, which)],
+        *(_details() if detailed else ()),
     )
 
 
@@ -93,18 +95,22 @@ def _hash_range(name: str, which: Column) -> list[Column]:
 
 
 def details(rows: DataFrame) -> DataFrame:
-    """Return the details of the copies in `rows`: names, size, rule and reason."""
+    """Return the DETAILS of the copies in `rows`."""
+    return rows.groupBy(*COPY_KEYS).agg(*_details())
+
+
+def _details() -> list[Column]:
     leg = F.col("leg")
     received = is_receipt() | (leg == Leg.SPOOLED.value)
     delivered, dead = leg == Leg.DELIVERED.value, leg == Leg.DEAD.value
     rule = F.coalesce("rule", F.lit("")).alias("rule")
     own_name = F.min(F.when(received, F.col("name")))
-    return rows.groupBy(*COPY_KEYS).agg(
+    return [
         F.coalesce(own_name, F.min("source_name"), F.min("name")).alias("name"),
         F.max("size").alias("size"),
         F.max(F.when(delivered, F.col("name"))).alias("sent_name"),
         F.max(F.when(dead, F.struct(rule, "reason"))).alias("dead"),
-    )
+    ]
 
 
 def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
@@ -128,6 +134,7 @@ def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
         "end_time",
         "latency",
         "stream",
+        *(name for name in DETAILS if name in found.columns),
     )
 
 
@@ -153,10 +160,10 @@ def exceptions(classes: DataFrame) -> DataFrame:
     return classes.where(F.col("class") != CopyClass.DELIVERED.value)
 
 
-def with_details(found: DataFrame, detailed: DataFrame) -> DataFrame:
-    """Return exceptions with their details, and their id in hexadecimal."""
+def described(found: DataFrame) -> DataFrame:
+    """Return the table of exceptions that have their DETAILS; their id is hexadecimal."""
     words = [F.lpad(F.hex(name), 16, "0") for name in ID]
-    return found.join(detailed, on=list(COPY_KEYS), how="left").select(
+    return found.select(
         "class",
         *TARGET_KEYS,
         F.lower(F.concat(*words)).alias("id"),

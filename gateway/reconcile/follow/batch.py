@@ -31,7 +31,7 @@ from gateway.reconcile.follow.state import (
 )
 from gateway.reconcile.input.inputs import list_inputs
 from gateway.reconcile.input.row_reader import SegmentFile, row_groups
-from gateway.reconcile.progress import ShowStep
+from gateway.terminal.progress import ShowStep
 
 Clock: TypeAlias = Callable[[], datetime]
 

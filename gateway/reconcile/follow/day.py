@@ -27,9 +27,9 @@ from gateway.reconcile.classify.evidence import Scope, joined, survey
 from gateway.reconcile.follow import tables as follow_tables
 from gateway.reconcile.follow.state import FollowedDay
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
-from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.report.text import Row
 from gateway.reconcile.root_cause import root_cause
+from gateway.terminal.progress import ShowStep
 
 _SECOND: Final = 1_000_000  # microseconds
 _DAY: Final = 86_400 * _SECOND

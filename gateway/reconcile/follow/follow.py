@@ -31,10 +31,10 @@ from gateway.reconcile.follow.state import (
     read_state,
     summary,
 )
-from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.report.text import BREACH, CLEAN, GAPS, NO_ANSWER, Report
 from gateway.reconcile.root_cause import root_cause
 from gateway.reconcile.session import spark_session
+from gateway.terminal.progress import ShowStep
 
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
 _STOP_POLL_INTERVAL: Final = 1  # seconds

@@ -33,6 +33,9 @@ class ArchivedShortNames:
             self._names = dict(self._read())
         return self._names.get(digest)
 
+    def commit(self) -> None:
+        """Do nothing: the gateway stored every name."""
+
     def _read(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         for name in self._storage.names(Path(NAMES)):
             if name.endswith(".jsonl"):

@@ -70,7 +70,7 @@ def _after_stop(gap: SourceGap, stopped: Iterable[SourceGap], until: int, day: d
     """Return a gap that a stop began and no start ended, with the end of the pause as its end.
 
     The row of a stop has its begin as its end. The source may be absent from the configuration of
-    the next start, and a reload may have removed it while the gateway ran.
+    the next start. A reload of an older gateway wrote such a row for a source that it removed.
     """
     if gap.rule != GapRule.NOT_RUNNING.value or gap.end != gap.begin:
         return gap

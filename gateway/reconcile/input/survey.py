@@ -152,12 +152,20 @@ def row_tasks(
 
 
 def set_tasks(tasks: int, shared: SurveyTask) -> list[SurveyTask]:
-    """Divide `shared`, the task of all segments, into tasks that evaluate their id sets."""
+    """Divide `shared`, the task of all segments, into tasks that evaluate their id sets.
+
+    A merged segment has the sets of many gateways, and is in every task.
+    """
+    sets: list[list[Segment]] = [[] for _ in range(tasks)]
+    for each in shared.sets:
+        own = _task_of(each.path, tasks)
+        for task in sets if own is None else [sets[own]]:
+            task.append(each)
     return [
         replace(
             shared,
             segments=shared.segments[number::tasks],
-            sets=[each for each in shared.sets if _task_of(each.path, tasks) in (None, number)],
+            sets=sets[number],
             number=number,
             tasks=tasks,
         )

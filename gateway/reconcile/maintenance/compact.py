@@ -6,7 +6,6 @@ Executors reach the archive through `gateway.archive.storage`, local or remote, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from datetime import date
 
 from py4j.protocol import Py4JError
@@ -17,9 +16,10 @@ from gateway.archive.compaction.merge import MergeResult, MergeTask, merge
 from gateway.archive.location import ArchiveLocation
 from gateway.errors import ArchiveError, ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
-from gateway.reconcile.progress import ShowStep
 from gateway.reconcile.root_cause import root_cause
 from gateway.reconcile.session import spark_session
+from gateway.reconcile.task_shares import task_shares
+from gateway.terminal.progress import ShowStep
 
 
 def compact(  # noqa: PLR0913  # the archive, its key, and the means
@@ -33,21 +33,21 @@ def compact(  # noqa: PLR0913  # the archive, its key, and the means
 ) -> CompactionReport:
     """Compact `day` into merged segments of about `size` MB; see `compact_day`.
 
-    A remote archive has no lock: one compaction at a time is the caller's duty.
-
     Raises:
         ReconcileError: another compaction is running, Spark failed, or the merged rows differ from
             the others; the archive is unchanged.
     """
 
     def run_tasks(tasks: Sequence[MergeTask]) -> list[MergeResult]:
-        show_step(f"starting Spark on {master} for {len(tasks)} merged segments")
-        with spark_session(master) as spark:
+        with spark_session(master) as spark, task_shares(spark, show_step) as shown:
+            shown(f"writing {len(tasks)} merged segments")
             work = spark.sparkContext.parallelize(tasks, len(tasks))
-            return work.map(merge).collect()
+            results = work.map(merge).collect()
+        check_held()  # before the commit
+        return results
 
     try:
-        with nullcontext() if location.url else archive_lock(location.local):
+        with archive_lock(location) as check_held:
             return compact_day(location, day, run_tasks, show_step, key=key, size=size << 20)
     except (PySparkException, Py4JError) as fault:
         reason = root_cause(fault)

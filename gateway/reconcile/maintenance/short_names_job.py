@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -31,8 +31,9 @@ from gateway.errors import ArchiveError, ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
 from gateway.reconcile.maintenance import short_names, short_names_decode, short_names_files
 from gateway.reconcile.maintenance.short_names_files import CountedFile, Record
-from gateway.reconcile.progress import ShowStep
+from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.root_cause import root_cause
+from gateway.terminal.progress import ShowStep
 
 _NEW: Final = "_dictionary.new"
 _MAX_FINDINGS: Final = 100  # of one rule; the others are counted
@@ -59,9 +60,9 @@ def build_dictionary(
         ReconcileError: Spark failed or the archive cannot be reached; the old dictionary stays.
     """
     show_step("reading the shortened names")
-    with nullcontext() if location.url else archive_lock(location.local), _one_line(location):
+    with _one_line(location), archive_lock(location) as check_held:
         try:
-            return _build(spark, location, oldest, show_step)
+            return _build(spark, location, oldest, show_step, check_held)
         finally:
             spark.catalog.clearCache()
 
@@ -78,7 +79,11 @@ def _one_line(location: ArchiveLocation) -> Iterator[None]:
 
 
 def _build(
-    spark: SparkSession, location: ArchiveLocation, oldest: date | None, show_step: ShowStep
+    spark: SparkSession,
+    location: ArchiveLocation,
+    oldest: date | None,
+    show_step: ShowStep,
+    check_held: CheckHeld,
 ) -> ShortNameReport:
     storage = open_storage(location)
     lines = _recorded_lines(spark, location, storage).persist()
@@ -102,6 +107,7 @@ def _build(
     remaining = {each.path for each in _counted_files(storage)[0]}
     vanished = {each.path for each in files} - remaining | {row["place"] for row in gone.collect()}
     findings += _vanished(vanished, oldest, show_step)
+    check_held()
     storage.replace(Path(DICTIONARY), Path(_NEW))
     return _report(storage, findings)
 

@@ -376,11 +376,20 @@ def test_the_numbers_of_a_route_add_up(spark: SparkSession) -> None:
     classified = classes(spark, rows).persist()
     counts = tables.counted(classified).toArrow()
     detailed = transforms.details(spark.createDataFrame(joined(rows)))
-    exceptions = transforms.with_details(transforms.exceptions(classified), detailed)
-    listed = exceptions.toArrow().cast(tables.EXCEPTIONS)
+    read_again = transforms.exceptions(classified).join(detailed, list(transforms.COPY_KEYS))
+    listed = transforms.described(read_again).toArrow().cast(tables.EXCEPTIONS)
 
     (route,) = tables.summed(tables.minutes_of(counts), "route", "target").to_pylist()
 
+    in_one = evidence.classified(
+        spark.createDataFrame(joined(rows)),
+        Scope(ArchiveLocation(Path()), DAY, LATE, SPOOLED_SINCE),
+        tapped=False,
+        detailed=True,
+    )
+    carried = transforms.described(transforms.exceptions(in_one)).toArrow()
+    order = [("id", "ascending"), ("class", "ascending")]
+    assert carried.cast(tables.EXCEPTIONS).sort_by(order) == listed.sort_by(order)
     assert route == {
         "route": "orders", "target": "erp", "received": 8, "delivered": 3, "duplicated": 1,
         "marked": 1, "altered": 1, "refused": 1, "dead-lettered": 0, "missing": 1, "unexpected": 1,

@@ -33,7 +33,7 @@ KEY = b"a key of the archive"
 Ids = Counter[tuple[Any, ...]]
 
 
-def silent(_: str) -> None:
+def silent(_text: str, _share: float | None = None) -> None:
     return None
 
 
@@ -103,7 +103,7 @@ def test_one_compaction_at_a_time(tmp_path: Path) -> None:
     location = ArchiveLocation(tmp_path)
     refused: list[str] = []
 
-    def show_step(_: str) -> None:
+    def show_step(_text: str, _share: float | None = None) -> None:
         with pytest.raises(ReconcileError, match="another compaction is running"):
             compact(location, DAY, silent)
         refused.append("")

@@ -33,7 +33,7 @@ pytestmark = [
 ]
 
 
-def silent(_: str) -> None:
+def silent(_text: str, _share: float | None = None) -> None:
     return None
 
 

@@ -1,0 +1,145 @@
+"""Counts what the driver of a night touches before Spark starts, for any number of gateways.
+
+    python -m benchmarks.night_driver [--gateways N] [--journals N]
+
+The archive is made up while it is read: seals of the date and both neighbours, chained as gateways
+write them, with files of one byte. A day of ten billion rows therefore needs no disk; the time of
+reading and hashing its segments follows from their bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import pickle
+import resource
+from collections import Counter
+from datetime import date, timedelta
+from functools import lru_cache
+from pathlib import Path
+from time import process_time
+
+import pyarrow as pa
+
+from gateway.archive.layout import PAIRS, SEALS, SETS, JournalName, hour_folder, seal_folder
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.seals.seal import (
+    End,
+    Previous,
+    Seal,
+    SegmentEntry,
+    StoredDigest,
+    to_json,
+)
+from gateway.archive.seals.verify import verify_day
+from gateway.archive.storage import StoredFile
+from gateway.reconcile.input.inputs import list_inputs, microseconds
+from gateway.reconcile.input.survey import SurveyTask, set_tasks
+
+DAY = date(2026, 3, 14)
+DATES = [DAY + timedelta(days=each) for each in (-1, 0, 1)]
+START = microseconds(DATES[0])
+BYTE = b"x"
+DIGEST = StoredDigest(hashlib.sha256(BYTE).hexdigest(), len(BYTE))
+TASKS = 400  # of 100 executors' cores
+
+
+class PaperStorage:
+    """The seals and files of `gateways`, each with `journals` a day, and counts of their uses."""
+
+    def __init__(self, gateways: int, journals: int) -> None:
+        self._gateways, self._journals = gateways, journals
+        self._length = 86_400_000_000 // journals  # microseconds
+        self.used: Counter[str] = Counter()
+        self.seal_bytes = 0
+
+    def names(self, folder: Path) -> list[str]:
+        if folder in {Path(), Path(SEALS)}:
+            return [f"date={each}" for each in DATES]
+        days = [each for each in DATES if folder == seal_folder(Path(), each)]
+        found = [f"{self._stem(*each)}.json" for day in days for each in self._of_day(day)]
+        self.used["seals listed"] += len(found)
+        return found
+
+    def files(self, folder: Path) -> list[StoredFile]:
+        days = [each for each in DATES if folder.parts[0] == f"date={each}"]
+        if not days:
+            return []
+        found = [StoredFile(self._path(*each), 1) for each in self._of_day(days[0])]
+        self.used["segments listed"] += len(found)
+        return found
+
+    def read(self, path: Path) -> bytes | None:
+        if path.suffix != ".json" or path.parts[0] != SEALS:
+            return None
+        gateway, _, number = path.stem.rsplit("-", 2)
+        content = to_json(self._seal(int(gateway.removeprefix("gateway")), int(number)))
+        self.used["seals read"] += 1
+        self.seal_bytes += len(content)
+        return content
+
+    def open(self, path: Path) -> pa.NativeFile:
+        self.used[f"{path.parts[0] if path.parts[0] in {SETS, PAIRS} else 'segments'} hashed"] += 1
+        return pa.BufferReader(BYTE)
+
+    def owns(self, folder: Path) -> bool:
+        del folder
+        return True
+
+    def _of_day(self, day: date) -> list[tuple[int, int]]:
+        first = DATES.index(day) * self._journals
+        last = self._journals if day < DATES[-1] else self._journals // 4  # it is six o'clock
+        numbers = range(first, first + last)
+        return [(gateway, number) for gateway in range(self._gateways) for number in numbers]
+
+    @staticmethod
+    def _stem(gateway: int, number: int) -> str:
+        return str(JournalName(f"gateway{gateway}", START, number))
+
+    def _path(self, gateway: int, number: int) -> Path:
+        opened = START + number * self._length
+        return hour_folder(Path(), opened) / f"{self._stem(gateway, number)}-0000.parquet"
+
+    @lru_cache(maxsize=4)  # noqa: B019  # of one run
+    def _seal(self, gateway: int, number: int) -> Seal:
+        opened = START + number * self._length
+        closed = opened + self._length - 1
+        path = self._path(gateway, number).as_posix()
+        entry = SegmentEntry(path, 69_444, 1, DIGEST.sha256, opened, opened, 0, DIGEST, DIGEST)
+        before = Previous(self._stem(gateway, number - 1), DIGEST.sha256, opened - 1)
+        return Seal(
+            f"gateway{gateway}", f"gateway{gateway}", self._stem(gateway, number), START, number,
+            opened, closed, before if number else None, DIGEST.sha256, End.CLOSED, 69_444,
+            4_000_000, segments=(entry,),
+        ).signed(None)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gateways", type=int, default=10)
+    parser.add_argument("--journals", type=int, default=1_440, help="of a gateway and date")
+    args = parser.parse_args()
+    storage = PaperStorage(args.gateways, args.journals)
+    began = process_time()
+    verified = verify_day(storage, DAY, today=DATES[-1])  # type: ignore[arg-type]  # all it calls
+    seconds = process_time() - began
+    assert verified.complete, verified.findings[:3]
+    began = process_time()
+    segments = list_inputs(storage, DAY).all  # type: ignore[arg-type]  # as above
+    listed = process_time() - began
+    print(f"{args.gateways} gateways, {args.journals} journals each a day")
+    for name, number in sorted(storage.used.items()):
+        print(f"  {name:16} {number:10,}")
+    print(f"  {'seals':16} {storage.seal_bytes / 1e6:10,.1f} MB")
+    print(f"  {'verified in':16} {seconds:10,.1f} s of one core, with making the seals up")
+    print(f"  {'listed in':16} {listed:10,.1f} s of one core, without the requests")
+    began = process_time()
+    tasks = set_tasks(TASKS, SurveyTask(ArchiveLocation(Path("archive")), DAY, segments, segments))
+    size = sum(len(pickle.dumps(each)) for each in tasks)
+    print(f"  {'tasks':16} {size / 1e6:10,.1f} MB, {process_time() - began:,.1f} s")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(f"  {'memory':16} {memory:10,.0f} MB at most")
+
+
+if __name__ == "__main__":
+    main()
