@@ -15,30 +15,16 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from deploy.spdx import ALLOWED, licence, metadata_field
+
 DOCUMENT = Path(__file__).parents[1] / "docs" / "licences.md"
 EXTRAS = ("jms", "solace", "otel", "reconcile")
-ALLOWED = frozenset(
-    {
-        "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "EPL-2.0", "ISC", "MIT",
-        "PSF-2.0", "Python-2.0", "Zlib",
-    }
-)  # fmt: skip  # SPDX identifiers
-SPDX_NAMES = {
-    "Apache 2.0": "Apache-2.0",
-    "Apache License 2.0": "Apache-2.0",
-    "Apache License, Version 2.0": "Apache-2.0",
-    "Apache Software License": "Apache-2.0",
-    "http://www.apache.org/licenses/LICENSE-2.0": "Apache-2.0",
-    "3-Clause BSD License": "BSD-3-Clause",
-    "BSD License": "BSD-3-Clause",
-    "MIT License": "MIT",
-}
 HEAD = """\
 # Licences
 
 The packages of an installation with all extras; the gateway itself is under Apache-2.0.
 `make licences` writes this file. `make check` fails when a package is missing here, or has a
-licence that `deploy/licences.py` does not allow. Versions are in `deploy/lock/`.
+licence that `deploy/spdx.py` does not allow. Versions are in `deploy/lock/`.
 
 | package | licence | description |
 |---|---|---|
@@ -86,21 +72,6 @@ def _needed(name: str, extra: str) -> list[tuple[str, str]]:
     return needed
 
 
-def licence(package: Distribution) -> str:
-    """Return the licence of a package, as an SPDX expression where possible."""
-    if expression := _metadata_field(package, "License-Expression"):
-        return expression
-    declared = _metadata_field(package, "License").partition("\n")[0]
-    classifiers = map(str, package.metadata.get_all("Classifier") or ())
-    classified = [
-        each.rpartition(" :: ")[2] for each in classifiers if each.startswith("License :: ")
-    ]
-    for text in (declared, *classified):
-        if text in SPDX_NAMES or text in ALLOWED:
-            return SPDX_NAMES.get(text, text)
-    return declared or ", ".join(classified)
-
-
 def allowed(expression: str) -> bool:
     """Return whether an SPDX expression needs no licence outside ALLOWED.
 
@@ -113,13 +84,8 @@ def allowed(expression: str) -> bool:
     )
 
 
-def _metadata_field(package: Distribution, name: str) -> str:
-    """Return a field of the package's metadata; an empty text when it is missing."""
-    return str((package.metadata.get_all(name) or ("",))[0]).strip()
-
-
 def _row(package: Distribution) -> str:
-    summary = _metadata_field(package, "Summary").replace("|", "/")
+    summary = metadata_field(package, "Summary").replace("|", "/")
     return f"| {canonicalize_name(package.name)} | {licence(package)} | {summary} |"
 
 

@@ -18,7 +18,7 @@ from gateway.config.load import load
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 OVERLAYS = ["production", "trial"]
-VERSIONS = ["1.33", "1.37"]  # native sidecars are stable since 1.33
+VERSIONS = ["1.29", "1.33", "1.37"]  # native sidecars exist since 1.29, and are stable since 1.33
 SECRETS = {"far-password": "hunter2", "web-token": "0123456789abcdef", "ca.pem": ""}
 HOSTS = {"POD_NAME": "app-0", "NEAR_HOST": "mosquitto", "FAR_HOST": "broker.example.com"}
 Manifest = Mapping[str, Any]
@@ -118,7 +118,8 @@ def test_the_gateway_is_a_native_sidecar_with_probes(overlay: str) -> None:
     assert written == {"/var/lib/gateway", "/tmp"}  # noqa: S108  # a mount
 
 
-PROBES = {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
+# An outage of a broker must neither restart the pod nor hold back a rollout.
+PROBES = {"startup": "/healthz", "liveness": "/healthz", "readiness": "/healthz"}
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -179,8 +180,19 @@ def test_the_reconciliation_job_mounts_the_archive_of_the_gateway(overlay: str) 
     application = one(overlay, "StatefulSet", "app")["spec"]
 
     assert volume["persistentVolumeClaim"]["claimName"] == "state-app-0"
-    assert term["labelSelector"] == application["selector"]
+    assert term["labelSelector"]["matchLabels"] == {"statefulset.kubernetes.io/pod-name": "app-0"}
     assert application["template"]["metadata"]["labels"] == application["selector"]["matchLabels"]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_gateway_and_job_keep_the_same_days(overlay: str, tmp_path: Path) -> None:
+    configuration = load(settings(overlay, tmp_path), environment(overlay))
+    (job,) = pod(overlay, "CronJob", "reconcile")["containers"]
+
+    assert configuration.archive is not None
+    days = configuration.archive.keep_days
+    assert days is not None
+    assert f'archive compact "$archive" --date "$day" --keep-days {days};' in job["args"][0]
 
 
 @pytest.mark.parametrize("kind", ["PodDisruptionBudget", "NetworkPolicy"])

@@ -4,7 +4,8 @@ from importlib.metadata import distribution
 
 import pytest
 
-from deploy.licences import EXTRAS, allowed, closure, licence
+from deploy.licences import EXTRAS, allowed, closure
+from deploy.spdx import licence
 
 CHOICES = [
     pytest.param("MIT", True, id="plain"),

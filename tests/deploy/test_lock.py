@@ -81,3 +81,18 @@ def test_the_build_tools_are_those_of_the_project() -> None:
     for text in PROJECT["build-system"]["requires"]:
         requirement = Requirement(text)
         assert requirement.specifier.contains(pinned[requirement.name])
+
+
+def test_every_package_of_an_image_is_installed_with_its_hash() -> None:
+    text = (ROOT / "deploy" / "Dockerfile").read_text().replace("\\\n", " ")
+    commands = [
+        command
+        for line in text.splitlines()
+        for command in line.split("&&")
+        if "/pip" in command and re.search(r" (install|wheel) ", command)
+    ]
+
+    assert len(commands) == 7
+    for command in commands:
+        from_local_files = "--no-index" in command or "/source" in command
+        assert "--require-hashes" in command or from_local_files, command

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Makes a base image from Debian's packages, where no registry of images can be reached; as root:
+#   deploy/base-image.sh NAME       and then: make images BASE=NAME
+#   MIRROR    of the packages (http://deb.debian.org/debian)
+#   PIP_CERT  file of the authorities that sign the package index, if they are not public ones
+#   DOCKER    client (docker)
+set -euo pipefail
+name=${1:?the name of the image} mirror=${MIRROR:-http://deb.debian.org/debian}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+root=$folder/root
+debootstrap --variant=minbase bookworm "$root" "$mirror" >"$folder/log" || {
+  tail "$folder/log" >&2
+  exit 1
+}
+
+# As in the published slim images: no manuals, and of the documents only the licences.
+cat >"$root/etc/dpkg/dpkg.cfg.d/slim" <<'CONFIG'
+path-exclude /usr/share/doc/*
+path-include /usr/share/doc/*/copyright
+path-exclude /usr/share/info/*
+path-exclude /usr/share/locale/*
+path-exclude /usr/share/man/*
+CONFIG
+find "$root/usr/share/doc" -type f ! -name copyright -delete
+rm -rf "$root"/usr/share/{info,locale,man}/* "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* \
+  "$root"/var/log/*
+if [ -n "${PIP_CERT:-}" ]; then
+  install -D -m 0644 "$PIP_CERT" "$root/etc/ssl/package-index.pem"
+  printf '[global]\ncert = /etc/ssl/package-index.pem\n' >"$root/etc/pip.conf"
+fi
+tar -C "$root" -c . | "${DOCKER:-docker}" import - "$name" >/dev/null
