@@ -19,7 +19,7 @@ from gateway.config.schema import (
     TagSettings,
     TargetSettings,
 )
-from gateway.config.value_reader import fields_by_key, is_required, type_hints
+from gateway.config.values.setting_fields import fields_by_key, is_required, type_hints
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import TlsSettings
 

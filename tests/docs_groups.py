@@ -12,19 +12,23 @@ from tests.printed_commands import Command, printed_commands
 
 EXCUSED = {  # the beginning of a command, and the reason why no test runs it
     "/usr/bin/python3 -m venv /opt/": "installs packages as root",
-    "/opt/gateway/bin/pip ": "installs packages as root",
+    "/opt/gateway-0.1.0/bin/pip ": "installs packages as root",
     "EMS_URL=": "needs an EMS server",
     "apt-get ": "installs packages as root",
-    "docker ": "needs a Docker engine",
+    "docker ": "needs a Docker engine; tests/deploy builds and runs the images",
     "gateway demo": "takes minutes",
     "gateway reconcile ./archive --follow": "runs until a signal; tests/reconcile/follow runs it",
     "gateway reconcile ARCHIVE --follow": "runs until a signal; tests/reconcile/follow runs it",
-    "install -": "writes to /etc as root",
+    "helm upgrade ": "needs a cluster",
+    "helm lint ": "needs Helm's program; tests/deploy/test_chart.py uses its library",
+    "install -": "writes to /etc as root; tests/deploy/test_systemd_run.py does it",
     "kubectl ": "needs a cluster",
+    "ln -sfn ": "writes to /opt as root; tests/deploy/test_systemd_run.py does it",
     "mosquitto_pub -h mqtt.example ": "its host is an example",
     "python -m benchmarks": "measures for minutes",
+    "python3 -m pip wheel ": "asks the package index; tests/deploy/test_upgrade.py builds a wheel",
     "python -m gateway.endpoints.jms.build_jars": "needs a JDK, and replaces a file of the package",
-    "systemctl ": "needs systemd as the first process",
+    "systemctl ": "needs systemd as the first process; tests/deploy/test_systemd_run.py has it",
 }
 SPARK = ("gateway archive compact ", "gateway archive names ", "gateway reconcile ")
 SUBMITTED = "MASTER="  # starts a Java process
@@ -34,10 +38,11 @@ SERVERS = {  # and the text that they print when they are ready
     "gateway broker ": "listening on",
 }
 LONG = (  # they run until the end of their story
-    "gateway broker ", "gateway run ", "mosquitto ", "mosquitto_sub ", "python -m gateway.brokers.",
+    "gateway broker ", "gateway run ", "mosquitto ", "mosquitto_sub ",
 )  # fmt: skip
 STATUS = {  # other exit statuses than 0
     "gateway check wrong.yaml": 1,
+    "gateway init": 2,  # without a terminal
     "gateway import ems bridges.conf topics.conf transports.conf -o ems.yaml": 1,
     "gateway import mosquitto mosquitto.conf -o plant.yaml": 1,
 }
@@ -90,7 +95,6 @@ EMS = Story(
         "1883": "{0}",
         "_pub ": "_pub -p {0} ",
         "_sub ": "_sub -p {0} ",
-        "brokers.activemq": "brokers.activemq {1}",
         "61616": "{1}",
     },
     file="gateway.yaml",
@@ -108,6 +112,8 @@ def group_of(command: Command) -> str:
     stories = {(each.page, each.section) for each in STORIES}
     if (command.page, command.section) in stories and command.output is None:
         return "story"
+    if command.page.startswith("docs/tutorials/") and command.output is not None:
+        return "tutorial"  # tests/tutorials types them, each in its story
     if command.text.startswith(SUBMITTED):
         return "submitted"
     if command.text.startswith(SPARK) or any(each in command.text for each in RECONCILED):

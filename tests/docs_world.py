@@ -51,7 +51,6 @@ STAND_INS: Final = (  # printed text and its replacement, in this order
     ("generate ARCHIVE", "generate new"),
     ("--strict CONFIG", "--strict plant.yaml"),  # without the warnings for memory endpoints
     ("./archive", "ARCHIVE"),
-    ("COPY", "ARCHIVE"),
     ("ARCHIVE", "records"),
     ("CONFIG", "gateway.yaml"),
     ("NUMBER...", "1"),

@@ -139,7 +139,7 @@ def test_a_message_arrives_through_activemq(tmp_path: Path) -> None:
     outputs = carry(EMS, tmp_path)
 
     config = yaml.safe_load((tmp_path / EMS.file).read_text())
-    printed = yaml.safe_load(outputs["python -m gateway.brokers.activemq"].read_text())
+    printed = yaml.safe_load(outputs["gateway broker activemq --port 61616"].read_text())
     assert printed == {key: config["endpoints"]["core"][key] for key in printed}
     assert printed["classpath"] == list(client_jars())
 

@@ -1,0 +1,37 @@
+"""Walks through the pages of `docs/tutorials`, each in a folder and a network of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.brokers.activemq import missing
+from tests.brokers.mosquitto import PROGRAM
+from tests.own_network import own_network
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs/tutorials").glob("*-*.md"))
+LIMIT = 280  # seconds
+
+
+def reason_to_skip(page: Path) -> str:
+    if PROGRAM is None:
+        return "mosquitto is not installed"
+    if not own_network():
+        return "no network namespaces"
+    return missing() if "gateway broker activemq" in page.read_text("utf-8") else ""
+
+
+def walk(page: Path, folder: Path, *left_out: str, seconds: float = LIMIT) -> None:
+    if reason := reason_to_skip(page):
+        pytest.skip(reason)
+    done = subprocess.run(  # noqa: S603  # our own command
+        (*own_network(), sys.executable, "-m", "tests.tutorials.walk", str(page), *left_out),
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False, timeout=seconds,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
