@@ -9,8 +9,9 @@ BIN := $(VENV)/bin
 # Without compiled files each worker of the tests, and each gateway that they start, compiles anew.
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
+DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-nightly test-chaos check format docs-tables bench bench-check clean system jms-helper lock licences audit
+.PHONY: demo test test-nightly test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper spark-classes lock licences audit
 
 demo: $(READY)
 	$(BIN)/gateway demo
@@ -19,12 +20,22 @@ demo: $(READY)
 test: check
 	$(BIN)/pytest -m "not nightly and not chaos" -n 5 --dist loadfile --no-loadscope-reorder --session-timeout 2400
 
-test-nightly: $(READY)
+test-nightly: $(READY) $(DOCS)
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600 -o faulthandler_timeout=3700
 
 # Kills, cuts, full disks and a million spooled messages: about half an hour.
 test-chaos: $(READY)
 	$(BIN)/pytest -m chaos --timeout 3600 -o faulthandler_timeout=3700 tests/chaos
+
+# The images, with their sizes. BASE is the base image (debian:bookworm-slim).
+images:
+	deploy/images.sh
+
+# The images in a Docker engine, with their brokers, systemd and Compose: about an hour. As root, it
+# starts an engine where none answers, and installs what that needs. Its layers stay in .images.
+test-images: $(READY)
+	bash deploy/engine-packages.sh
+	GATEWAY_TEST_ENGINE=start $(BIN)/pytest tests/deploy --timeout 3600 -o faulthandler_timeout=3700
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -33,15 +44,32 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python -m deploy.licences --check
 	$(BIN)/python -m docs.tables --check
+	$(BIN)/python -m deploy.manifests --check
 	$(BIN)/python .ci/prose.py
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The generated tables of the documents.
+# The generated tables of the documents, and the man page.
 docs-tables: $(READY)
 	$(BIN)/python -m docs.tables
+
+man: docs-tables
+	man -l gateway/cli/shell/gateway.1
+
+# The documents as a site with a search, in `site/`; a viewer needs no network:
+# python3 -m http.server --bind 127.0.0.1 --directory site
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+# deploy/kubernetes/base, from the Helm chart.
+manifests: $(READY)
+	$(BIN)/python -m deploy.manifests
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
@@ -51,7 +79,7 @@ bench-check: $(READY)
 	$(BIN)/python -m benchmarks.check
 
 clean:
-	rm -rf $(VENV) .audit .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .audit .images site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt deploy/system-packages.sh deploy/prometheus.sh
 	$(MAKE) system
@@ -78,6 +106,10 @@ audit: $(READY)
 # Debian packages: brokers for the tests and the demo, a Java runtime for Spark and JMS.
 system:
 	PYTHON=$(PYTHON) bash deploy/system-packages.sh
+
+# Java's class-data archive of Spark: nights take a third less processor time (about a minute, once).
+spark-classes: $(READY)
+	$(BIN)/python -m gateway.reconcile.class_archive
 
 # The Java side of the JMS endpoint, from its sources; needs a JDK and the JMS interface.
 jms-helper: $(READY)
