@@ -92,7 +92,7 @@ class Table:
         *,
         split: bool,
     ) -> Lines:
-        """Return the layout in which no cell is cut; `split` heads have a word on each line."""
+        """Return the layout without cuts; in a `split` head each word has its own line."""
         texts = [self._columns[place].head for place in places]
         heads = [text.split() if split else [text] for text in texts]
         widths = [

@@ -54,7 +54,9 @@ class RateHistory:
             for key, count in counts.items():
                 ring = self._rings.get(key) or array("f", bytes(4 * SAMPLES))
                 before = self._counts.get(key, 0)
-                ring[position] = max(0, count - before) / seconds  # a reload may start a count anew
+                ring[position] = (
+                    max(0, count - before) / seconds
+                )  # a reload may start a count again
                 rings[key] = ring
             self._rings, self._counts, self._time = rings, counts, time
             self._number += 1

@@ -1,4 +1,4 @@
-"""What became of a message, as the brokers, the disks and the archives of a run show it."""
+"""The fate of a message, as the brokers, the disks and the archives of a run show it."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_a_reload_adds_and_removes_routes() -> None:
     source.step(history, old=10)
     del source.counts["old"]
     source.step(history, new=20)
-    source.step(history, old=5)  # counted anew
+    source.step(history, old=5)  # counted again
 
     assert since(history)["rates"] == {"new": [0.0, 2.0, 0.0], "old": [0.0, 0.0, 0.5]}
 

@@ -48,7 +48,7 @@ ANY: Final = frozenset(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """What a value can be: one of `kinds`, and one of `values` where these are few."""
+    """The possible values: one of `kinds`, and one of `values` where these are few."""
 
     kinds: frozenset[Kind] = ANY
     values: tuple[Value, ...] = ()  # all of them; empty for a value of which only the kind is known
