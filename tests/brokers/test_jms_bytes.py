@@ -63,7 +63,7 @@ class UnreadBytes:
     ("acknowledge", "count"),
     [
         pytest.param("client", 300, id="client"),
-        pytest.param("explicit", 300, id="explicit"),
+        pytest.param("explicit", 300, id="explicit", marks=pytest.mark.nightly),
         pytest.param("client", 1_000, id="client-1000", marks=pytest.mark.nightly),
     ],
 )

@@ -135,10 +135,8 @@ def yami4(folder: Path) -> OurBroker:
     return OurBroker(["yami4", *listen], settings)
 
 
-SYSTEMS = [
-    pytest.param(JmsBroker, ".", id="jms"),
-    pytest.param(smf, "/", id="solace"),
-]
+JMS = pytest.param(JmsBroker, ".", id="jms", marks=pytest.mark.nightly)  # two brokers of Java
+SOLACE = pytest.param(smf, "/", id="solace")
 
 
 @contextmanager
@@ -169,7 +167,7 @@ def connected(gateway: Process) -> None:
 
 
 @repetitions(3, 30)
-@pytest.mark.parametrize(("make", "separator"), SYSTEMS)
+@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE])
 def test_kills_of_gateway_and_broker_lose_no_message(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
@@ -206,7 +204,7 @@ def test_kills_of_gateway_and_broker_lose_no_message(
 
 
 @repetitions(3, 20)
-@pytest.mark.parametrize(("make", "separator"), [*SYSTEMS, pytest.param(yami4, ".", id="yami4")])
+@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, pytest.param(yami4, ".", id="yami4")])
 def test_freezes_of_the_broker_and_reloads_lose_no_message(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,

@@ -165,6 +165,7 @@ def test_a_lock_that_was_taken_away_is_noticed(storage: Storage) -> None:
             check_held()
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
