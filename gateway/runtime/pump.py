@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Source
@@ -16,23 +16,22 @@ from gateway.errors import (
     ArchiveError,
     GatewayError,
     NotConnectedError,
-    TranslationError,
     unexpected_error,
 )
 from gateway.model.memory_size import messages_size
-from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route, WhenFull
-from gateway.routing.router import Delivery, RouteMatch
+from gateway.routing.router import RouteMatch
 from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
 from gateway.runtime.delivery.admission import Admission, Admitted
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.batch import OutboundBatch
-from gateway.runtime.delivery.duplicates import DuplicateFilter, copy_id
+from gateway.runtime.delivery.distribution import LaneBatches, distribute
+from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.in_flight import LaneBatch
 from gateway.runtime.delivery.loop_limit import MAX_ROUNDS
 from gateway.runtime.inbound.completion import BatchCompletion
+from gateway.runtime.inbound.copies import CopyMaker
 from gateway.runtime.inbound.gap_recorder import GapRecorder
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.inbound.in_flight import SharedBatch
@@ -40,10 +39,6 @@ from gateway.runtime.monitor.counters import ConnectionState, EndpointState
 from gateway.runtime.record.rows import BatchOrigin
 
 log = logging.getLogger(__name__)
-
-ReceivedGroups: TypeAlias = dict[int, tuple[list[int], list[RouteMatch]]]
-LaneBatches: TypeAlias = dict[tuple[str, WhenFull], LaneBatch]
-Refused: TypeAlias = list[tuple[int, Delivery]]
 
 RECEIVE_TIMEOUT: Final = 0.25  # seconds; a stop waits this long for a quiet source
 LOOP_LOG_INTERVAL: Final = 60.0  # seconds between two log lines about loops
@@ -68,7 +63,7 @@ class Pump:
         self._binding = binding
         self._next_binding: SourceBinding | None = None  # set by a reload
         self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
-        self._header_mapper = self._make_header_mapper(binding)
+        self._copies = self._make_copies(binding)
         archive = context.ledger.archive
         self._gaps = GapRecorder(state.name, binding, archive, context.connections)
         self._in_flight: set[SharedBatch] = set()
@@ -131,9 +126,10 @@ class Pump:
     def source(self) -> Source:
         return self._binding.source
 
-    def _make_header_mapper(self, binding: SourceBinding) -> HeaderMapper:
+    def _make_copies(self, binding: SourceBinding) -> CopyMaker:
         context = self._context
-        return HeaderMapper(context.gateway, binding.router.dialect, context.ledger.counters)
+        mapper = HeaderMapper(context.gateway, binding.router.dialect, context.ledger.counters)
+        return CopyMaker(self.state.name, mapper)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -189,13 +185,13 @@ class Pump:
             self.state.connection = ConnectionState.CONNECTING
         self._binding, self._next_binding = binding, None
         self._gaps.attach(binding)
-        self._header_mapper = self._make_header_mapper(binding)
+        self._copies = self._make_copies(binding)
 
     def _relay(self, batch: Batch) -> None:
         completion = BatchCompletion()
         batch, earlier, admitted = self._admit(batch, completion)
         self._store_short_names()
-        received, lane_batches, refused = _distribute(admitted.matches)
+        received, lane_batches, refused = distribute(admitted.matches)
         if not received and not refused and not earlier and not admitted.cuts:
             batch.settle([ACCEPTED] * len(batch.messages))
             return
@@ -224,7 +220,9 @@ class Pump:
                     removed = replace(delivery, rule="target-removed", reason="a reload removed it")
                     in_flight.refuse(position, removed)
                 continue
-            self._deliver(in_flight, lane, batch, lane_batch, when_full)
+            made = self._copies.make(batch, in_flight, lane_batch, lane.binding.carries)
+            if made.messages:
+                _hand_over(in_flight, lane, made, when_full)
 
     def _admit(
         self, batch: Batch, completion: BatchCompletion
@@ -283,17 +281,6 @@ class Pump:
                 extra={"endpoint": self.state.name},
             )
 
-    def _copy_id(self, batch: Batch, position: int, in_flight: SharedBatch) -> str:
-        """The id of the copies of a message: from the identity of its source where it has one."""
-        message = batch.messages[position]
-        given = message.headers.properties.get(GATEWAY_ID)
-        identity = given if isinstance(given, str) else message.headers.source_id
-        if identity is None and batch.identities:
-            identity = batch.identities[position]
-        if not identity:
-            return in_flight.message_id(position).hex()
-        return copy_id(self.state.name, identity, message)
-
     def _note_heartbeats(
         self,
         batch: Batch,
@@ -323,93 +310,17 @@ class Pump:
         in_flight.on_settled = self._in_flight.discard
         return in_flight
 
-    def _deliver(
-        self,
-        in_flight: SharedBatch,
-        lane: OutboundLane,
-        batch: Batch,
-        routed: LaneBatch,
-        when_full: WhenFull,
-    ) -> None:
-        """Create the target's copies of the `routed` entries and hand them to `lane`."""
-        made = LaneBatch()
-        carries, map_headers = lane.binding.carries, self._header_mapper.map_headers
-        for position, delivery in routed.entries():
-            source_message, target = batch.messages[position], delivery.target
-            try:
-                headers = map_headers(source_message.headers, delivery, carries)
-                message = Message(delivery.address, source_message.payload, headers)
-                if target is not None and target.conversion is not None:
-                    payload = convert_payload(message.payload, target.conversion)
-                    message = replace(message, payload=payload)
-                if target is not None and target.add_message_id:
-                    message = _with_id(message, self._copy_id(batch, position, in_flight))
-            except TranslationError as error:
-                in_flight.refuse(position, replace(delivery, rule=error.rule, reason=str(error)))
-                continue
-            except Exception as error:
-                log.exception(
-                    "internal error while translating", extra={"endpoint": self.state.name}
-                )
-                reason = f"{type(error).__name__} while translating; this is a fault of the gateway"
-                in_flight.refuse(position, replace(delivery, rule="internal", reason=reason))
-                continue
-            made.positions.append(position)
-            made.deliveries.append(delivery)
-            made.messages.append(message)
-        messages = made.messages
-        if not messages:
-            return
-        in_flight.expect_answer()
-        lane.deliver(
-            OutboundBatch(
-                messages,
-                messages_size(messages),
-                lambda settlements, attempts: in_flight.record_answers(made, settlements, attempts),
-                lambda: in_flight.pending_rows(made),
-                when_full,
-            )
+
+def _hand_over(
+    in_flight: SharedBatch, lane: OutboundLane, made: LaneBatch, when_full: WhenFull
+) -> None:
+    in_flight.expect_answer()
+    lane.deliver(
+        OutboundBatch(
+            made.messages,
+            messages_size(made.messages),
+            lambda settlements, attempts: in_flight.record_answers(made, settlements, attempts),
+            lambda: in_flight.pending_rows(made),
+            when_full,
         )
-
-
-def _distribute(
-    found: Sequence[tuple[RouteMatch, ...]],
-) -> tuple[ReceivedGroups, LaneBatches, Refused]:
-    """Sort the matches: messages to record as received, batches by lane, refused deliveries.
-
-    Each route that archives payloads has its own received group; the other routes share one.
-    """
-    received: ReceivedGroups = {}
-    lane_batches: LaneBatches = {}
-    refused: Refused = []
-    by_target: dict[int, LaneBatch] = {}
-    for position, matches in enumerate(found):
-        for match in matches:
-            route = match.route
-            if route is not None:
-                key = id(route) if route.archive_payload else 0
-                group = received.get(key)
-                if group is None:
-                    group = received[key] = ([], [])
-                group[0].append(position)
-                group[1].append(match)
-            for delivery in match.deliveries:
-                target = delivery.target
-                if target is None or delivery.rule:
-                    refused.append((position, delivery))
-                    continue
-                lane_batch = by_target.get(id(target))
-                if lane_batch is None:
-                    lane_batch = lane_batches.setdefault(
-                        (target.endpoint, target.when_full), LaneBatch()
-                    )
-                    by_target[id(target)] = lane_batch
-                lane_batch.positions.append(position)
-                lane_batch.deliveries.append(delivery)
-    return received, lane_batches, refused
-
-
-def _with_id(message: Message, copy: str) -> Message:
-    """Add the property `gateway_id` to a copy."""
-    properties = {**message.headers.properties, GATEWAY_ID: copy}
-    return replace(message, headers=replace(message.headers, properties=properties))
+    )
