@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import select
-import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -16,7 +15,8 @@ from typing import Protocol
 
 from gateway.clock import now
 from gateway.endpoints.leader_followers import CHECK_INTERVAL, Leadership
-from gateway.endpoints.mqtt.client_id import MAX_CLOSES, ClosedConnections
+from gateway.endpoints.mqtt.client_id import ClosedConnections
+from gateway.endpoints.mqtt.connection_errors import ConnectionErrors
 from gateway.endpoints.mqtt.packets import (
     PINGREQ,
     DecodedPackets,
@@ -24,19 +24,10 @@ from gateway.endpoints.mqtt.packets import (
     PacketTooLargeError,
 )
 from gateway.endpoints.mqtt.read_rate import GATHER_PAUSE, ReadRate
-from gateway.endpoints.mqtt.reasons import ANOTHER_CLIENT, GIVE_OWN_IDS
 from gateway.endpoints.mqtt.session import MqttSession, RequestedSubscription
-from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect, port_of, url_of
+from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.endpoints.tls import encryption_hint
-from gateway.errors import (
-    ClientIdDisputeError,
-    ClosedByBrokerError,
-    EndpointError,
-    GatewayError,
-    NotConnectedError,
-    WireError,
-)
+from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
 
 log = logging.getLogger(__name__)
 
@@ -77,9 +68,8 @@ class MqttConnection:
         closed: ClosedConnections | None = None,
     ) -> None:
         self._settings, self._owner = settings, owner
-        self._closed = closed or ClosedConnections()
+        self._errors = ConnectionErrors(settings, client_id, closed or ClosedConnections())
         self._client_id, self._clean = client_id, clean
-        self._label = f"{settings.name}: {settings.host}:{port_of(settings)}"  # in errors
         self._decoder = PacketDecoder(settings.version, now, max_packet=settings.max_packet_in)
         self._failure: GatewayError | None = None
         self._closing = self._write_failed = False
@@ -112,7 +102,7 @@ class MqttConnection:
         self._leadership.attach(self._socket.fileno)
         self._last_read = self._last_write = monotonic()
         self.session = MqttSession(
-            self._settings, self._client_id, clean=self._clean, label=self._label
+            self._settings, self._client_id, clean=self._clean, label=self._errors.label
         )
         try:
             self._log_in(deadline)
@@ -139,7 +129,7 @@ class MqttConnection:
         except OSError as error:
             self._write_failed = True  # the own thread ends the connection
             self.wake()
-            raise NotConnectedError(f"{self._label}: {error}") from error
+            raise self._errors.not_connected(error) from error
         if not done:
             self.wake()
 
@@ -202,7 +192,7 @@ class MqttConnection:
             self._serve_socket(0.0)
             raise self._failure or error from error
         self._serve_until(lambda: self.session.connected, deadline, "the log-in")
-        self._closed.logged_in()
+        self._errors.logged_in()
 
     def _await_subscriptions(self, deadline: float) -> None:
         """Serve until the last SUBACK, or until the rest of the backlog has to be received."""
@@ -221,13 +211,10 @@ class MqttConnection:
         while not is_done():
             left = deadline - monotonic()
             if left <= 0:
-                raise self._no_answer_error(request)
+                raise self._errors.no_answer(request)
             self._serve_socket(min(left, CHECK_INTERVAL))
             if self._failure is not None:
                 raise self._failure
-
-    def _no_answer_error(self, request: str) -> NotConnectedError:
-        return NotConnectedError(f"{self._label}: no answer to {request} in time")
 
     def finish(self) -> None:
         """Log out unless the connection broke, release everything, and call the owner."""
@@ -237,8 +224,8 @@ class MqttConnection:
                     self._log_out()
         finally:
             with self._leadership.leader_lock:
-                failure = self._failure = self._failure or NotConnectedError(
-                    f"{self._label}: is closed; open it first"
+                failure = self._failure = self._failure or self._errors.not_connected(
+                    "is closed; open it first"
                 )
                 self._release()
             self._owner.connection_lost(failure)
@@ -289,15 +276,15 @@ class MqttConnection:
             if self._reading and (events or socket.more):
                 self._measure(*self._read())
             elif self._write_failed or events & (select.POLLERR | select.POLLHUP):
-                self._fail(NotConnectedError(f"{self._label}: the connection broke"))
+                self._fail(self._errors.not_connected("the connection broke"))
         except OSError as error:
-            self._fail(self._socket_error(error))
+            self._fail(self._errors.of_socket(error, connected=self.session.connected))
         except PacketTooLargeError as error:
             with suppress(NotConnectedError):
                 self.write(self.session.refuse_packet())
-            self._fail(EndpointError(f"{self._label}: {error}; raise `max_packet_in`"))
+            self._fail(EndpointError(f"{self._errors.label}: {error}; raise `max_packet_in`"))
         except WireError as error:
-            self._fail(NotConnectedError(f"{self._label}: {error}{self._hint()}"))
+            self._fail(self._errors.broken(error, connected=self.session.connected))
         except GatewayError as error:
             self._fail(error)
 
@@ -314,7 +301,7 @@ class MqttConnection:
         if data is None:
             return 0, 0
         if not data:
-            self._fail(self._closed_error())
+            self._fail(self._errors.closed_by_broker(connected=self.session.connected))
             return 0, 0
         self._last_read = monotonic()
         self._ping_sent = 0.0
@@ -328,33 +315,12 @@ class MqttConnection:
         self._owner.packets_received(packets)
         return len(packets.messages) + len(packets.acked_ids), len(data)
 
-    def _closed_error(self) -> ClosedByBrokerError:
-        text = f"{self._label}: the broker closed the connection of client {self._client_id!r}"
-        if self.session.connected and self._closed.closed():
-            text += f" {MAX_CLOSES} times in a row: perhaps {ANOTHER_CLIENT}; {GIVE_OWN_IDS}"
-            return ClientIdDisputeError(text)
-        return ClosedByBrokerError(text + self._hint())
-
-    def _hint(self) -> str:
-        """Return a hint when the broker has not answered our log-in."""
-        if self.session.connected:
-            return ""
-        return encryption_hint((url_of(self._settings),))
-
-    def _socket_error(self, error: OSError) -> GatewayError:
-        if isinstance(error, ssl.SSLError) and not self.session.connected:
-            text = f"{self._label}: TLS: {error}; check the certificates"
-            # An end without a reason may be temporary.
-            temporary = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
-            return NotConnectedError(text) if temporary else EndpointError(text)
-        return NotConnectedError(f"{self._label}: {error}{self._hint()}")
-
     def _check_clock(self, now: float) -> None:
         keepalive = self.session.keepalive
         if not self._reading:  # the answer to a ping may wait in the socket
             self._ping_sent = self._ping_sent and now
         if self._ping_sent and now - self._ping_sent >= keepalive:
-            self._fail(NotConnectedError(f"{self._label}: no answer to a ping for {keepalive} s"))
+            self._fail(self._errors.not_connected(f"no answer to a ping for {keepalive} s"))
             return
         if keepalive and now - min(self._last_read, self._last_write) >= keepalive * 0.75:
             self._ping(now, keepalive)
@@ -370,7 +336,7 @@ class MqttConnection:
             self._answer_awaited_since = now
         since = max(self._answer_awaited_since, self._last_read)
         late = now - since >= self._settings.connect_timeout
-        return self._no_answer_error("the subscriptions") if late else None
+        return self._errors.no_answer("the subscriptions") if late else None
 
     def _ping(self, now: float, keepalive: int) -> None:
         if self._ping_sent and now - self._last_write < keepalive * 0.75:
@@ -384,8 +350,7 @@ class MqttConnection:
     def _fail(self, failure: GatewayError) -> None:
         if self._failure is None:
             self._failure = failure
-            if not isinstance(failure, ClosedByBrokerError):
-                self._closed.ended_otherwise()
+            self._errors.note(failure)
 
     def _log_out(self) -> None:
         """Write what is left and the DISCONNECT, then wait until the broker closes.
