@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +86,15 @@ def check_without_gap(archive: ArchivedHashes, messages: int) -> None:
     assert archive.received.keys() | archive.spooled.keys() == archive.outcomes.keys()
     assert set(archive.outcomes.values()) == set(archive.received.values())
     assert len(set(archive.received.values())) == messages
+
+
+def check_marked(archive: ArchivedHashes, duplicates: Iterable[int]) -> None:
+    """Check that each number that arrived twice has a marked row.
+
+    Raises:
+        AssertionError: a duplicate is not marked.
+    """
+    assert {digest_of(number) for number in duplicates} <= archive.marked
 
 
 def spooled(folder: Path) -> int:

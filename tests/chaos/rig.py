@@ -270,6 +270,19 @@ def load_and_witness(
         witness.stop()
 
 
+def end_after_all(gateway: Process, load: Load, witness: Witness) -> int:
+    """Stop the load, wait until all has arrived, end the gateway; return the number sent.
+
+    Raises:
+        AssertionError: a number is missing or out of order, or the gateway fails.
+    """
+    sent = load.finish()
+    witness.wait_for(sent)
+    assert gateway.end() == 0
+    witness.check_order(sent)
+    return sent
+
+
 def reopen(end: Source | Sink, stop: threading.Event) -> bool:
     """Open `end`, with retries; return false if `stop` is set before."""
     while not stop.is_set():

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.brokers.mosquitto import StartMosquitto
-from tests.chaos.archived import check_without_gap, digest_of, read_archive, spooled
-from tests.chaos.rig import RelayConfig, load_and_witness, repetitions, running
+from tests.chaos.archived import check_marked, check_without_gap, read_archive, spooled
+from tests.chaos.rig import RelayConfig, end_after_all, load_and_witness, repetitions, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -45,16 +45,12 @@ def test_a_gateway_killed_at_any_moment_loses_no_message_and_marks_duplicates(
                 tick.wait(chance.uniform(0, MAX_EARLY_RUN if early else MAX_RUN))
             if unreachable:
                 target.start()
-        load.stop()
         with running(config) as gateway:
-            sent = load.finish()
-            witness.wait_for(sent)
-            assert gateway.end() == 0
-        witness.check_order(sent)
+            sent = end_after_all(gateway, load, witness)
 
     archived = read_archive(tmp_path)
     check_without_gap(archived, sent)
-    assert {digest_of(number) for number in witness.duplicates} <= archived.marked
+    check_marked(archived, witness.duplicates)
     if times > FEW_KILLS:  # Spark is slow
         reconcile(tmp_path / "archive")
 
@@ -75,15 +71,12 @@ def test_a_gateway_killed_while_its_spool_drains_marks_duplicates(
             with running(config, target=False):
                 witness.wait_for(SPOOLED_MESSAGES * kills + 1_000)
         with running(config) as gateway:
-            sent = load.finish()
-            witness.wait_for(sent)
-            assert gateway.end() == 0
-        witness.check_order(sent)
+            sent = end_after_all(gateway, load, witness)
 
     archived = read_archive(tmp_path)
     check_without_gap(archived, sent)
     assert witness.duplicates  # otherwise no kill hit a drain
-    assert {digest_of(number) for number in witness.duplicates} <= archived.marked
+    check_marked(archived, witness.duplicates)
 
 
 def reconcile(archive: Path) -> None:

@@ -22,8 +22,8 @@ import pytest
 from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.brokers.running import Process
-from tests.chaos.archived import digest_of, read_archive
-from tests.chaos.rig import FAST_BACKOFF, load_and_witness, repetitions, running
+from tests.chaos.archived import check_marked, read_archive
+from tests.chaos.rig import FAST_BACKOFF, end_after_all, load_and_witness, repetitions, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -192,15 +192,10 @@ def test_kills_of_gateway_and_broker_lose_no_message(
                         tick.wait(chance.uniform(0, MAX_PAUSE))
                         broker.start()
                         tick.wait(chance.uniform(0, MAX_PAUSE))
-            load.stop()
             with running(config) as gateway:
-                sent = load.finish()
-                witness.wait_for(sent)
-                assert gateway.end() == 0
-            witness.check_order(sent)
+                end_after_all(gateway, load, witness)
 
-    marked = read_archive(tmp_path).marked
-    assert {digest_of(number) for number in witness.duplicates} <= marked
+    check_marked(read_archive(tmp_path), witness.duplicates)
 
 
 @repetitions(3, 20)
@@ -233,9 +228,6 @@ def test_freezes_of_the_broker_and_reloads_lose_no_message(
                 gateway.process.send_signal(signal.SIGHUP)
                 gateway.wait_for("reloaded", times=number + 1)
                 tick.wait(chance.uniform(0, MAX_PAUSE))
-            sent = load.finish()
-            witness.wait_for(sent)
-            assert gateway.end() == 0
-        witness.check_order(sent)
+            end_after_all(gateway, load, witness)
 
-    assert {digest_of(number) for number in witness.duplicates} <= read_archive(tmp_path).marked
+    check_marked(read_archive(tmp_path), witness.duplicates)

@@ -10,8 +10,8 @@ import pytest
 
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
 from tests.brokers.test_mqtt_tls import make_certificate
-from tests.chaos.archived import digest_of, read_archive
-from tests.chaos.rig import RelayConfig, load_and_witness, repetitions, running
+from tests.chaos.archived import check_marked, read_archive
+from tests.chaos.rig import RelayConfig, end_after_all, load_and_witness, repetitions, running
 
 pytestmark = pytest.mark.broker
 
@@ -54,11 +54,7 @@ def test_faults_of_encrypted_connections_lose_no_message(
                     stopped.stop()
                     tick.wait(chance.uniform(0, MAX_RUN))
                     stopped.start()
-        load.stop()
         with running(config) as gateway:
-            sent = load.finish()
-            witness.wait_for(sent)
-            assert gateway.end() == 0
-        witness.check_order(sent)
+            end_after_all(gateway, load, witness)
 
-    assert {digest_of(number) for number in witness.duplicates} <= read_archive(tmp_path).marked
+    check_marked(read_archive(tmp_path), witness.duplicates)
