@@ -190,12 +190,13 @@ class Pump:
     def _relay(self, batch: Batch) -> None:
         completion = BatchCompletion()
         batch, earlier, admitted = self._admit(batch, completion)
-        self._store_short_names()
         received, lane_batches, refused = distribute(admitted.matches)
         if not received and not refused and not earlier and not admitted.cuts:
             batch.settle([ACCEPTED] * len(batch.messages))
             return
         in_flight = self._track(batch, completion)
+        outbound = self._copy(in_flight, batch, lane_batches)
+        self._store_short_names(in_flight)
         for original in {id(each): each for each in earlier.values()}.values():
             if original is not completion:  # settle a duplicate no sooner than its original
                 in_flight.expect_answer()
@@ -205,14 +206,20 @@ class Pump:
                 self._note_heartbeats(batch, positions, matches, completion)
         for position, delivery in refused:
             in_flight.refuse(position, delivery)
-        self._deliver_all(in_flight, batch, lane_batches)
+        for lane, made, when_full in outbound:
+            _hand_over(in_flight, lane, made, when_full)
         for positions, matches in received.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
         if admitted.cuts:
+            self._gaps.cut(admitted.cuts)
             in_flight.record_cut(admitted.cuts)
         in_flight.release()
 
-    def _deliver_all(self, in_flight: SharedBatch, batch: Batch, lane_batches: LaneBatches) -> None:
+    def _copy(
+        self, in_flight: SharedBatch, batch: Batch, lane_batches: LaneBatches
+    ) -> list[tuple[OutboundLane, LaneBatch, WhenFull]]:
+        """Make the copies of every lane, which may shorten names."""
+        outbound: list[tuple[OutboundLane, LaneBatch, WhenFull]] = []
         for (endpoint, when_full), lane_batch in lane_batches.items():
             lane = self._context.lanes.get(endpoint)
             if lane is None:  # a reload removed it while this thread waited
@@ -222,7 +229,8 @@ class Pump:
                 continue
             made = self._copies.make(batch, in_flight, lane_batch, lane.binding.carries)
             if made.messages:
-                _hand_over(in_flight, lane, made, when_full)
+                outbound.append((lane, made, when_full))
+        return outbound
 
     def _admit(
         self, batch: Batch, completion: BatchCompletion
@@ -253,7 +261,7 @@ class Pump:
             extra={"endpoint": self.state.name},
         )  # fmt: skip
 
-    def _store_short_names(self) -> None:
+    def _store_short_names(self, in_flight: SharedBatch) -> None:
         """Make the names durable that the batch has shortened; wait while the disk is full.
 
         Raises:
@@ -268,6 +276,7 @@ class Pump:
                     log.error("%s; the source waits", error, extra={"endpoint": self.state.name})  # noqa: TRY400  # the text is complete
                 waits = True
                 if self._stop.wait(STORE_INTERVAL):
+                    self._in_flight.discard(in_flight)
                     raise
 
     def _count(self, admitted: Admitted) -> None:

@@ -44,8 +44,13 @@ class NameFile:
     def name(self) -> str:
         return Path(self._file.name).name
 
-    def write(self, names: Mapping[str, tuple[str, ...]]) -> int:
-        """Append the levels of each digest, durable on return. Return the size of the file.
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def write(self, names: Mapping[str, tuple[str, ...]]) -> None:
+        """Append the levels of each digest, durable on return.
 
         Raises:
             ArchiveError: the file cannot be written; a part may be, and another call is allowed.
@@ -61,7 +66,6 @@ class NameFile:
             while data:
                 data = data[self._file.write(data) :]
             os.fdatasync(self._file.fileno())
-            return self._file.tell()
         except OSError as error:
             raise ArchiveError(f"{self._file.name}: cannot be written: {error.strerror}") from error
 

@@ -3,25 +3,32 @@
     ARCHIVE/_names/.<gateway>.index     an SQLite database: levels by digest
 
 The index holds nothing that the name files do not hold: a damaged or absent one is made again. An
-index that exists reads only the lines that were added since.
+index that exists reads only the lines that were added since. A name is durable when it is in the
+name file; while the index cannot be written, the names that it lacks are kept in memory.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from gateway.archive.durable import close_to_others
 from gateway.archive.layout import NAMES, safe_name
 from gateway.archive.lookup.name_file import NameFile
 from gateway.errors import ArchiveError
 
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+MAX_UNINDEXED: Final = 4 << 20  # bytes of the name file; past it the index is waited for
+LOCK_TIMEOUT: Final = 1.0  # seconds; no other process has a reason to hold the index
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS names (digest TEXT PRIMARY KEY, levels TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, size INTEGER NOT NULL) WITHOUT ROWID;
@@ -44,6 +51,8 @@ class NameStore:
         """
         self._lock = threading.Lock()
         self._pending: dict[str, tuple[str, ...]] = {}  # not yet durable
+        self._unindexed: dict[str, tuple[str, ...]] = {}  # durable in the name file alone
+        self._indexed_size = 0  # of the name file, when the index was last complete
         self._file = NameFile(root, gateway)
         self._path = root / NAMES / f".{safe_name(gateway)}.index"
         try:
@@ -51,6 +60,7 @@ class NameStore:
         except (sqlite3.Error, OSError) as error:
             self._file.close()
             raise self._unusable(error) from error
+        self._indexed_size = self._file.size
 
     def remember(self, digest: str, levels: tuple[str, ...]) -> None:
         """Add the canonical levels behind `digest`, unless they are stored; `commit` stores them.
@@ -67,20 +77,21 @@ class NameStore:
         """Store all added names durably: one write for all that were added meanwhile.
 
         Raises:
-            ArchiveError: the file or the index cannot be written; the names wait for another call.
+            ArchiveError: the file cannot be written, or the index has lacked too many names for
+                long; the names wait for another call.
         """
         with self._lock:
             if not self._pending:
                 return
-            size = self._file.write(self._pending)
-            rows = ((digest, json.dumps(levels)) for digest, levels in self._pending.items())
-            try:
-                with self._index:
-                    self._index.executemany(_ADD_NAME, rows)
-                    self._index.execute(_SET_SIZE, (self._file.name, size))
-            except sqlite3.Error as error:
-                raise self._unusable(error) from error
+            if self._file.size - self._indexed_size > MAX_UNINDEXED:
+                self._complete_index()
+            self._file.write(self._pending)
+            self._unindexed |= self._pending
             self._pending.clear()
+            try:
+                self._complete_index()
+            except ArchiveError as error:
+                log.warning("%s; %d names are kept in memory", error, len(self._unindexed))
 
     def recall(self, digest: str) -> tuple[str, ...] | None:
         """Return the canonical levels behind `digest`, or None.
@@ -100,16 +111,56 @@ class NameStore:
     def _find(self, digest: str) -> tuple[str, ...] | None:
         if digest in self._pending:
             return self._pending[digest]
-        try:
-            found = self._index.execute(
+        if digest in self._unindexed:
+            return self._unindexed[digest]
+        found = self._with_index(
+            lambda index: index.execute(
                 "SELECT levels FROM names WHERE digest = ?", (digest,)
             ).fetchone()
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
+        )
         return None if found is None else tuple(map(str, json.loads(found[0])))
 
+    def _complete_index(self) -> None:
+        """Add the names that the index lacks.
+
+        Raises:
+            ArchiveError: the index cannot be written.
+        """
+        size = self._file.size
+
+        def add(index: sqlite3.Connection) -> None:
+            rows = ((digest, json.dumps(levels)) for digest, levels in self._unindexed.items())
+            with index:
+                index.executemany(_ADD_NAME, rows)
+                index.execute(_SET_SIZE, (self._file.name, size))
+
+        self._with_index(add)
+        self._indexed_size = size
+        self._unindexed.clear()
+
+    def _with_index(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Return the result of `action`; a damaged index is made again, and `action` repeated.
+
+        Raises:
+            ArchiveError: the index cannot be used.
+        """
+        try:
+            try:
+                return action(self._index)
+            except sqlite3.OperationalError:  # it is locked, or the disk is full
+                raise
+            except sqlite3.DatabaseError:
+                self._index.close()
+                self._index = _open_index(self._path)
+                return action(self._index)
+        except (sqlite3.Error, OSError) as error:
+            raise self._unusable(error) from error
+
     def _unusable(self, error: Exception) -> ArchiveError:
-        return ArchiveError(f"{self._path}: cannot be used: {error}; see that the disk has room")
+        return ArchiveError(
+            f"{self._path}: cannot be used: {error}; see that the disk has room, and that no"
+            " program holds the file"
+        )
 
 
 def _open_index(path: Path) -> sqlite3.Connection:
@@ -124,7 +175,7 @@ def _open_index(path: Path) -> sqlite3.Connection:
 
 def _updated_index(path: Path) -> sqlite3.Connection:
     close_to_others(path)
-    index = sqlite3.connect(path, timeout=10, check_same_thread=False)
+    index = sqlite3.connect(path, timeout=LOCK_TIMEOUT, check_same_thread=False)
     try:
         index.execute("PRAGMA journal_mode = WAL")
         index.execute("PRAGMA synchronous = NORMAL")  # a lost commit is indexed again

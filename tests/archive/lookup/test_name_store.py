@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from gateway.archive.lookup import name_store
 from gateway.archive.lookup.name_store import NameStore
 from gateway.errors import ArchiveError
 from gateway.translate.shorten import ShortNamesInMemory
@@ -106,6 +110,72 @@ def test_names_in_the_file_but_not_in_the_index_are_indexed(tmp_path: Path) -> N
     index(tmp_path).write_bytes(before)  # a power failure lost the last commit
 
     assert recalled(tmp_path, "~a", "~b") == [LEVELS, LEVELS]
+
+
+@contextmanager
+def held_index(root: Path) -> Iterator[None]:
+    """Hold the index as another program would."""
+    other = sqlite3.connect(index(root), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    yield
+    other.close()
+
+
+def test_names_are_durable_and_known_while_the_index_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(name_store, "LOCK_TIMEOUT", 0.01)
+    store = NameStore(tmp_path, "one")
+    with held_index(tmp_path):
+        for digest in ("~a", "~b"):
+            store.remember(digest, LEVELS)
+            store.commit()
+        assert (tmp_path / "_names" / "one.jsonl").read_text().count("digest") == 2
+        assert store.recall("~a") == LEVELS
+        assert "2 names are kept in memory" in caplog.text
+    store.remember("~c", LEVELS)
+    store.commit()
+    caplog.clear()
+    store.remember("~a", LEVELS)
+    store.commit()
+    assert not caplog.text
+    store.close()
+
+    assert (tmp_path / "_names" / "one.jsonl").read_text().count("digest") == 3
+    assert recalled(tmp_path, "~a", "~b", "~c") == [LEVELS] * 3
+
+
+def test_names_without_an_index_take_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_store, "LOCK_TIMEOUT", 0.01)
+    monkeypatch.setattr(name_store, "MAX_UNINDEXED", 1_000)
+    store = NameStore(tmp_path, "one")
+    with held_index(tmp_path):
+        store.remember("~a", ("x" * 1_000,))
+        store.commit()
+        store.remember("~b", LEVELS)
+        for _ in range(3):
+            with pytest.raises(ArchiveError, match="no program holds the file"):
+                store.commit()
+        assert (tmp_path / "_names" / "one.jsonl").read_text().count("digest") == 1
+    store.commit()
+    store.close()
+
+    assert recalled(tmp_path, "~a", "~b") == [("x" * 1_000,), LEVELS]
+
+
+def test_an_index_that_is_damaged_while_it_is_open_is_made_again(tmp_path: Path) -> None:
+    remember(tmp_path, "one", *(f"~{number}" for number in range(100)))
+    store = NameStore(tmp_path, "one")
+    for file in (tmp_path / "_names").glob(".one.index*"):
+        file.write_bytes(b"no database" * 10_000)
+
+    store.remember("~new", LEVELS)
+    store.commit()
+
+    assert [store.recall(each) for each in ("~0", "~new", "~none")] == [LEVELS, LEVELS, None]
+    store.close()
 
 
 def test_many_long_names_take_little_memory(tmp_path: Path) -> None:

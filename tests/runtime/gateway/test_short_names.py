@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.message import Message
+from gateway.model.message import Headers, Message
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, running
 from tests.waiting import PATIENCE, until
 
@@ -74,6 +74,30 @@ def test_a_full_disk_delays_messages_with_new_names_and_refuses_none(
 
     assert [message.payload for message in received] == [b"0", b"1", b"2"]
     assert gateway.counters["there"].dead == 0
+    assert NAMES.read_text().count("digest") == 3
+
+
+def test_a_short_reply_address_is_durable_before_its_message_is_sent(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    request = Message("orders/1", b"x", Headers(reply_to=f"answers/{LONG}"))
+    with running(PLANT_AND_EMS + SHORTEN):
+        plant.publish(request)
+        (received,) = ems.receive(1)
+        stored = NAMES.read_text()
+
+    assert received.headers.reply_to is not None
+    assert stored.count(received.headers.reply_to.rpartition(".")[2]) == 1
+
+
+def test_a_damaged_index_stops_no_source(plant: BrokerClient, ems: BrokerClient) -> None:
+    with running(PLANT_AND_EMS + SHORTEN):
+        for file in NAMES.parent.glob(".test.index*"):
+            file.write_bytes(b"no database" * 2_000)
+        plant.publish(*messages(3))
+        received = ems.receive(3)
+
+    assert [message.payload for message in received] == [b"0", b"1", b"2"]
     assert NAMES.read_text().count("digest") == 3
 
 
