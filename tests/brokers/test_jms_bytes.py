@@ -129,6 +129,22 @@ def test_large_messages_pass_a_transacted_session(
                 got |= {each.headers.source_id for each in batch.messages}
 
 
+def test_a_message_larger_than_the_window_passes_a_transacted_session(activemq: ActiveMq) -> None:
+    name, count = f"big{uuid4().hex}", 20
+    settings = activemq.settings(acknowledge="transacted", prefetch=1, receive_window_bytes=65_536)
+    source = make_source(settings, [Subscription(f"queue:{name}.large")])
+    feed = make_sink(activemq.settings(name="feed"))
+    with opened(feed):
+        put_large(feed, name, count)
+    received = 0
+    with opened(source):
+        while received < count:
+            batch = source.receive(1.0)  # a broken connection is an error
+            if batch is not None:
+                batch.settle([ACCEPTED] * len(batch.messages))
+                received += len(batch.messages)
+
+
 def put_large(feed: Sink, name: str, count: int) -> None:
     body = b"x" * MEBIBYTE
     for _ in range(0, count, 10):

@@ -192,7 +192,7 @@ class JmsSource:
         """Return the settings with a prefetch whose bytes fit, where the bound ends a connection.
 
         In a transacted session the thread that reads must not wait: it also reads the answer to
-        the commit. Other sessions let it wait (ByteBrake.java).
+        the commit. Other sessions let it wait (ReceiveWindow.java).
         """
         settings = self._settings
         fitting = max(1, settings.receive_window_bytes // max(1, self._largest))

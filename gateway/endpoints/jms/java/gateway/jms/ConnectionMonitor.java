@@ -49,8 +49,8 @@ public final class ConnectionMonitor implements ExceptionListener {
         }
     }
 
-    ByteBrake brake(long bytes, boolean waits) throws JMSException {
-        return new ByteBrake(connection, bytes, waits);
+    ReceiveWindow receiveWindow(long bytes, boolean waits) throws JMSException {
+        return new ReceiveWindow(connection, bytes, waits);
     }
 
     /** Creates a temporary queue; returns whether the broker answers. A refusal is an answer. */

@@ -11,21 +11,26 @@ import javax.jms.JMSException;
  *
  * ActiveMQ counts messages that it sends ahead, and not their bytes. The library calls a listener
  * in the thread that reads the socket; while that thread waits here, TCP slows the broker. Where
- * the session needs answers of the broker to go on (transactions), the connection fails instead.
+ * the session needs answers of the broker to go on (transactions), the connection fails instead,
+ * unless only two messages wait.
  * Other libraries have no such listener, and this class no effect.
  */
-final class ByteBrake implements InvocationHandler {
+final class ReceiveWindow implements InvocationHandler {
     private static final String LISTENER = "org.apache.activemq.transport.TransportListener";
     private static final String DISPATCH = "org.apache.activemq.command.MessageDispatch";
     private static final String MESSAGE = "org.apache.activemq.command.Message";
+
+    // With a prefetch of one, the second message can arrive before the first is noted as received.
+    private static final int LEAST = 2;
 
     private final long limit;
     private final boolean waits;
     private Method getMessage, getSize; // null without effect
     private long held, largest;
+    private int messages; // held ones
     private boolean ended;
 
-    ByteBrake(Connection connection, long limit, boolean waits) throws JMSException {
+    ReceiveWindow(Connection connection, long limit, boolean waits) throws JMSException {
         this.limit = limit;
         this.waits = waits;
         ClassLoader loader = connection.getClass().getClassLoader();
@@ -54,7 +59,7 @@ final class ByteBrake implements InvocationHandler {
             case "equals":
                 return proxy == arguments[0];
             case "toString":
-                return "gateway.jms.ByteBrake";
+                return "gateway.jms.ReceiveWindow";
             default:
                 return null;
         }
@@ -67,10 +72,11 @@ final class ByteBrake implements InvocationHandler {
         int size = (Integer) getSize.invoke(message);
         held += size;
         largest = Math.max(largest, size);
-        if (held > limit && !waits) {
+        messages++;
+        if (held > limit && messages > LEAST && !waits) {
             throw new IllegalStateException("more than " + limit + " bytes were sent ahead");
         }
-        while (held > limit) {
+        while (waits && held > limit) {
             if (ended) { // fails the connection: nothing more is read into memory
                 throw new IllegalStateException("the gateway closes the connection");
             }
@@ -83,6 +89,7 @@ final class ByteBrake implements InvocationHandler {
         if (getMessage != null && getSize.getDeclaringClass().isInstance(message)) {
             try {
                 held -= (Integer) getSize.invoke(message);
+                messages--;
             } catch (ReflectiveOperationException error) {
                 throw new JMSException(error.toString());
             }
@@ -92,7 +99,7 @@ final class ByteBrake implements InvocationHandler {
 
     /** Notes that no message waits: the library drops expired and repeated ones without a sign. */
     synchronized void empty() {
-        held = 0;
+        held = messages = 0;
         notifyAll();
     }
 

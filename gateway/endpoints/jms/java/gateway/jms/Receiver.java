@@ -25,7 +25,7 @@ public final class Receiver {
     private final int mode;
     private final ConnectionMonitor monitor;
     private final BatchPacker packer;
-    private final ByteBrake brake;
+    private final ReceiveWindow window;
     private final ReentrantLock lock = new ReentrantLock();
     private final AtomicLong settled = new AtomicLong();
     private final ArrayDeque<Message> unacknowledged = new ArrayDeque<>(); // EACH
@@ -45,7 +45,7 @@ public final class Receiver {
         this.mode = mode;
         this.monitor = monitor;
         this.packer = new BatchPacker(deserialize);
-        this.brake = monitor.brake(unreadBytes, mode != TRANSACTED);
+        this.window = monitor.receiveWindow(unreadBytes, mode != TRANSACTED);
     }
 
     /** Returns the waiting messages, packed, or null after `millis` without a message. */
@@ -125,12 +125,12 @@ public final class Receiver {
 
     /** Ends the wait of the library's reading thread for room, before the connection is closed. */
     public void release() {
-        brake.end();
+        window.end();
     }
 
     /** Returns the bytes of the largest message that ActiveMQ's library has read; else 0. */
     public long largest() {
-        return brake.largest();
+        return window.largest();
     }
 
     /** Returns the number of acknowledged messages; for tests. */
@@ -176,7 +176,7 @@ public final class Receiver {
     }
 
     private void record(Message message) throws JMSException {
-        brake.received(message);
+        window.received(message);
         delivered++;
         consumed = true;
         if (mode == EACH) {
@@ -217,7 +217,7 @@ public final class Receiver {
             }
             current = (current + 1) % consumers.length;
         }
-        brake.empty();
+        window.empty();
         return null;
     }
 }
