@@ -65,7 +65,7 @@ def _answers_tls(host: str, port: int) -> bool | None:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         plain = socket.create_connection((host, port), PROBE_TIMEOUT)
-    except OSError:
+    except (OSError, UnicodeError):  # a host with an empty label, as in `a..b`, has no encoding
         return None
     with plain:
         try:

@@ -19,6 +19,7 @@ from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.endpoints.tls import encryption_hint
 from gateway.errors import EndpointError
 from tests.brokers.hostile_servers import serving, tls_relaying
 from tests.brokers.mosquitto import Mosquitto
@@ -67,6 +68,10 @@ def start(request: pytest.FixtureRequest, stack: ExitStack) -> tuple[int, Make]:
     return activemq.port, lambda port, tls: activemq.settings(
         urls=(f"{'ssl' if tls else 'tcp'}://127.0.0.1:{port}",)
     )
+
+
+def test_a_host_that_no_name_server_can_know_gives_no_hint() -> None:
+    assert encryption_hint(["tcp://a..b:61616"]) == ""
 
 
 @pytest.mark.parametrize("ports", KINDS, indirect=True)
