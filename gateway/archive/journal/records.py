@@ -213,6 +213,8 @@ def _batches(body: Sequence[Sequence[Any]], size: int) -> list[Rows]:
     for _, _, columns in body:
         for name, values in columns.items():
             if isinstance(values, int):
+                if values < 0:
+                    raise ValueError("a column refers to no list")
                 columns[name] = lists[values]
             else:
                 lists.append(values)

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.archive.journal.records import MAGIC, Cell, Damage, Rows, pack, read_records
+from gateway.archive.journal.records import (
+    MAGIC,
+    Cell,
+    Damage,
+    Rows,
+    pack,
+    pack_mapping,
+    read_records,
+)
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -75,6 +84,15 @@ def test_a_damaged_record_costs_no_later_record(noise: bytes, data: st.DataObjec
     got = list(read_records(bytes(whole)))
 
     assert sum(not isinstance(found, Damage) for found in got) >= 2
+
+
+@pytest.mark.parametrize("number", [-1, 1])
+def test_a_column_that_refers_to_no_list_is_damage(number: int) -> None:
+    body: Any = [[1, {}, {"name": ["n"]}], [1, {}, {"name": number}]]
+
+    (found,) = read_records(MAGIC + pack_mapping(body))
+
+    assert isinstance(found, Damage)
 
 
 @given(st.binary(max_size=300))
