@@ -118,13 +118,18 @@ class _Contender:
         return self._is_recent() and self._name in self._contenders()
 
     def release(self) -> None:
-        """Remove the own file; one that cannot be removed expires."""
+        """Remove the own files; one that cannot be removed expires.
+
+        An earlier file is left when its removal failed, or when the answer to its writing was lost.
+        """
         self._ended.set()
         if self._keeper.is_alive():
             self._keeper.join()
-        if self._file is not None:
-            with suppress(OSError):
-                self._storage.delete(self._file)
+        with suppress(OSError):
+            for file in self._storage.written(self._folder):
+                if file.startswith(self._name):
+                    with suppress(OSError):
+                        self._storage.delete(self._folder / file)
 
     def _others(self) -> list[str]:
         """Return the newest file of each other contender; those that expired are removed."""

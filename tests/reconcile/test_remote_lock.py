@@ -103,6 +103,25 @@ def test_a_held_lock_names_its_holder_and_the_file_to_remove(storage: Storage) -
         pass
 
 
+def test_an_earlier_file_that_was_not_removed_holds_no_lock(tmp_path: Path) -> None:
+    class Unreliable(LocalStorage):
+        failures = 1
+
+        def delete(self, path: Path) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise OSError("the service is busy")
+            super().delete(path)
+
+    storage = Unreliable(tmp_path)
+    with pytest.raises(OSError, match="busy"), locked(storage):
+        pytest.fail("the lock is not renewed")
+
+    assert storage.written(FOLDER) == {}
+    with locked(storage):
+        pass
+
+
 def test_of_many_contenders_one_at_a_time_has_the_lock(storage: Storage) -> None:
     number = 4
     together, holding = threading.Barrier(number), threading.Lock()
