@@ -20,14 +20,18 @@ class GapRule(Enum):
     TAKEN_OVER = "taken-over"  # another client used the session
     REFUSED = "subscription-refused"
     DROPPED = "dropped"  # the broker or the driver reports dropped messages
+    LOOP_LIMIT = "loop-limit"  # the gateway cut messages that came back too often
     AWAY = "away"  # not connected, and the broker kept the messages: no loss by itself
+
+
+MOMENTARY: Final = frozenset({GapRule.DROPPED.value, GapRule.LOOP_LIMIT.value})  # no outages
 
 
 @dataclass(frozen=True, slots=True)
 class SourceGap:
     """A time in which a source may have missed messages of a route.
 
-    `lost` is the number of lost messages where the broker says so.
+    `lost` is the number of lost messages where it is known.
     Units: microseconds since 1970-01-01 UTC.
     """
 
@@ -60,8 +64,8 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
             row["gateway"], row["route"], row["endpoint"], row["name"], row["rule"],
             row["reason"] or "", begin, end, row["size"],
         )  # fmt: skip
-        dropped = row["rule"] == GapRule.DROPPED.value
-        key = (gap.gateway, gap.endpoint, gap.route, begin, end if dropped else 0, dropped)
+        momentary = row["rule"] in MOMENTARY
+        key = (gap.gateway, gap.endpoint, gap.route, begin, end if momentary else 0, momentary)
         if key not in latest or latest[key].end <= end:
             latest[key] = gap
     return sorted(latest.values(), key=lambda gap: (gap.begin, gap.endpoint, gap.route))

@@ -74,6 +74,8 @@ def test_a_ring_that_no_origin_path_shows_comes_to_rest(
     cut = [row for row in rows if row["leg"] == "cut"]
     assert [row["rule"] for row in cut] == ["loop-limit"] * 5
     assert len({row["hash"] for row in cut}) == 5
+    gaps = [row for row in rows if row["leg"] == "gap" and row["rule"] == "loop-limit"]
+    assert sum(row["size"] for row in gaps) == 5  # so that no night with them is clean
     received = sum(row["leg"] == "received" for row in rows)
     assert 5 * 3 * (ROUNDS - 1) <= received <= 5 * 3 * (ROUNDS + 1)
     assert "came back" in caplog.text

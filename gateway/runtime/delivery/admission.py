@@ -132,10 +132,10 @@ class Admission(Generic[BatchT]):
             admitted.matches = found
             return admitted
         for position, (matches, message) in enumerate(zip(found, messages, strict=True)):
-            fault = DUPLICATE if position in earlier else ""
-            fault = LOOP_LIMIT if position in recognised.loops else fault
+            recognised_as = DUPLICATE if position in earlier else ""
+            recognised_as = LOOP_LIMIT if position in recognised.loops else recognised_as
             try:
-                kept = self._admit(matches, message.headers, position, fault, admitted)
+                kept = self._admit(matches, message.headers, position, recognised_as, admitted)
             except Exception as error:  # noqa: BLE001  # of a selector on one value
                 kept = _refuse(error, admitted)
             admitted.matches.append(kept)
@@ -146,7 +146,7 @@ class Admission(Generic[BatchT]):
         matches: tuple[RouteMatch, ...],
         headers: Headers,
         position: int,
-        fault: str,
+        recognised_as: str,
         admitted: Admitted,
     ) -> tuple[RouteMatch, ...]:
         """The matches whose routes admit the message, without deliveries that make a loop."""
@@ -156,7 +156,7 @@ class Admission(Generic[BatchT]):
             if route is None:
                 kept.append(match)
                 continue
-            reason = self._reason_against(route, headers) or fault
+            reason = self._reason_against(route, headers) or recognised_as
             if reason:
                 admitted.counts.append((route.name, reason))
             if reason in {LOOP, LOOP_LIMIT} or (reason == DUPLICATE and route.drop_duplicates):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Final
 
-from gateway.archive.gaps import GapRule
+from gateway.archive.gaps import MOMENTARY, GapRule
 from gateway.archive.source_states import Outage, SourceConnection
 from gateway.clock import now
 from gateway.endpoints.continuity import Continuity, ReportsContinuity, Retention
@@ -25,10 +26,14 @@ from gateway.errors import (
     SubscriptionRefusedError,
     TakenOverError,
 )
+from gateway.routing.route import Route
 from gateway.runtime.context import SourceBinding
+from gateway.runtime.delivery.admission import LOOP_LIMIT
+from gateway.runtime.delivery.loop_limit import MAX_ROUNDS
 from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.record.gap_rows import gap_rows
 from gateway.runtime.record.ledger import ArchiveAppend
+from gateway.runtime.record.rows import Cut
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +148,15 @@ class GapRecorder:
         self._keeps = continuity.retention is not Retention.NOTHING
         self._save(self._heard(continuity, now()), durable=False)
 
+    def cut(self, cuts: Sequence[Cut]) -> None:
+        """Record the messages that the loop limit cut: an application may have repeated them."""
+        cut_by_route = Counter(each.route for each in cuts if each.rule == LOOP_LIMIT)
+        reason = f"equal messages came {MAX_ROUNDS} times, each soon after the one before"
+        for route in self._binding.router.routes if cut_by_route else ():
+            if route.name in cut_by_route:
+                found = Outage(now(), GapRule.LOOP_LIMIT.value, reason)
+                self._append([route], found, found.begin, cut_by_route[route.name])
+
     def stopped(self, *, removed: bool = False) -> None:
         """Note that the gateway stops: an outage continues until the next start.
 
@@ -230,16 +244,27 @@ class GapRecorder:
         lost: int | None = None,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        """Append the rows, then call `then`; only a closed archive refuses them."""
-        routes, rule = self._binding.router.routes, GapRule(outage.rule)
+        """Append the rows of all routes, then call `then`."""
+        routes = self._binding.router.routes
+        if routes and self._archive is not None and outage.rule not in MOMENTARY:
+            self._last_row = end
+        self._append(routes, outage, end, lost, then)
+
+    def _append(
+        self,
+        routes: Sequence[Route],
+        outage: Outage,
+        end: int,
+        lost: int | None,
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Append a row for each of `routes`, then call `then`; only a closed archive refuses."""
         if not routes or self._archive is None:
             then()
             return
-        if rule is not GapRule.DROPPED:
-            self._last_row = end
         rows = gap_rows(
-            routes, self._endpoint, rule=rule, reason=outage.reason, begin=outage.begin, end=end,
-            lost=lost,
+            routes, self._endpoint, rule=GapRule(outage.rule), reason=outage.reason,
+            begin=outage.begin, end=end, lost=lost,
         )  # fmt: skip
         try:
             self._archive([rows], then)

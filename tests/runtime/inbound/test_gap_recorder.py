@@ -17,6 +17,7 @@ from gateway.errors import ClosedByBrokerError, GatewayError, NotConnectedError,
 from gateway.runtime.inbound import gap_recorder
 from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.inbound.gap_recorder import GapRecorder
+from gateway.runtime.record.rows import Cut
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 
@@ -118,6 +119,18 @@ def test_the_rule_of_an_outage_follows_from_what_the_broker_kept(
     assert recording.rules == [(rule, 77)]
     (first, *_) = recording.rows
     assert first.values("id") == [bytes(16)]
+
+
+def test_messages_that_the_loop_limit_cut_are_a_gap_each_time(recording: Recording) -> None:
+    recording.connect(Retention.KEPT)
+    cuts = [Cut(0, "all", "loop-limit"), Cut(3, "all", "loop-limit"), Cut(4, "all", "duplicate")]
+    recording.recorder.cut(cuts)
+    recording.time += SECOND
+    recording.recorder.cut(cuts[:1])
+    recording.recorder.cut(cuts[2:])
+
+    found = [(gap.rule, gap.route, gap.lost, gap.counts) for gap in recording.gaps]
+    assert found == [("loop-limit", "all", 2, True), ("loop-limit", "all", 1, True)]
 
 
 def test_an_outage_begins_with_the_last_sign_of_the_broker(recording: Recording) -> None:
