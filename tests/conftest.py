@@ -13,7 +13,12 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-pytest_plugins = ["tests.brokers.activemq", "tests.brokers.mosquitto", "tests.reconcile.sparking"]
+pytest_plugins = [
+    "tests.brokers.activemq",
+    "tests.brokers.mosquitto",
+    "tests.archive.bucket",
+    "tests.reconcile.sparking",
+]
 
 settings.register_profile(
     "default", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -2,19 +2,13 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import fs
 
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import PAIRS, SETS, journals
@@ -24,6 +18,7 @@ from gateway.archive.segments.convert import main
 from gateway.archive.segments.sets import blocks_of
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.errors import ArchiveError
+from tests.archive.bucket import Bucket
 from tests.archive.samples import (
     DAY,
     QUICK,
@@ -34,64 +29,6 @@ from tests.archive.samples import (
     received,
 )
 from tests.waiting import PATIENCE, until
-
-BUCKET = "night"
-
-
-@dataclass
-class Bucket:
-    """An S3 server with one bucket, which can be stopped and started at the same port.
-
-    A stop removes its objects.
-    """
-
-    port: int = field(default_factory=lambda: free_port())  # noqa: PLW0108  # defined below
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        options = f"endpoint_override=127.0.0.1:{self.port}&scheme=http&region=us-east-1"
-        return f"s3://{BUCKET}/gateway/archive?{options}"
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
-        self.process = subprocess.Popen(  # noqa: S603  # our own interpreter
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        until(self._answers)
-        address = f"127.0.0.1:{self.port}"
-        system = fs.S3FileSystem(
-            endpoint_override=address, scheme="http", region="us-east-1", allow_bucket_creation=True
-        )
-        system.create_dir(BUCKET)
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-    def _answers(self) -> bool:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-            return True
-        return False
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-    return port
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    pytest.importorskip("moto")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    found = Bucket()
-    yield found
-    found.stop()
 
 
 def names(storage: Storage) -> list[str]:

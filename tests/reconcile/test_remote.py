@@ -15,8 +15,8 @@ from gateway.archive.storage import open_storage
 from gateway.config.load import load
 from gateway.reconcile.job import Job, reconcile
 from gateway.routing.name_rules import to_rules
+from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON
-from tests.archive.test_storage import Bucket
 from tests.reconcile.night import FEW_HOURS, HOUR, LATE, MIDNIGHT, Night, model, night
 
 pytestmark = [

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -26,8 +25,8 @@ from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.maintenance.compact import compact
 from gateway.reconcile.maintenance.short_names_job import build_dictionary
 from gateway.reconcile.remote_lock import CheckHeld, remote_lock
+from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, archive, delivered, received
-from tests.archive.test_storage import Bucket
 from tests.waiting import until
 
 FOLDER: Final = Path("_reconciled/.date=2026-03-14.lock")
@@ -56,14 +55,10 @@ def locked(
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    pytest.importorskip("moto")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    found = Bucket()
-    found.start()
-    yield found
-    found.stop()
+def bucket(bucket: Bucket) -> Bucket:
+    """A bucket that answers."""
+    bucket.start()
+    return bucket
 
 
 @pytest.fixture(params=["local", "arrow", "s3"])

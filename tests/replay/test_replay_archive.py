@@ -43,9 +43,9 @@ from gateway.runtime.record.rows import (
     header_map,
     payload_bytes,
 )
+from tests.archive.bucket import Bucket
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY, NOON, archive, received
-from tests.archive.test_storage import Bucket, bucket  # noqa: F401  # a fixture
 from tests.endpoints.exchange import collect, send
 from tests.waiting import PATIENCE, until
 
@@ -273,7 +273,7 @@ def test_a_compacted_day_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_an_archive_in_a_bucket_is_replayed(
     tmp_path: Path,
-    bucket: Bucket,  # noqa: F811  # the fixture
+    bucket: Bucket,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     bucket.start()

@@ -22,9 +22,9 @@ from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.segments.parquet import sort_rows, to_table
 from gateway.archive.storage import LocalStorage, Storage, open_storage
 from gateway.errors import ArchiveError
+from tests.archive.bucket import Bucket
 from tests.archive.compaction.days import merged_here, names, rows_of, write_day
 from tests.archive.samples import DAY, delivered, received
-from tests.archive.test_storage import Bucket, bucket  # noqa: F401  # a fixture
 
 FOLDER = day_folder(Path(), DAY)
 KEY = b"a key of the archive"
@@ -324,7 +324,7 @@ def test_rows_that_differ_after_the_writing_are_not_committed(
     assert counted(storage) == before
 
 
-def test_a_bucket_is_compacted_where_it_lies(bucket: Bucket, tmp_path: Path) -> None:  # noqa: F811
+def test_a_bucket_is_compacted_where_it_lies(bucket: Bucket, tmp_path: Path) -> None:
     bucket.start()
     location = parse_location(bucket.url, str(tmp_path))
     write_day(location)

@@ -18,6 +18,7 @@ from gateway.archive.seals.verify import verify_archive, verify_day
 from gateway.archive.segments.journal_facts import CUT
 from gateway.archive.segments.write import write_segment
 from gateway.archive.storage import RemoteStorage
+from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON, START
 from tests.archive.seals.chained import (
     AFTER,
@@ -34,7 +35,6 @@ from tests.archive.seals.chained import (
     warnings,
 )
 from tests.archive.seals.stored_entry import make_entry
-from tests.archive.test_storage import Bucket, bucket  # noqa: F401  # a fixture
 
 KEYS = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
 NEXT = timedelta(days=1)
@@ -56,7 +56,7 @@ def test_a_sealed_day_is_complete(tmp_path: Path, key: bytes | None) -> None:
     assert (errors(whole), warnings(whole)) == ([], [])
 
 
-def test_a_sealed_day_in_a_bucket_is_complete(bucket: Bucket) -> None:  # noqa: F811  # a fixture
+def test_a_sealed_day_in_a_bucket_is_complete(bucket: Bucket) -> None:
     bucket.start()
     made = Chained(RemoteStorage(bucket.url), KEY).day()
 

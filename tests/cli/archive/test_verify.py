@@ -7,9 +7,9 @@ import pytest
 
 from gateway.archive.layout import journal_folder
 from gateway.cli import main
+from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON, archive, identity, received
 from tests.archive.seals.chained import KEY, sealed_day, segment_of
-from tests.archive.test_storage import Bucket, bucket  # noqa: F401  # a fixture
 
 
 def verify(*arguments: object) -> int:
@@ -88,7 +88,7 @@ def test_wrong_arguments_are_an_error(
 
 def test_an_archive_in_a_bucket_is_verified_with_its_buffer(
     tmp_path: Path,
-    bucket: Bucket,  # noqa: F811  # a fixture
+    bucket: Bucket,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     bucket.start()
