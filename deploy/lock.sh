@@ -18,7 +18,7 @@ compile slim solace otel
 compile jvm solace otel jms
 compile spark solace otel jms reconcile
 {
-  echo "# build tools for the wheels of the gateway and of PySpark; pinned by \`make lock\`; do not edit"
+  echo "# build tools for the wheels of the gateway, of NumPy and PySpark; pinned by \`make lock\`; do not edit"
   uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 \
-    --python-platform linux - <<<$'hatchling>=1.25\nsetuptools>=77'
+    --python-platform linux - <<<$'hatchling>=1.25\nsetuptools>=77\ncython>=3.0.6\nmeson-python>=0.18\nninja\npip>=25'
 } >deploy/lock/build.txt

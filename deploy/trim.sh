@@ -1,18 +1,18 @@
 #!/bin/sh
 # Removes from an installed environment what the gateway never loads: `trim.sh /opt/gateway`.
-# tests/deploy/test_images.py runs the gateway, its conversion to Parquet and its S3 client after it.
+# tests/deploy/test_image_*.py run the gateway, its conversion to Parquet and its S3 client after it.
 set -eu
 cd "$1"/lib/python3*/site-packages
 
 # Arrow: the server of Flight, headers, Cython sources, and tests.
 rm -rf pyarrow/include pyarrow/src pyarrow/tests pyarrow/*.pxd pyarrow/*.pxi pyarrow/*.pyx \
-    pyarrow/*flight* pyarrow/include pyarrow/_substrait* pyarrow/_orc* pyarrow/_gandiva*
+    pyarrow/*flight* pyarrow/_pyarrow_cpp_tests* pyarrow/_substrait* pyarrow/_orc* pyarrow/_gandiva*
 
 # NumPy: tests, the Fortran and C interfaces, and type stubs.
 find numpy -depth -type d -name tests -exec rm -rf {} +
 find . -name '*.pyi' -delete
 rm -rf numpy/f2py numpy/distutils numpy/_core/include numpy/_core/lib numpy/random/lib \
-    numpy/*/*_tests.*.so
+    numpy/*/*_tests.*.so numpy/_core/_simd.*.so
 
 # Rich colours program text with Pygments; the gateway prints none.
 find pygments/lexers -name '*.py*' ! -name '__init__*' ! -name '_mapping*' ! -name 'python*' -delete
@@ -26,6 +26,5 @@ for file in $(find . -type f -name '*.so*' -size +50k | sort -r); do
     done
 done
 
-# Symbols for a debugger. `strip` breaks the libraries that were patched for their wheel (NumPy's), and
-# the vendor's library (Solace's) stays as it was published.
-find pyarrow yaml xxhash msgpack -type f -name '*.so*' -exec strip --strip-unneeded {} +
+# Symbols for a debugger. The vendor's library (Solace's) stays as it was published.
+find numpy pyarrow yaml xxhash msgpack -type f -name '*.so*' -exec strip --strip-unneeded {} +

@@ -92,7 +92,7 @@ def test_every_package_of_an_image_is_installed_with_its_hash() -> None:
         if "/pip" in command and re.search(r" (install|wheel) ", command)
     ]
 
-    assert len(commands) == 7
+    assert len(commands) == 9
     for command in commands:
         from_local_files = "--no-index" in command or "/source" in command
         assert "--require-hashes" in command or from_local_files, command

@@ -82,6 +82,12 @@ def test_a_hangup_reloads_and_a_stop_has_time() -> None:
     assert service["StateDirectory"] == "gateway"
 
 
+@pytest.mark.parametrize("name", ["gateway.service", "gateway-follow.service"])
+def test_a_stop_signals_only_the_main_process(name: str) -> None:
+    """Java and the converter would otherwise end before the process that waits for them."""
+    assert read(name)["Service"]["KillMode"] == "mixed"
+
+
 def test_the_services_share_user_and_folder() -> None:
     gateway, *others = (read(name)["Service"] for name in SERVICES)
 

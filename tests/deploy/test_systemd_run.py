@@ -238,6 +238,6 @@ def test_the_follower_runs_until_it_is_stopped(machine: Machine) -> None:
         "no batch of the follower", NIGHT_TIMEOUT,
     )  # fmt: skip
     assert show(machine, "gateway-follow", "ActiveState") == "active"
-    machine.exec("systemctl", "stop", "gateway-follow")
+    call(machine, "systemctl", "stop", "gateway-follow")
 
     assert show(machine, "gateway-follow", "ExecMainStatus") in {"0", "1"}
