@@ -19,13 +19,14 @@ class KeptSession:
     """One session at one broker, as far as this process knows it.
 
     `filters` may be subscribed at the broker. `unreleased` has the packet ids of QoS 2 whose PUBREC
-    is sent and whose PUBREL has not arrived. `retained` has a hash of the payload of each retained
-    message, by topic. `has_qos_0` is true once a message of QoS 0 arrived: a broker keeps none.
+    is sent and whose PUBREL has not arrived, with a hash of name and payload. `retained` has a hash
+    of the payload of each retained message, by topic. `has_qos_0` is true once a message of QoS 0
+    arrived: a broker keeps none.
     Mutable: owned by the one open source of the session.
     """
 
     filters: set[str] = field(default_factory=set)
-    unreleased: set[int] = field(default_factory=set)
+    unreleased: dict[int, int] = field(default_factory=dict)
     retained: dict[str, int] = field(default_factory=dict)
     retained_size: int = 0  # bytes
     new_filters: Sequence[str] = ()  # subscribed with this connection for the first time

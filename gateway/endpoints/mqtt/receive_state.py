@@ -8,7 +8,7 @@ since a broker delivers again only over a new connection.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import compress
 
@@ -32,8 +32,9 @@ class ReceiveState:
 
     `kept` outlives the connection. A PUBLISH of QoS 2 with DUP and an unreleased packet id was
     received before (MQTT 5.0, 4.3.3). A broker that restarts with an older copy of its database can
-    use such an id for another message. It repeats what has no answer before it sends a new message
-    (4.4 and 4.6), so the ids that are not repeated by then are forgotten.
+    use such an id for another message, and repeat that one too: a repeat has the same content. It
+    repeats what has no answer before it sends a new message (4.4 and 4.6), so the ids that are not
+    repeated by then are forgotten.
     Mutable: filled by the connection's leader; any thread may settle.
     """
 
@@ -52,6 +53,7 @@ class ReceiveState:
         )
         self._kept, self._unreleased = kept, kept.unreleased
         self._unrepeated = set(kept.unreleased)  # ids of an earlier connection
+        self._contents: dict[int, int] = {}  # hashes of unconfirmed messages of QoS 2, by id
         self._repeats_retained = settings.version != "5" and self._persistent
         self._acks: deque[int] = deque()  # of the unconfirmed messages, oldest first
         self.queue = message_queue(settings.receive_window_bytes, self._confirm, self._wake)
@@ -121,13 +123,16 @@ class ReceiveState:
         if ack >> 16 != QOS_2:
             return False
         packet_id = ack & PACKET_ID
+        content = hash((message.address, message.payload))
         if message.headers.redelivered:
             self._unrepeated.discard(packet_id)
-            return packet_id in self._unreleased
-        if self._unrepeated:
-            self._unreleased.difference_update(self._unrepeated)
+            if self._unreleased.get(packet_id) == content:
+                return True
+        elif self._unrepeated:
+            self._forget(self._unrepeated)
             self._unrepeated.clear()
-        self._unreleased.discard(packet_id)
+        self._unreleased.pop(packet_id, None)
+        self._contents[packet_id] = content
         return False
 
     def _is_excluded(self, message: Message) -> bool:
@@ -146,9 +151,13 @@ class ReceiveState:
     def _release(self, responses: list[tuple[int, int, int]]) -> bytes:
         """Return a PUBCOMP for each PUBREL, also for an unknown id (MQTT 5.0, 4.3.3)."""
         released = [packet_id for kind, packet_id, _ in responses if kind == PUBREL]
-        self._unreleased.difference_update(released)
+        self._forget(released)
         self._unrepeated.difference_update(released)
         return b"".join(map(encode_pubcomp, released))
+
+    def _forget(self, packet_ids: Iterable[int]) -> None:
+        for each in packet_ids:
+            self._unreleased.pop(each, None)
 
     def _confirm(self, count: int) -> None:
         acks = self._acks
@@ -161,7 +170,9 @@ class ReceiveState:
             self.connection.wake()
 
     def _acknowledge(self, acks: list[int]) -> None:
-        self._unreleased.update(ack & PACKET_ID for ack in acks if ack >> 16 == QOS_2)
+        for ack in acks:
+            if ack >> 16 == QOS_2 and (packet_id := ack & PACKET_ID) in self._contents:
+                self._unreleased[packet_id] = self._contents.pop(packet_id)
         self._write(encode_acks(acks))
 
     def _write(self, data: bytes) -> None:

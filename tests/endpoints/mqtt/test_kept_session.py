@@ -219,6 +219,21 @@ def test_a_packet_id_that_the_broker_uses_again_is_no_repeat(peer: Peer) -> None
     source.close()
 
 
+def test_a_repeated_message_with_an_abandoned_packet_id_is_new(peer: Peer) -> None:
+    """The broker restarted with an older copy, used the id again, and lost that connection, too."""
+    source = lost_after_qos_2(peer)
+    wait_for_loss(source)
+
+    future, subscribe = reopened(peer, source)
+    peer.write(granted(subscribe, 2) + b"\x3c\x07\x00\x01t\x00\x08\x00b")
+    future.result(PATIENCE)
+
+    assert [m.payload for m in collect(source, 1)] == [b"b"]
+    assert peer.read() == b"\x50\x02\x00\x08"
+    peer.hang_up()
+    source.close()
+
+
 def test_packet_ids_that_are_not_repeated_first_are_forgotten(peer: Peer) -> None:
     source = listening(peer)
     peer.write(b"\x34\x07\x00\x01t\x00\x07\x00a" + b"\x34\x07\x00\x01t\x00\x08\x00b")
