@@ -21,6 +21,9 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
+DAMAGED: Final = "a bit on the disk changed"  # an excuse
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A broken invariant: its rule, and what the books say."""
@@ -46,6 +49,7 @@ class Books:
     arrivals: dict[tuple[bytes, str], list[float]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    tapped: Counter[tuple[bytes, str]] = field(default_factory=Counter)  # that a tap must see
     excused: dict[bytes, str] = field(default_factory=dict)
     latest: dict[tuple[str, str, str], int] = field(default_factory=dict)
     overtaken: list[tuple[bytes, str]] = field(default_factory=list)
@@ -106,6 +110,10 @@ class Books:
     def known(self, payload: Payload) -> bytes | None:
         """Return the payload of an application's message; None for a heartbeat."""
         return payload if isinstance(payload, bytes) and payload in self.keys else None
+
+    def is_damaged(self, payload: bytes) -> bool:
+        """Whether a changed bit on a disk may cost the message."""
+        return self.excused.get(payload) == DAMAGED
 
     def excuse(self, payload: Payload, reason: str) -> None:
         """Note that a broker lost the message; nothing more is expected of it."""
@@ -177,6 +185,16 @@ def compare_archive(books: Books, view: ArchiveView, *, gentle: bool) -> None:
     _compare_deliveries(books, view, payloads, received, outcomes, gentle=gentle)
 
 
+def compare_taps(books: Books, view: ArchiveView) -> None:
+    """Report every message that a tap must have seen, and no row says so."""
+    observed = Counter((row["hash"], row["target"]) for row in view.of("observed"))
+    for (payload, target), count in books.tapped.items():
+        found = observed[xxh3_128_digest(payload), target]
+        if target not in view.removed and found < count:
+            text = f"{view.gateway}: {short(payload)} at {target}: {found} of {count}"
+            books.report("tap-absent", text)
+
+
 def compare_gaps(books: Books, view: ArchiveView) -> None:
     """Report a lost session that no row says."""
     if not any(row["rule"] != "away" for row in view.of("gap")):
@@ -192,7 +210,7 @@ def _find_missing(
 ) -> None:
     for identity, row in received.items():
         payload = payloads[row["hash"]]
-        for target in row["targets"] or ():
+        for target in () if books.is_damaged(payload) else row["targets"] or ():
             legs = {each["leg"] for each in outcomes.get((identity, target), ())}
             if legs & {"delivered", "dead"} or (identity, "") in outcomes:
                 continue

@@ -11,20 +11,28 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import Final, TypeAlias
 
 from gateway.dialects.base import Dialect, read_pattern, read_tags
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.continuity import Retention
+from gateway.endpoints.mqtt.packets import PUBCOMP, PUBREL, PacketDecoder
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.matching import matches
 from gateway.model.message import Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
+from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
 
+_REASONS: Final = {ACCEPTED.rule: 0x00, NO_ROOM.rule: 0x97, "acl": 0x87}  # of an answer
 KEEPALIVE: Final = 2.0  # seconds until a silent connection counts as lost
-Log: TypeAlias = Callable[[str, str], None]
 Selects: TypeAlias = Callable[[str], bool]
+
+
+def is_tap(client: str) -> bool:
+    """Whether a client is a tap at a target; it has a source of its own."""
+    return "tap-" in client
 
 
 @dataclass(slots=True)
@@ -35,12 +43,23 @@ class Entry:
     message: Message
     time: float = 0.0  # of its arrival at the broker
     redelivered: bool = False
+    packet_id: int = 0  # of QoS 2, once it was sent
+    received: bool = False  # by its source, at QoS 2
+
+    @property
+    def content(self) -> tuple[str, object]:
+        """Name and payload."""
+        return self.message.address, self.message.payload
 
 
 @dataclass(slots=True)
 class Session:
     """The messages that a broker has for one source.
 
+    With `exactly_once` each has a packet id until its PUBCOMP (MQTT 5.0, 4.3.3); `unreleased` are
+    those with a PUBREC and without a PUBCOMP. Ids are used again as soon as they are free. A
+    message with an id that a restart abandoned gets a new one after a lost connection if it equals
+    the message before and its source has not received it: the source could not tell them apart.
     Mutable: owned by its broker.
     """
 
@@ -51,11 +70,44 @@ class Session:
     pending: deque[Entry] = field(default_factory=deque)
     in_flight: dict[int, Entry] = field(default_factory=dict)
     connection: Connection | None = None
+    exactly_once: bool = False
+    unreleased: dict[int, tuple[str, object]] = field(default_factory=dict)
+    abandoned: dict[int, tuple[str, object]] = field(default_factory=dict)
+
+    def take(self) -> list[Entry]:
+        """The pending messages that the window allows, which are in flight from now on."""
+        sent: list[Entry] = []
+        while self.pending and len(self.in_flight) + len(self.unreleased) < self.window:
+            entry = self.pending.popleft()
+            if self.exactly_once and not entry.packet_id:
+                entry.packet_id = self._free_id()
+            self.in_flight[entry.number] = entry
+            sent.append(entry)
+        return sent
+
+    def _free_id(self) -> int:
+        used = {each.packet_id for each in (*self.in_flight.values(), *self.pending)}
+        return next(each for each in count(1) if each not in used and each not in self.unreleased)
+
+    def release(self, packet_ids: Sequence[int]) -> None:
+        """Note PUBRECs: the messages are delivered."""
+        for number, entry in list(self.in_flight.items()):
+            if entry.packet_id in packet_ids:
+                del self.in_flight[number]
+                self.unreleased[entry.packet_id] = entry.content
+
+    def complete(self, packet_ids: Sequence[int]) -> None:
+        """Note PUBCOMPs: the ids are free."""
+        for each in packet_ids:
+            self.unreleased.pop(each, None)
 
     def requeue(self) -> None:
         """Put the unacknowledged messages back, marked, in their order."""
         for entry in reversed(self.in_flight.values()):
-            entry.redelivered = True
+            if self.abandoned.get(entry.packet_id) == entry.content and not entry.received:
+                entry.packet_id = 0
+            else:
+                entry.redelivered = True
             self.pending.appendleft(entry)
         self.in_flight.clear()
         self.pending = deque(sorted(self.pending, key=lambda each: each.number))
@@ -129,6 +181,7 @@ class Connection:
         self.process = process
         self.broken = False
         self.reason = ""
+        self.decoder = PacketDecoder("5", lambda: 0)  # of a sink of QoS 2
         self.refusing = False  # everything after an answer RETRY gets the same answer
         run, latency = broker.run, broker.latency
         self.up = Pipe(run, f"up-{client}", broker.process, self._arrived, latency)
@@ -164,7 +217,9 @@ class Broker:
     Mutable: faults set the fields; used by the running task only.
     """
 
-    def __init__(self, run: Scheduler, name: str, dialect: str, process: Process, log: Log) -> None:
+    def __init__(
+        self, run: Scheduler, name: str, dialect: str, process: Process, log: RunLog
+    ) -> None:
         self.run, self.name, self.process, self.log = run, name, process, log
         self.dialect: Dialect = find_dialect(dialect)
         self.latency: Callable[[], float] = lambda: 0.001
@@ -180,6 +235,7 @@ class Broker:
         self.senders: set[str] = set()  # clients that sent anything
         self.on_accepted: Callable[[str, Message], None] = lambda _client, _message: None
         self.on_confirmed: Callable[[str, Entry], None] = lambda _client, _entry: None
+        self.on_repeated: Callable[[str, Entry], None] = lambda _client, _entry: None
         self.on_lost: Callable[[str, Entry], None] = lambda _client, _entry: None
         self._numbers = 0
         self._selected: dict[tuple[str, str], bool] = {}
@@ -213,10 +269,17 @@ class Broker:
         self.cut("the broker restarted")
         self.sessions.clear()
 
-    def repeat(self, share: Callable[[], float]) -> None:
-        """Deliver some messages in flight twice, marked."""
+    def forget_releases(self) -> None:
+        """Restart with an older copy of the sessions, which has no message after its PUBREC."""
         for session in self.sessions.values():
-            if session.connection is not None:
+            session.abandoned.update(session.unreleased)
+            session.unreleased.clear()
+        self.cut("the broker restarted with its saved sessions")
+
+    def repeat(self, share: Callable[[], float]) -> None:
+        """Deliver some messages in flight twice, marked; at QoS 2 no broker does."""
+        for session in self.sessions.values():
+            if session.connection is not None and not session.exactly_once:
                 again = [replace(e, redelivered=True) for e in session.in_flight.values()
                          if share() < 0.5]  # fmt: skip
                 if again:
@@ -238,7 +301,13 @@ class Broker:
             raise self.refusing
 
     def subscribe(
-        self, connection: Connection, patterns: Sequence[str], *, kept: bool, window: int
+        self,
+        connection: Connection,
+        patterns: Sequence[str],
+        *,
+        kept: bool,
+        window: int,
+        exactly_once: bool = False,
     ) -> Retention:
         client = connection.client
         found = [read_pattern(text, self.dialect) for text in patterns]
@@ -251,10 +320,14 @@ class Broker:
         session = self.sessions.get(client)
         retention = Retention.KEPT if session else Retention.NEW
         if session is None:
-            session = self.sessions[client] = Session(client, selects, kept, window)
+            session = self.sessions[client] = Session(
+                client, selects, kept, window, exactly_once=exactly_once
+            )
         session.selects = selects
         session.requeue()
         session.connection = connection
+        if session.unreleased:
+            connection.down.put(("pubrel", list(session.unreleased)))
         self.push(session)
         return retention if kept else Retention.NOTHING
 
@@ -286,14 +359,8 @@ class Broker:
 
     def push(self, session: Session) -> None:
         """Send as many pending messages as the window allows."""
-        connection, sent = session.connection, []
-        if connection is None:
-            return
-        while session.pending and len(session.in_flight) < session.window:
-            entry = session.pending.popleft()
-            session.in_flight[entry.number] = entry
-            sent.append(entry)
-        if sent:
+        connection = session.connection
+        if connection is not None and (sent := session.take()):
             connection.down.put(("messages", [replace(each) for each in sent]))
 
     def arrived(self, connection: Connection, item: object) -> None:
@@ -304,22 +371,56 @@ class Broker:
             connection.up.close()
             self.forget(connection)
             return
-        if kind == "ack":
-            session = self.sessions.get(connection.client)
-            if session is not None and session.connection is connection:
-                for entry in content:
-                    session.in_flight.pop(entry, None)
-                self.push(session)
+        if kind in {"ack", "pubrec", "pubcomp"}:
+            self._acknowledged(connection, kind, content)
+            return
+        if kind == "mqtt":
+            self._received_bytes(connection, content)
             return
         answers: list[Settlement] = []
         for message in content:
             if message.payload in self.poison:
-                self.log("poison", f"{self.name}: breaks on a message")
                 connection.down.put(("answers", number, answers))
-                connection.lose("a poison message")
+                self._break(connection)
                 return
             answers.append(self._answer(connection, message))
         connection.down.put(("answers", number, answers))
+
+    def _break(self, connection: Connection) -> None:
+        self.log("poison", f"{self.name}: breaks on a message")
+        connection.lose("a poison message")
+
+    def _acknowledged(self, connection: Connection, kind: str, content: Sequence[int]) -> None:
+        session = self.sessions.get(connection.client)
+        if session is None or session.connection is not connection:
+            return
+        self.log.coverage[kind] += 1
+        match kind:
+            case "pubrec":
+                session.release(content)
+                connection.down.put(("pubrel", list(content)))
+            case "pubcomp":
+                session.complete(content)
+            case _:
+                for number in content:
+                    session.in_flight.pop(number, None)
+        self.push(session)
+
+    def _received_bytes(self, connection: Connection, data: bytes) -> None:
+        """Handle packets of a sink of QoS 2: a message is accepted once for each packet id."""
+        packets = connection.decoder.feed(data)
+        answers: list[tuple[int, int, int]] = []
+        for message, ack in zip(packets.messages, packets.acks, strict=True):
+            if message.payload in self.poison:
+                connection.down.put(("answers", 0, answers))
+                self._break(connection)
+                return
+            reason = _REASONS[self._answer(connection, message).rule]
+            answers.append((ack >> 28, ack & 0xFFFF, reason))  # PUBACK or PUBREC
+        released = [each for kind, each, _ in packets.responses if kind == PUBREL]
+        self.log.coverage["pubrel"] += len(released)
+        answers += [(PUBCOMP, each, 0) for each in released]
+        connection.down.put(("answers", 0, answers))
 
     def _answer(self, connection: Connection, message: Message) -> Settlement:
         payload = message.payload

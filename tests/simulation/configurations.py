@@ -15,6 +15,7 @@ DIALECTS: Final = {"mqtt5": "mqtt", "mqtt311": "mqtt", "jms": "ems", "solace": "
                    "yami4": "yami4"}  # fmt: skip
 DEAD_LETTERS: Final = "dead"  # the name of their published copies
 SEPARATORS: Final = {"mqtt": "/", "ems": ".", "smf": "/", "yami4": "."}
+_ALL: Final = {"mqtt": "#", "ems": ">", "smf": ">"}  # of a pattern
 _ENDPOINTS: Final = {
     "mqtt5": "kind: mqtt, host: {name}, version: '5'",
     "mqtt311": "kind: mqtt, host: {name}, version: 3.1.1",
@@ -68,6 +69,7 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
         changed = (variant, name) in {("sink", "b"), ("source", "a")}
         timing = f"backoff_min: 0.05, backoff_max: {0.3 if changed else 0.4}"
         timing += ", loop_window: 5" if plan.is_open_ring else ""
+        timing += ", qos: 2" if plan.exactly_once and system == "mqtt5" else ""
         lines.append(f"  {name}: {{{_ENDPOINTS[system].format(name=name)}, {timing}}}")
     if plan.archive:
         lines.append(f"archive: {{path: archive, sync: {plan.sync}, segment_seconds: 20}}")
@@ -88,14 +90,21 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
             *(["    direction: both"] if plan.shape == "both" else []),
             *([f"    heartbeat: {_heartbeat(plan, source)}"] if plan.heartbeat else []),
             "    to:",
-            *(f"      - {{endpoint: {each}, template: '{_pattern(plan, each)}'}}"
-              for each in chosen),
+            *(f"      - {{endpoint: {each}, template: '{_pattern(plan, each)}'"
+              f"{_tap(plan, each)}}}" for each in chosen),
         ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
 def _pattern(plan: Plan, broker: str) -> str:
     return SEPARATORS[DIALECTS[plan.brokers[broker]]].join(("a", "{rest...}"))
+
+
+def _tap(plan: Plan, broker: str) -> str:
+    if not plan.taps:
+        return ""
+    system = DIALECTS[plan.brokers[broker]]
+    return f", observe: '{SEPARATORS[system].join(('a', _ALL[system]))}'"
 
 
 def _heartbeat(plan: Plan, broker: str) -> str:

@@ -1,7 +1,7 @@
 """The simulated disk of one gateway: its spool in a real SQLite file, its archive in memory.
 
 It survives the gateway's process. A kill rolls SQLite back to the last commit and tears the tail
-of the journal; faults make it slow or full.
+of the journal; faults make it slow or full, or change a bit of either.
 """
 
 from __future__ import annotations
@@ -9,18 +9,25 @@ from __future__ import annotations
 import errno
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
 from greenlet import GreenletExit
 
-from gateway.archive.journal.records import MAGIC, Damage, Rows, read_records
+from gateway.archive.journal.ends import Head, Trailer, new_hash
+from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
+from gateway.archive.layout import JournalName
+from gateway.archive.schema import REQUIRED
+from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.file_lock import FileLock
+from gateway.runtime.outbound.dead_letters import COLUMNS
 from tests.simulation import stand_ins
 from tests.simulation.scheduler import Process
 
+DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)  # of a damaged file
 _FULL: Final = 2  # `PRAGMA synchronous`: a commit is on disk when it returns
 _UNSYNCED_COMMITS: Final = 10  # that a power cut loses at most, where they are not synchronised
 _SYNC_INTERVAL: Final = 1.0  # seconds, with `sync: interval`
@@ -31,14 +38,27 @@ _PAGE: Final = 512  # bytes; small, so that a full disk is exact
 class SimulatedJournalFile:
     """The bytes of one journal; `torn` are in the middle of a write."""
 
-    name: str
-    data: bytearray = field(default_factory=lambda: bytearray(MAGIC))
+    name: JournalName
+    data: bytearray
     torn: bytes = b""
     synced: int = 0  # bytes that a power cut leaves
+    acknowledged: int = 0  # bytes
+    changed: int | None = None  # the byte of a changed bit
     converted: bool = False
 
     def read_bytes(self) -> bytes:
         return bytes(self.data)
+
+    def is_damaged(self) -> bool:
+        """Whether its seal would say that acknowledged rows are lost or changed."""
+        data = bytes(self.data)
+        if not is_journal(data):
+            return True
+        found = [*read_records(data, required=REQUIRED)]
+        damages = [each for each in found if isinstance(each, Damage)]
+        rows = sum(each.count for every in found if isinstance(every, list) for each in every)
+        facts = JournalFacts(str(self.name), self.name, data, self.acknowledged, None)
+        return bool(facts.damages(damages, rows))
 
 
 class Disk:
@@ -59,6 +79,8 @@ class Disk:
         self.process: Process | None = None
         self.commits = 0
         self.synced_spool: bytes | None = None  # None while every commit is synchronised
+        self.damaged = False  # whether the form of the spool's file is
+        self.changed = False  # whether a bit of it changed
 
     @property
     def spool(self) -> Path:
@@ -97,6 +119,69 @@ class Disk:
                 path.unlink()
             (self.spool / "spool.sqlite").write_bytes(self.synced_spool)
 
+    def change_journal(self, random: Callable[[], float]) -> None:
+        """Change one bit of the last journal."""
+        if self.journals:
+            journal = self.journals[-1]
+            journal.changed = _change_bit(journal.data, random)
+            self.log("disk", f"{self.folder.name}: a bit of byte {journal.changed} of the journal")
+
+    def change_spool(self, random: Callable[[], float]) -> list[bytes]:
+        """Change one bit of the spool's file; return the bodies of the rows that it may cost."""
+        path = self.spool / "spool.sqlite"
+        if not path.exists():
+            return []
+        self._query("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.changed = True
+        before = self._content() or []
+        if random() < 0.5 or not self._change_column(random):  # half of them
+            data = bytearray(path.read_bytes())
+            place = _change_bit(data, random)
+            path.write_bytes(data)
+            self.log("disk", f"{self.folder.name}: a bit of byte {place} of the spool")
+        after = self._content()
+        if after is None:
+            self.damaged = True
+            after = []
+        return [bytes(row[-1]) for row in before if row not in after and row[-1]]
+
+    def _change_column(self, random: Callable[[], float]) -> bool:
+        """Change one bit of a small column of a spooled batch; return whether there is one."""
+        rows = self._query("SELECT number, endpoint, time, messages FROM parcels")
+        if not rows:
+            return False
+        number, endpoint, time, messages = rows[int(random() * len(rows))]
+        changes = {
+            "endpoint": endpoint[:-1] + chr(ord(endpoint[-1]) ^ 1),  # of the next target
+            "time": time ^ 1 << int(random() * 50),
+            "messages": messages ^ 1 << int(random() * 10),
+        }
+        column = sorted(changes)[int(random() * len(changes))]
+        with closing(sqlite3.connect(self.spool / "spool.sqlite")) as database, database:
+            query = f"UPDATE parcels SET {column} = ? WHERE number = ?"  # noqa: S608  # constants
+            database.execute(query, [changes[column], number])
+        self.log("disk", f"{self.folder.name}: a bit of {column} of row {number}")
+        return True
+
+    def _content(self) -> list[tuple[Any, ...]] | None:
+        """The rows of the spool's file; None if SQLite finds it damaged."""
+        tables = {
+            "parcels": "number, endpoint, messages, size, time, checksum, body",
+            "letters": ", ".join((*COLUMNS, "body")), "handed": "endpoint, number, x''",
+            "parcel_routes": "number, route, endpoint, time, x''",
+        }  # fmt: skip
+        try:
+            with closing(sqlite3.connect(self.spool / "spool.sqlite")) as database:
+                if database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+                    return None
+                found = [
+                    database.execute(f"SELECT {columns} FROM {table}").fetchall()  # noqa: S608  # constants
+                    for table, columns in tables.items()
+                ]
+        except DAMAGE:
+            return None
+        return [row for rows in found for row in rows]
+
     def set_spool_full(self, *, full: bool) -> None:
         """Let the spool's file keep its size, or grow again."""
         self.spool_pages = None
@@ -106,38 +191,28 @@ class Disk:
             connection.limit_pages()
 
     def _pages(self) -> int:
-        path = self.spool / "spool.sqlite"
-        if not path.exists():
-            return 0
-        with sqlite3.connect(path) as reader:
-            found = int(reader.execute("PRAGMA page_count").fetchone()[0])
-        reader.close()
-        return found
+        return int(next(iter(self._query("PRAGMA page_count")), (0,))[0])
 
     def stored(self, table: str) -> list[tuple[str, bytes]]:
         """Endpoint and body of every committed row of `table`, in order."""
-        path = self.spool / "spool.sqlite"
-        if not path.exists():
-            return []
-        reader = sqlite3.connect(path)
-        try:
-            query = f"SELECT endpoint, body FROM {table} ORDER BY number"  # noqa: S608  # a constant
-            return [(str(endpoint), bytes(body)) for endpoint, body in reader.execute(query)]
-        except sqlite3.OperationalError:
-            return []
-        finally:
-            reader.close()
+        query = f"SELECT endpoint, CAST(body AS BLOB) FROM {table} ORDER BY number"  # noqa: S608  # a constant
+        return [(str(endpoint), body or b"") for endpoint, body in self._query(query)]
 
     def waiting(self, endpoint: str) -> int:
         """The number of messages in the spool of a target."""
+        query = "SELECT messages FROM parcels WHERE endpoint = ?"
+        return sum(messages for (messages,) in self._query(query, endpoint))
+
+    def _query(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """The committed rows of a query; none without the file, or if it is damaged."""
         path = self.spool / "spool.sqlite"
         if not path.exists():
-            return 0
-        with sqlite3.connect(path) as reader:
-            query = "SELECT COALESCE(SUM(messages), 0) FROM parcels WHERE endpoint = ?"
-            found = int(reader.execute(query, [endpoint]).fetchone()[0])
-        reader.close()
-        return found
+            return []
+        try:
+            with closing(sqlite3.connect(path)) as reader:
+                return reader.execute(query, values).fetchall()
+        except DAMAGE:
+            return []
 
     def rows(self) -> Iterator[Rows]:
         """All durable rows of all runs, read by the product's reader."""
@@ -149,6 +224,13 @@ class Disk:
     def has_hash(self, digest: bytes) -> bool:
         """Whether a durable row names the payload with this hash."""
         return any(digest in journal.data for journal in self.journals)
+
+
+def _change_bit(data: bytearray, random: Callable[[], float]) -> int:
+    """Change one bit; return its byte."""
+    bit = int(random() * len(data) * 8)
+    data[bit // 8] ^= 1 << bit % 8
+    return bit // 8
 
 
 def _disk() -> Disk:
@@ -247,7 +329,7 @@ class SimulatedRollingJournal:
         del location, opener
         self._writer, self._options = writer, options
         self._disk = _disk()
-        self._number = 0
+        self._number = self._rows = self._records = 0
         self._sync_at = 0.0
         for journal in self._disk.journals:  # the start converts the journals of an earlier run
             journal.converted = True
@@ -258,7 +340,6 @@ class SimulatedRollingJournal:
         return True
 
     def write(self, records: bytes, rows: int) -> None:
-        del rows
         _check_alive()
         disk, journal = self._disk, self._journal
         journal.torn = records if self._options.sync == "batch" else b""
@@ -270,6 +351,8 @@ class SimulatedRollingJournal:
             disk.log("disk", f"{disk.folder.name}: archive full")
             raise OSError(errno.ENOSPC, "No space left on device")
         journal.data += records
+        journal.acknowledged = len(journal.data)
+        self._rows, self._records = self._rows + rows, self._records + 1
         if self._options.sync == "batch" or stand_ins.monotonic() >= self._sync_at:
             journal.synced, self._sync_at = (
                 len(journal.data),
@@ -280,7 +363,7 @@ class SimulatedRollingJournal:
 
     def maintain(self) -> None:
         if stand_ins.monotonic() - self._opened >= self._options.segment_seconds:
-            self._journal.converted = True
+            self._close(stopped=False)
             self._open()
 
     def next_maintenance(self) -> float:
@@ -289,13 +372,28 @@ class SimulatedRollingJournal:
     def close(self, timeout: float) -> None:
         del timeout
         _check_alive()
-        self._journal.converted = True
+        self._close(stopped=True)
 
     def _open(self) -> None:
         self._number += 1
+        self._rows = self._records = 0
         self._opened = stand_ins.monotonic()
-        self._journal = SimulatedJournalFile(f"{self._writer.start}-{self._number:06}")
+        writer, number = self._writer, self._number
+        head = Head(
+            writer.gateway, writer.name, writer.start, number, writer.clock(), None, keyed=False
+        )
+        name = JournalName(writer.name, writer.start, number)
+        self._journal = SimulatedJournalFile(name, bytearray(head.pack()))
         self._disk.journals.append(self._journal)
+
+    def _close(self, *, stopped: bool) -> None:
+        journal, digest = self._journal, new_hash(None)
+        digest.update(bytes(journal.data))
+        size, closed = len(journal.data), self._writer.clock()
+        journal.data += Trailer(
+            self._rows, self._records, size, digest.hexdigest(), closed, stopped
+        ).pack()
+        journal.synced, journal.converted = len(journal.data), True
 
 
 def simulated_journals(root: Path, writer: str | None = None) -> list[SimulatedJournalFile]:

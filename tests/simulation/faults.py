@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Final
 
 from tests.simulation.plan import Fault, Plan, Publication
 from tests.simulation.scheduler import Policy
-from tests.simulation.special_plans import special_plan
+from tests.simulation.special_plans import later_plan, special_plan
 
 KEPT_SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
 BOTH_WAYS: Final = ("mqtt5", "mqtt311")
@@ -40,11 +41,37 @@ GATEWAY_FAULTS: Final = {
     "kill": 6, "stop": 2, "slow-disk": 2, "full-spool": 1, "full-archive": 2, "clock": 1,
     "reload-same": 1, "reload-remove": 1, "reload-sink": 1, "reload-source": 1,
 }  # fmt: skip
+KILLS: Final = frozenset({"kill", "power", "change-spool", "change-journal"})
+LATER_SEEDS: Final = 4  # modulo 7; the others keep the plans with which they found faults once
+LATER_FAULTS: Final = ("older-sessions", "change-spool", "change-journal")
 HARMLESS: Final = frozenset({"deny", "slow-disk", "full-spool", "full-archive", "reload-same"})
 
 
 def make_plan(seed: int) -> Plan:
     """Draw the plan of `seed`."""
+    random = Random(f"later {seed}")  # noqa: S311  # no secret
+    if seed % 7 != LATER_SEEDS:
+        return _first_plan(seed)
+    taps = random.random() < 0.3
+    if random.random() < 0.5:
+        plan = later_plan(random, seed)
+        return replace(plan, taps=taps and plan.archive)
+    plan = _first_plan(seed)
+    faults = [_later_fault(random, plan) for _ in range(random.choice((0, 1, 1, 2)))]
+    faults = sorted((*plan.faults, *faults), key=lambda each: each.at)
+    once = random.random() < 0.6
+    taps = taps and plan.archive and plan.shape in {"one", "fan"}
+    return replace(plan, faults=tuple(faults), exactly_once=once, taps=taps)
+
+
+def _later_fault(random: Random, plan: Plan) -> Fault:
+    kind = random.choice(LATER_FAULTS)
+    places = plan.brokers if kind == "older-sessions" else GATEWAYS[plan.shape]
+    at = 1.0 + random.random() * plan.until * 0.9
+    return Fault(at, kind, random.choice([*places]), 0.05, steps=random.randrange(200))
+
+
+def _first_plan(seed: int) -> Plan:
     if (special := special_plan(seed)) is not None:
         return special
     random = Random(f"plan {seed}")  # noqa: S311  # no secret

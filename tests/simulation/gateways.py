@@ -90,6 +90,15 @@ class Processes:
                 self.killed_while_connecting.add(each.name)
             self._ended(each, each.process, restart=restart, power=power)
 
+    def change_bit(self, each: RunningGateway, restart: float, *, journal: bool) -> list[bytes]:
+        """End the process and change a bit on its disk; return the bodies that it may cost."""
+        self.kill(each, restart)
+        random = self.scheduler.random.random
+        if journal:
+            each.disk.change_journal(random)
+            return []
+        return each.disk.change_spool(random)
+
     def stop(self, each: RunningGateway, restart: float) -> None:
         process, gateway = each.process, each.gateway
         if process is None or gateway is None or each.stopping:

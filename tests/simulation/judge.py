@@ -8,10 +8,12 @@ from tests.simulation.books import (
     ArchiveView,
     compare_archive,
     compare_gaps,
+    compare_taps,
     each_row,
     short,
 )
-from tests.simulation.faults import HARMLESS
+from tests.simulation.faults import HARMLESS, KILLS
+from tests.simulation.gateways import RunningGateway
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.run_log import RunLog
 
@@ -48,10 +50,14 @@ class Judge:
                 books.report("echo", f"{short(payload)} came back to {broker}")
         unsynced = "power" in kinds and plan.sync == "interval"  # rows of a second may be lost
         for each in self.outcomes.gateways.values() if plan.archive and not unsynced else ():
+            self._judge_journals(each)
+            if each.disk.damaged or any(journal.changed for journal in each.disk.journals):
+                continue  # the night's verdict is bad
             rows = [row for found in each.disk.rows() for row in each_row(found)]
             left, removed = each.disk.stored("parcels"), frozenset(each.removed)
             view = ArchiveView(each.name, rows, left, each.targets, removed)
             compare_archive(books, view, gentle=gentle)
+            compare_taps(books, view)
             lost = any(
                 map(
                     self._knows_of_loss,
@@ -60,6 +66,17 @@ class Judge:
             )
             if lost and each.name not in killed_while_connecting:
                 compare_gaps(books, view)
+
+    def _judge_journals(self, each: RunningGateway) -> None:
+        """Check that the archive says which of its journals are damaged, and no others."""
+        for journal in each.disk.journals:
+            # a bit of the unfinished write at the end costs nothing
+            changed = journal.changed is not None and journal.changed < journal.acknowledged
+            if changed and not journal.is_damaged():
+                text = f"{journal.name}: byte {journal.changed} changed"
+                self.outcomes.books.report("change-unseen", text)
+            if journal.changed is None and journal.is_damaged():
+                self.outcomes.books.report("journal-damaged", str(journal.name))
 
     def _knows_of_loss(self, client: str) -> bool:
         """Whether the client connected after its session was lost: then it was told."""
@@ -72,7 +89,7 @@ class Judge:
         plan = self.outcomes.plan
         kinds = {each.kind for each in plan.faults}
         limited = plan.spool and (plan.spool_seconds or plan.when_full != "slow")
-        if kinds & {"kill", "power"} and (limited or "poison" in kinds):
+        if kinds & KILLS and (limited or "poison" in kinds):
             return True
         return any(
             self.outcomes.is_dead_letter(each, target, payload)

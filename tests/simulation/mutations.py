@@ -7,14 +7,21 @@ method of the product.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from gateway.model.message import Headers
+from gateway.archive.journal import records
+from gateway.archive.segments.journal_facts import JournalFacts
+from gateway.endpoints.base import Batch
+from gateway.endpoints.mqtt import publish_state
+from gateway.endpoints.mqtt.packets import PUBREL, encode_pubcomp
+from gateway.endpoints.mqtt.publish_state import PublishState
+from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
+from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
 from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
@@ -24,8 +31,9 @@ from gateway.runtime.delivery.lane import Connection, LaneState
 from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.inbound import dedup_recovery
 from gateway.runtime.inbound.completion import BatchCompletion
-from gateway.runtime.outbound import spool_db
+from gateway.runtime.outbound import checksum, spool, spool_db
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.tap import Tap
 from tests.simulation.faults import make_plan
 from tests.simulation.simulate import simulate
 
@@ -125,6 +133,31 @@ def _without_poison(real: Method) -> Method:
     return send_alone
 
 
+def _record_end_unchecked(data: bytes, offset: int) -> int | None:
+    """The end of a record that is not compared with its CRC."""
+    body = offset + 12
+    if data[offset : offset + 4] != records.MARK or body > len(data):
+        return None
+    end = body + int.from_bytes(data[offset + 4 : offset + 8])
+    return end if end <= len(data) else None
+
+
+def _is_unreleased(self: ReceiveState, ack: int, _message: Message) -> bool:
+    return ack & PACKET_ID in self._unreleased
+
+
+def _complete_only(_self: ReceiveState, responses: Sequence[tuple[int, int, int]]) -> bytes:
+    return b"".join(encode_pubcomp(each) for kind, each, _ in responses if kind == PUBREL)
+
+
+def _settle_at_once(real: Method) -> Method:
+    def record(self: Tap, batch: Batch) -> None:
+        batch.settle([ACCEPTED] * len(batch.messages))
+        real(self, Batch(batch.messages, lambda _: None))
+
+    return record
+
+
 def _without_sync(real: Method) -> Method:
     def connect(folder: Path, **options: bool) -> Any:  # noqa: ANN401
         database = real(folder, **options)
@@ -150,6 +183,26 @@ MUTATIONS: Final = (
     Mutation("nothing leaves the disk before its mark is durable", SpoolBacklog, "take",
              _instead(_take_without_mark)),
     Mutation("a commit of the spool survives a power cut", spool_db, "connect", _without_sync),
+    Mutation("a changed row of the spool is not sent", spool, "check",
+             _instead(lambda _body, _columns, _stored: None)),
+    Mutation("a row of the spool is sent to its own target only", checksum, "_bytes_of",
+             _instead(lambda _columns: b"")),
+    Mutation("a changed bit in a journal is a damage", records, "_record_end",
+             _instead(_record_end_unchecked)),
+    Mutation("a lost end of a journal is a damage", JournalFacts, "_lost_tail",
+             _instead(lambda _self, _end: [])),
+    Mutation("a repeat at QoS 2 is left out", ReceiveState, "_was_received",
+             _instead(lambda _self, _ack, _message: False)),
+    Mutation("a new message with an abandoned packet id is no repeat", ReceiveState,
+             "_was_received", _instead(_is_unreleased)),
+    Mutation("a released packet id is free", ReceiveState, "_release",
+             _instead(_complete_only)),
+    Mutation("a message of QoS 2 without an answer is sent again", publish_state, "RETRY",
+             _instead(ACCEPTED)),
+    Mutation("no packet id is in flight twice", PublishState, "_free_ids",
+             _instead(lambda _self, count: [*range(1, count + 1)])),
+    Mutation("a tap settles a message when its row is durable", Tap, "_record",
+             _settle_at_once),
     Mutation("a poisoned message is rejected", LaneState, "_send_alone",
              _without_poison),
     Mutation("a full spool slows its sources", SpoolBacklog, "fits",

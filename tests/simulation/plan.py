@@ -61,6 +61,8 @@ class Plan:
     small: bool = True  # scaled-down limits of the product
     until: float = 6.0  # seconds at which all faults have ended
     dead_letter_endpoint: bool = False
+    taps: bool = False  # at each target
+    exactly_once: bool = False  # MQTT 5.0 with QoS 2
 
     @property
     def is_open_ring(self) -> bool:

@@ -27,6 +27,7 @@ class Process:
     name: str
     dead: bool = False
     disk: Any = None  # of a gateway
+    kept: dict[str, Any] = field(default_factory=dict)  # sessions of MQTT, by client
     tasks: list[Task] = field(default_factory=list)
 
 

@@ -15,6 +15,7 @@ import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded befor
 from gateway.archive import layout
 from gateway.archive.journal.rolling import RollingJournal
 from gateway.endpoints import registry
+from gateway.errors import SpoolError
 from gateway.file_lock import FileLock
 from tests.simulation import stand_ins
 from tests.simulation.books import Finding
@@ -54,6 +55,9 @@ class _LogWatch(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         self._world.log("log", f"{record.levelname.lower()}: {text}")
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, SpoolError) and self._world.has_damaged_spool():
+            return  # the log says so
         if record.exc_info and "driver" not in text:
             self._world.books.report("internal-error", f"{text}: {record.exc_info[1]!r}")
 

@@ -7,6 +7,7 @@ on their way, a spool that is full for long, a ring without origin paths.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -101,6 +102,53 @@ def _removed_while_away(random: Random, seed: int) -> Plan:
     )  # fmt: skip
 
 
+def _changed_bit_in_the_spool(random: Random, seed: int) -> Plan:
+    """A bit of a spool's file changes while its targets are away."""
+    padding = b"." * random.choice((0, 600, 2_000))
+    return Plan(
+        seed, "fan", {"a": "mqtt5", "b": "mqtt5", "c": random.choice(("mqtt5", "jms"))},
+        tuple(replace(each, payload=each.payload + padding) for each in _burst("a", 10)),
+        (
+            Fault(0.0, "away", "b", seconds=4.0),
+            Fault(0.0, "away", "c", seconds=random.choice((2.0, 4.0))),
+            Fault(2.0, "change-spool", "g1", seconds=0.5, steps=random.randrange(60)),
+        ),
+        Policy(), batch=1, archive=random.random() < 0.7,
+    )  # fmt: skip
+
+
+def _kill_after_a_break(random: Random, seed: int) -> Plan:
+    """The process dies while the batches of a lost connection are put back into the spool."""
+    at = 1.6 + random.random() * 0.4
+    dies = at + 0.2 + random.random() * 0.15
+    return Plan(
+        seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_burst("a", 80)),
+        (
+            Fault(at, "cut", "b"),
+            Fault(dies, "kill", "g1", seconds=0.3, steps=random.randrange(1, 40)),
+        ),
+        _RESTLESS, latency=0.2, flush=0.2, batch=1, window=100,
+    )  # fmt: skip
+
+
+def _breaks_at_qos_2(random: Random, seed: int) -> Plan:
+    """Connections break, and brokers restart, between the four packets of QoS 2."""
+    kinds = ("cut", "silent-up", "silent-down", "retry", "kill", "away", *["older-sessions"] * 4)
+    faults = []
+    for _ in range(random.choice((1, 2, 4))):
+        kind = random.choice(kinds)
+        where = "g1" if kind == "kill" else random.choice("aab")
+        at = 1.5 + random.random()
+        faults.append(Fault(at, kind, where, seconds=0.3, steps=random.randrange(60)))
+    return Plan(
+        seed, "one", {"a": "mqtt5", "b": "mqtt5"},
+        tuple(_burst("a", random.choice((10, 40)), gap=random.choice((0.01, 0.05)))),
+        tuple(sorted(faults, key=lambda each: each.at)), Policy(switch=0.3),
+        spool=random.random() < 0.5, latency=0.2, exactly_once=True,
+        batch=random.choice((1, 1_000)), window=random.choice((2, 5, 20)),
+    )  # fmt: skip
+
+
 # kind -> share of all seeds, in percent
 _SHARES: Final[Mapping[Callable[[Random, int], Plan], int]] = {
     _break_in_a_burst: 8,
@@ -121,3 +169,9 @@ def special_plan(seed: int) -> Plan | None:
             return make(random, seed)
         chosen -= share
     return None
+
+
+def later_plan(random: Random, seed: int) -> Plan:
+    """A world for a rule that the first ones rarely strain."""
+    kinds = (_changed_bit_in_the_spool, _breaks_at_qos_2, _kill_after_a_break)
+    return random.choices(kinds, (2, 2, 5))[0](random, seed)

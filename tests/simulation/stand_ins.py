@@ -24,7 +24,8 @@ from tests.simulation.scheduler import Scheduler, Task
 PREFIXES: Final = (
     "gateway.runtime", "gateway.clock", "gateway.file_lock", "gateway.endpoints.base",
     "gateway.endpoints.redelivery_queue", "gateway.endpoints.continuity",
-    "gateway.archive.journal",
+    "gateway.archive.journal", "gateway.endpoints.mqtt.publish_state",
+    "gateway.endpoints.mqtt.receive_state",
 )  # fmt: skip
 
 

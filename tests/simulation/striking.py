@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.errors import EndpointError
-from tests.simulation.brokers import Broker
+from tests.simulation.books import DAMAGED
+from tests.simulation.brokers import Broker, is_tap
 from tests.simulation.plan import Fault
 
 if TYPE_CHECKING:  # the world imports this module
@@ -56,7 +57,7 @@ def _refuse(world: World, fault: Fault, broker: Broker) -> None:
 def _lose_sessions(world: World, fault: Fault, broker: Broker) -> None:
     del fault  # it has no end
     if world.plan.brokers[broker.name] != "yami4":  # it keeps none
-        world.sessions_lost |= broker.sessions.keys()
+        world.sessions_lost |= {each for each in broker.sessions if not is_tap(each)}
     broker.lose_sessions()
 
 
@@ -86,6 +87,20 @@ def _jump(world: World, fault: Fault, each: RunningGateway) -> None:
     world.scheduler.clock_offset += int(fault.seconds * HOUR) - BACKWARD
 
 
+def _change_journal(world: World, fault: Fault, each: RunningGateway) -> None:
+    world.processes.change_bit(each, fault.seconds, journal=True)
+    for payload in world.books.keys:  # a lost `cut` row lets an equal message look like the echo
+        if len(world.books.origins(payload)) > 1:
+            world.books.excuse(payload, DAMAGED)
+
+
+def _change_spool(world: World, fault: Fault, each: RunningGateway) -> None:
+    for body in world.processes.change_bit(each, fault.seconds, journal=False):
+        for payload in world.books.keys:
+            if payload in body:
+                world.books.excuse(payload, DAMAGED)
+
+
 def _reload(variant: str) -> AtGateway:
     return lambda world, _fault, each: world.processes.reload(each, variant)
 
@@ -101,6 +116,7 @@ _AT_BROKER: Final[Mapping[str, AtBroker]] = {
     "driver-fault": lambda _world, _fault, broker: setattr(broker, "failing", 2),
     "block": _set("blocked", value=True, healed=False),
     "retry": _set("retrying", value=True, healed=False),
+    "older-sessions": lambda _world, _fault, broker: broker.forget_releases(),
     "repeat": lambda world, _fault, broker: broker.repeat(world.scheduler.random.random),
     "expire": lambda _world, _fault, broker: broker.expire(),
     "slow": _slow,
@@ -110,6 +126,8 @@ _AT_BROKER: Final[Mapping[str, AtBroker]] = {
 _AT_GATEWAY: Final[Mapping[str, AtGateway]] = {
     "kill": lambda world, fault, each: world.processes.kill(each, fault.seconds),
     "power": lambda world, fault, each: world.processes.kill(each, fault.seconds, power=True),
+    "change-journal": _change_journal,
+    "change-spool": _change_spool,
     "stop": lambda world, fault, each: world.processes.stop(each, fault.seconds),
     "slow-disk": _slow_disk,
     "full-spool": _fill_spool,

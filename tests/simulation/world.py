@@ -14,12 +14,14 @@ import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded befor
 from gateway.archive import layout
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from tests.simulation.books import Books, short
-from tests.simulation.brokers import Broker, Entry
+from tests.simulation.brokers import Broker, Entry, is_tap
 from tests.simulation.configurations import DEAD_LETTERS, DIALECTS, hops, name_of
 from tests.simulation.disk import Disk
 from tests.simulation.endpoints import Flavour, SimulatedSink, SimulatedSource
+from tests.simulation.exactly_once import ExactlyOnceSink, ExactlyOnceSource
 from tests.simulation.gateways import Processes, RunningGateway
 from tests.simulation.judge import Judge
 from tests.simulation.outcomes import Outcomes
@@ -60,6 +62,7 @@ class World:
             broker.latency = self.latency
             broker.on_accepted = partial(self._accepted, broker)
             broker.on_confirmed = partial(self._confirmed, broker)
+            broker.on_repeated = self._repeated
             broker.on_lost = self._lost
         self.gateways = {
             name: RunningGateway(name, Disk(folder / name, self.log), targets)
@@ -86,11 +89,31 @@ class World:
         if client:
             self.log("arrived", f"{short(message.payload)} at {broker.name} from {client}")
             if message.address != DEAD_LETTERS:
+                self._check_content(broker, message)
                 self.books.arrive(broker.name, message, self.scheduler.now)
+            payload = self.books.known(message.payload)
+            if payload is not None and any(map(is_tap, broker.sessions)):
+                self.books.tapped[payload, broker.name] += 1
             if self.books.has_double(message.payload, broker.name):
                 self.log.coverage["double"] += 1
         else:
             self.log("published", f"{short(message.payload)} at {broker.name}")
+
+    def _check_content(self, broker: Broker, message: Message) -> None:
+        """Check that an application published this message, for this broker."""
+        books, system = self.books, self.plan.brokers[broker.name]
+        payload = books.known(message.payload)
+        if payload is None:
+            if not message.address.endswith("beat"):
+                books.report("altered", f"{short(message.payload)} at {broker.name}")
+            return
+        origins = books.origins(payload)
+        places = {place for each in origins for place in (each, *books.reach[each])}
+        names = {name_of(system, each.key) for each in self.plan.publications
+                 if each.payload == payload}  # fmt: skip
+        if broker.name not in places or message.address not in names:
+            text = f"{short(payload)} as {message.address} at {broker.name}"
+            books.report("altered", text)
 
     def _has_receiver(self, broker: Broker) -> bool:
         """Whether each gateway that receives from `broker` has a session there."""
@@ -100,13 +123,23 @@ class World:
 
     def _lost(self, client: str, entry: Entry) -> None:
         self.log("lost", f"{short(entry.message.payload)} by the broker of {client}")
+        payload = self.books.known(entry.message.payload)
+        if is_tap(client):
+            if payload is not None:
+                place = client.partition("/")[2].partition("tap-")[0]
+                self.books.tapped[payload, place] -= 1
+            return
         self.books.excuse(entry.message.payload, "lost by its broker")
+
+    def _repeated(self, client: str, entry: Entry) -> None:
+        self.books.report("repeated", f"{short(entry.message.payload)} twice by {client} at QoS 2")
 
     def _confirmed(self, broker: Broker, client: str, entry: Entry) -> None:
         """Check that a settled message is durable: at its targets, or on the disk."""
         payload = self.books.known(entry.message.payload)
-        self.log("settled", f"{short(entry.message.payload)} by {client}")
-        if payload is None or len(self.books.origins(payload)) > 1:
+        kind = "observed" if is_tap(client) else "settled"
+        self.log(kind, f"{short(entry.message.payload)} by {client}")
+        if payload is None or is_tap(client) or len(self.books.origins(payload)) > 1:
             return  # of equal messages nobody knows which one this is
         each = self.gateways[client.partition("/")[0]]
         expected = 0
@@ -116,11 +149,13 @@ class World:
             expected += 1
             if target in each.removed:
                 continue
-            if self.books.arrivals.get((payload, target)):
+            if self.books.arrivals.get((payload, target)) or self.books.is_damaged(payload):
                 continue
             if not self.outcomes.is_on_disk(each, target, payload):
                 text = f"{short(payload)} of {client} is nowhere for {target}"
                 self.books.report("settled-too-early", text)
+        if self._has_changed_rows():
+            return
         if expected and self.plan.archive and not each.disk.has_hash(xxh3_128_digest(payload)):
             self.books.report("settled-without-row", f"{short(payload)} of {client}")
 
@@ -167,7 +202,8 @@ class World:
             for session in broker.sessions.values()
         ):
             self.books.excuse(publication.payload, "no session")
-        headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+        once = self.plan.exactly_once
+        headers = Headers(mode=DeliveryMode.EXACTLY_ONCE if once else DeliveryMode.AT_LEAST_ONCE)
         broker.publish(Message(name_of(system, publication.key), publication.payload, headers))
 
     def check(self) -> None:
@@ -188,6 +224,8 @@ class World:
 
         limited = self.plan.spool_messages and self.plan.when_full != "dead-letter-oldest"
         for each in self.gateways.values() if limited else ():
+            if each.disk.changed:
+                continue  # its counts may be too large
             for endpoint in {place for targets in each.targets.values() for place in targets}:
                 self._check_spool(each, endpoint, self.plan.spool_messages or 0)
 
@@ -204,10 +242,17 @@ class World:
         for each in self.gateways.values():
             if each.process is None or each.gateway is None or each.stopping:
                 return False
-            for endpoint, _ in each.disk.stored("parcels"):
-                if endpoint not in each.removed:
-                    return False
-        return not self.outcomes.missing()
+            places = {place for targets in each.targets.values() for place in targets}
+            places -= each.removed  # a changed row may be for none: the log says so
+            if not each.disk.damaged and any(e in places for e, _ in each.disk.stored("parcels")):
+                return False
+        return self._has_changed_rows() or not self.outcomes.missing()
+
+    def _has_changed_rows(self) -> bool:
+        """Whether a journal has a changed bit: its rows do not show every dead letter then."""
+        return any(
+            journal.changed for each in self.gateways.values() for journal in each.disk.journals
+        )
 
     def _has_unsettled(self) -> bool:
         """Whether a message of an application is unsettled; a heartbeat always is."""
@@ -215,8 +260,15 @@ class World:
             self.books.known(entry.message.payload) is not None
             for broker in self.brokers.values()
             for session in broker.sessions.values()
+            if not (
+                is_tap(session.client) and session.connection is None and self._is_removed(broker)
+            )
             for entry in (*session.pending, *session.in_flight.values())
         )
+
+    def _is_removed(self, broker: Broker) -> bool:
+        """Whether a reload removed the target; its broker still keeps the session of its tap."""
+        return any(broker.name in each.removed for each in self.gateways.values())
 
     def run(self) -> None:
         """Run until all is drained or a finding is there, and judge."""
@@ -234,10 +286,23 @@ class World:
         if not self.books.findings:
             if drained:
                 self._finish()
-            else:
+            elif not self._is_damage_known():
                 self._report_stuck()
         for failure in run.failures:
             self.books.report("thread-died", failure)
+
+    def has_damaged_spool(self) -> bool:
+        return any(each.disk.damaged for each in self.gateways.values())
+
+    def _is_damage_known(self) -> bool:
+        """Whether the file of a spool is damaged, and its gateway says so."""
+        lines = self.log.lines
+        return any(
+            any(f" {each.name}." in line and "refused" in line for line in lines)
+            or any("error: " in line for line in lines)
+            for each in self.gateways.values()
+            if each.disk.damaged
+        )
 
     def _report_stuck(self) -> None:
         missing = [f"{short(payload)} for {target}" for payload, target in self.outcomes.missing()]
@@ -282,7 +347,7 @@ class World:
     def make_source(
         self, settings: EndpointSettings, subscriptions: Sequence[Subscription], *,
         instance: str = "",
-    ) -> SimulatedSource:  # fmt: skip
+    ) -> SimulatedSource | ExactlyOnceSource:  # fmt: skip
         task = self.scheduler.current
         assert task is not None
         gateway = task.process.name.partition(".")[0]
@@ -290,15 +355,26 @@ class World:
         flavour = Flavour(window=plan.window, batch=plan.batch, capacity=plan.capacity,
                           **_FLAVOURS[system])  # type: ignore[arg-type]  # fmt: skip
         client = f"{gateway}/{settings.name}{instance}"
+        if plan.exactly_once and system == "mqtt5":
+            assert isinstance(settings, MqttSettings)
+            return ExactlyOnceSource(
+                self.brokers[settings.name], settings, subscriptions, client,
+                plan.window, plan.batch,
+            )  # fmt: skip
         return SimulatedSource(
             self.brokers[settings.name], settings, subscriptions, flavour, client
         )
 
-    def make_sink(self, settings: EndpointSettings, *, instance: str = "") -> SimulatedSink:
+    def make_sink(
+        self, settings: EndpointSettings, *, instance: str = ""
+    ) -> SimulatedSink | ExactlyOnceSink:
         task = self.scheduler.current
         assert task is not None
         gateway = task.process.name.partition(".")[0]
         client = f"{gateway}/{settings.name}-sink{instance}"
+        if self.plan.exactly_once and self.plan.brokers[settings.name] == "mqtt5":
+            assert isinstance(settings, MqttSettings)
+            return ExactlyOnceSink(self.brokers[settings.name], settings, client)
         return SimulatedSink(self.brokers[settings.name], settings, client)
 
 

@@ -7,10 +7,11 @@ import json
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration, load
@@ -130,7 +131,7 @@ def run_purge(args: argparse.Namespace) -> int:
     """Exit status: 1 if no letter matches."""
     _, database = _open(args)
     with closing(database):
-        numbers = [letter.number for letter in _letters(database, args)]
+        numbers = [number for (number,) in _rows(database, args, ["number"])]
         if args.yes:
             for number in numbers:
                 database.execute(DELETE, (number,))
@@ -150,6 +151,16 @@ def _open(args: argparse.Namespace) -> tuple[Configuration, sqlite3.Connection]:
 
 
 def _letters(database: sqlite3.Connection, args: argparse.Namespace) -> Iterator[DeadLetter]:
+    for row in _rows(database, args, COLUMNS):
+        try:
+            yield from_row(row)
+        except GatewayError as error:
+            print_line(f"gateway: dead letter {row[0]}: {error}", sys.stderr)
+
+
+def _rows(
+    database: sqlite3.Connection, args: argparse.Namespace, columns: Sequence[str]
+) -> Iterator[tuple[Any, ...]]:
     conditions, values = ["1"], list[object]()
     for column in ("route", "rule"):
         if getattr(args, column) is not None:
@@ -159,12 +170,8 @@ def _letters(database: sqlite3.Connection, args: argparse.Namespace) -> Iterator
         conditions.append(f"number IN ({', '.join('?' * len(args.numbers))})")
         values += args.numbers
     chosen = " AND ".join(conditions)
-    query = f"SELECT {', '.join(COLUMNS)} FROM letters WHERE {chosen} ORDER BY number"  # noqa: S608  # constants
-    for row in database.execute(query, values):
-        try:
-            yield from_row(row)
-        except GatewayError as error:
-            print_line(f"gateway: dead letter {row[0]}: {error}", sys.stderr)
+    query = f"SELECT {', '.join(columns)} FROM letters WHERE {chosen} ORDER BY number"  # noqa: S608  # constants
+    yield from database.execute(query, values)
 
 
 def _facts(letter: DeadLetter) -> dict[str, object]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from gateway.model.message import Message, Value
+
+SPOOL_DAMAGED: Final = "spool-damaged"  # the rule of a row whose content the disk changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +15,8 @@ class DeadLetter:
     """A message that was rejected or could not be translated.
 
     With an `endpoint`, the message is the copy that this target rejected, ready to be sent again.
-    Without one, it is the message as received, because the mapping could not translate it.
+    Without one, it is the message as received, because the mapping could not translate it. With the
+    rule SPOOL_DAMAGED, its payload is a row of the spool, and its messages are unknown.
     """
 
     number: int  # 0 until it is stored

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 MAX_SIZE: Final = 48 << 20  # bytes of the copies of all brokers
 _OVERHEAD: Final = 512  # bytes of a copy beside the characters of its texts
+_HOP_OVERHEAD: Final = 64  # bytes of a hop of the origin path beside its characters
 COPY_LIFETIME: Final = 30.0  # seconds; a later echo is not expected
 
 EchoKey: TypeAlias = tuple[str, str, bytes]  # broker, name, payload hash
@@ -114,4 +115,4 @@ class Echoes:
 
 def copy_size(key: EchoKey, origin: tuple[str, ...]) -> int:
     """Return about the bytes of a copy; a character takes at most four."""
-    return _OVERHEAD + 4 * (len(key[1]) + sum(map(len, origin)))
+    return _OVERHEAD + 4 * (len(key[1]) + sum(map(len, origin))) + _HOP_OVERHEAD * len(origin)

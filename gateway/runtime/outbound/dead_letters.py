@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from gateway.errors import SpoolError
 from gateway.model.message import Headers, Message
-from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
+from gateway.runtime.outbound.checksum import check, checksum
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase
 from gateway.runtime.record.rows import header_map, payload_bytes
@@ -18,7 +19,7 @@ log = logging.getLogger(__name__)
 
 COLUMNS: Final = (
     "number", "time", "id", "route", "source", "source_name", "target", "endpoint", "rule",
-    "reason", "attempts", "size", "body",
+    "reason", "attempts", "size", "body", "checksum",
 )  # fmt: skip
 _INSERT: Final = (
     f"INSERT INTO letters ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608  # constants
@@ -29,6 +30,7 @@ _TRIM: Final = (
     " (SELECT number, SUM(size) OVER (ORDER BY number DESC) AS newer FROM letters)"
     " WHERE newer > ?)"
 )
+_UNREADABLE: Final = b"\xc1"  # msgpack never writes this byte
 TRIMMED_SHARE: Final = 0.9  # of the maximum bytes; left after the oldest were deleted
 DELETE: Final = "DELETE FROM letters WHERE number = ?"
 
@@ -36,17 +38,26 @@ DELETE: Final = "DELETE FROM letters WHERE number = ?"
 def to_row(letter: DeadLetter, number: int) -> tuple[Any, ...]:
     """The values of COLUMNS.
 
-    A message with a value that has no form on disk is kept as bytes, with its headers as texts.
+    A message with a value that has no form on disk is kept as bytes, with its headers as texts. A
+    damaged row of the spool is kept as it was read, behind a byte with which no message begins: so
+    no command, nor that of an older version, sends it.
     """
-    try:
-        body = pack_message(letter.message)
-    except SpoolError:
-        body = pack_message(_simplified(letter.message))
-    return (
+    columns = (
         number, letter.time, letter.id, letter.route, letter.source, _utf8(letter.source_name),
         letter.target, letter.endpoint, letter.rule, _utf8(letter.reason), letter.attempts,
-        len(body), body,
     )  # fmt: skip
+    if letter.rule == SPOOL_DAMAGED:
+        body = _UNREADABLE + payload_bytes(letter.message.payload)
+    else:
+        body = _packed(letter.message)
+    return (*columns, len(body), body, checksum(body, columns))
+
+
+def _packed(message: Message) -> bytes:
+    try:
+        return pack_message(message)
+    except SpoolError:
+        return pack_message(_simplified(message))
 
 
 def _simplified(message: Message) -> Message:
@@ -66,7 +77,8 @@ def from_row(row: Sequence[Any]) -> DeadLetter:
         SpoolError: the message is damaged.
     """
     (number, time, identity, route, source, source_name, target, endpoint, rule, reason,
-     attempts, _, body) = row  # fmt: skip
+     attempts, _, body, stored) = row  # fmt: skip
+    check(body, row[: COLUMNS.index("size")], stored)
     return DeadLetter(
         number, time, identity, route, source, source_name, target, endpoint, rule, reason,
         attempts, unpack_message(body),
@@ -91,7 +103,7 @@ class DeadLetters:
     def put(self, letters: Sequence[DeadLetter], durable: Durable) -> None:
         """Store the letters, then publish copies if configured, then call `durable`."""
         rows = [to_row(letter, self._database.next_number()) for letter in letters]
-        size = sum(len(row[-1]) for row in rows)
+        size = sum(row[COLUMNS.index("size")] for row in rows)
         changes: list[Change] = [(_INSERT, row) for row in rows]
         with self._lock:
             self.count += len(rows)

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from gateway.clock import now
 from gateway.errors import SpoolError
@@ -22,6 +22,8 @@ from gateway.runtime.delivery.backlog import (
     SpoolTotals,
 )
 from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
+from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
+from gateway.runtime.outbound.checksum import check, checksum
 from gateway.runtime.outbound.spool_codec import (
     PendingRow,
     pack_batch,
@@ -39,7 +41,8 @@ DISK_TIMEOUT: Final = 10.0  # seconds between two warnings that a mark is not du
 Tell: TypeAlias = Callable[[Callable[[], Iterable[Action] | None]], None]
 
 _INSERT: Final = (
-    "INSERT INTO parcels (number, endpoint, messages, size, time, body) VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT INTO parcels (number, endpoint, messages, size, time, body, checksum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _SET_HANDED: Final = (
     "INSERT INTO handed (endpoint, number) VALUES (?, ?)"
@@ -58,13 +61,16 @@ _OLDEST_WITHOUT_ROUTES: Final = (  # a version without `parcel_routes` wrote it
     " AS oldest WHERE NOT EXISTS (SELECT 1 FROM parcel_routes WHERE number = oldest.number)"
 )
 _TOTALS: Final = (
-    "SELECT COALESCE(MAX(number), 0), COALESCE(SUM(messages), 0), COALESCE(SUM(size), 0)"
-    " FROM parcels WHERE endpoint = ?"
+    "SELECT COALESCE(MAX(number), 0), COALESCE(SUM(CAST(messages AS INTEGER)), 0),"
+    " COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM parcels WHERE endpoint = ?"
 )
-_NEXT: Final = (
-    "SELECT number, time, messages, body FROM parcels"
+_NEXT: Final = (  # a damaged row may have values of other types
+    "SELECT number, COALESCE(CAST(time AS INTEGER), 0), COALESCE(CAST(messages AS INTEGER), 0),"
+    " checksum, COALESCE(CAST(body AS BLOB), x'') FROM parcels"
     " WHERE endpoint = ? AND number > ? AND number < ? ORDER BY number"
 )
+_HANDED: Final = "SELECT COALESCE(CAST(number AS INTEGER), 0) FROM handed WHERE endpoint = ?"
+_ROUTES: Final = "SELECT route FROM parcel_routes WHERE number = ?"
 _NO_END: Final = 2**63 - 1
 
 
@@ -83,7 +89,7 @@ class Spool:
         self._database = database
         self._ledger = ledger
         last, messages, size = (int(str(each)) for each in database.rows(_TOTALS, [endpoint])[0])
-        handed = database.rows("SELECT number FROM handed WHERE endpoint = ?", [endpoint])
+        handed = database.rows(_HANDED, [endpoint])
         totals = SpoolTotals(last, messages, size, int(str(handed[0][0])) if handed else 0)
         self.backlog = SpoolBacklog(endpoint, limits, totals, database.next_number, self._join)
         self.tell: Tell  # applies an event under the lock of the lane, which sets it
@@ -124,8 +130,9 @@ class Spool:
     def _store(self, queued: QueuedBatch) -> None:
         """Write the unsettled messages; those without a form on disk are rejected."""
         (body, routes), messages, time = self._pack(queued), len(queued.unsettled), now()
+        found = checksum(body, (queued.number, self._endpoint, time, messages))
         changes: list[Change] = [
-            (_INSERT, (queued.number, self._endpoint, messages, len(body), time, body))
+            (_INSERT, (queued.number, self._endpoint, messages, len(body), time, body, found))
         ]
         changes += [(_INSERT_ROUTE, (queued.number, each, self._endpoint, time)) for each in routes]
 
@@ -155,8 +162,14 @@ class Spool:
         values = [self._endpoint, request.after, request.before or _NO_END]
         found = self._database.rows_up_to(READ_BYTES, _NEXT, values)
         rows = [
-            SpoolRow(int(str(number)), int(str(time)), int(str(messages)), _bytes(body))
-            for number, time, messages, body in found
+            SpoolRow(
+                int(str(number)),
+                int(str(time)),
+                int(str(messages)),
+                cast("bytes", body),
+                cast("bytes | None", stored),
+            )
+            for number, time, messages, stored, body in found
         ]
         self.tell(lambda: self.backlog.read(rows, request))
 
@@ -184,10 +197,9 @@ class Spool:
         for row in taken.rows:
             offset = len(messages)
             try:
-                more, its_pending = unpack_batch(row.body)
+                more, its_pending = self._unpack(row)
             except SpoolError as error:
-                log.error("row %d stays on disk and is not sent: %s", row.number, error,  # noqa: TRY400  # a damaged row needs no traceback
-                          extra={"endpoint": self._endpoint})  # fmt: skip
+                self._set_aside(row, str(error))
                 continue
             rows.append(row)
             messages += more
@@ -200,19 +212,42 @@ class Spool:
         def done(settlements: Sequence[Settlement], attempts: int) -> None:
             self.tell(lambda: self.backlog.freed(len(messages), size_on_disk))
             self._ledger.record_spooled(
-                SpooledBatch(messages, pending), settlements, attempts, recorded
+                SpooledBatch(messages, pending),
+                settlements,
+                attempts,
+                lambda: self._delete(numbers),
             )
-
-        def recorded() -> None:
-            changes: list[Change] = [
-                (delete, (number,)) for number in numbers for delete in (_DELETE, _DELETE_ROUTES)
-            ]
-            with suppress(SpoolError):  # closed: they are sent again, with a higher attempt
-                self._database.put(changes, _nothing)
 
         batch = OutboundBatch(messages, messages_size(messages), done, lambda: pending)
         # the attempt of an earlier run counts, if it may have sent the batch
         return QueuedBatch(batch, taken.rows[0].number, stored=True, attempts=int(taken.tried))
+
+    def _unpack(self, row: SpoolRow) -> tuple[list[Message], list[PendingRow]]:
+        check(row.body, (row.number, self._endpoint, row.time, row.messages), row.checksum)
+        return unpack_batch(row.body)
+
+    def _set_aside(self, row: SpoolRow, reason: str) -> None:
+        """Make a damaged row a dead letter, which no command sends."""
+        log.error("row %d is damaged and is not sent: %s", row.number, reason,
+                  extra={"endpoint": self._endpoint})  # fmt: skip
+        self.backlog.freed(row.messages, len(row.body))
+        at, routes = now(), "unknown"
+        with suppress(SpoolError):  # the file is damaged
+            found = self._database.rows(_ROUTES, [row.number])
+            routes = ", ".join(str(route) for (route,) in found) or routes
+        letter = DeadLetter(
+            0, at, at.to_bytes(8) + row.number.to_bytes(8), routes, "", "",
+            self._endpoint, self._endpoint, SPOOL_DAMAGED,
+            f"row {row.number} of {row.messages} messages: {reason}", 0, Message("", row.body),
+        )  # fmt: skip
+        self._ledger.record_damaged(letter, lambda: self._delete([row.number]))
+
+    def _delete(self, numbers: Sequence[int]) -> None:
+        changes: list[Change] = [
+            (delete, (number,)) for number in numbers for delete in (_DELETE, _DELETE_ROUTES)
+        ]
+        with suppress(SpoolError):  # closed: the next run reads them again
+            self._database.put(changes, _nothing)
 
 
 def _pack_unsettled(queued: QueuedBatch) -> tuple[bytes, set[str]]:
@@ -228,12 +263,6 @@ def _is_storable(messages: Sequence[Message]) -> bool:
     except SpoolError:
         return False
     return True
-
-
-def _bytes(value: object) -> bytes:
-    if not isinstance(value, bytes):
-        raise TypeError("the body of a batch is no blob; the spool's file is damaged")
-    return value
 
 
 def _nothing() -> None:

@@ -32,6 +32,7 @@ RESERVE_NAME: Final = "spool.reserve"  # deleted when the disk is full
 RESERVE_BYTES: Final = 1 << 20
 MAX_QUEUED_BYTES: Final = 32 << 20  # changes waiting for the disk; past it callers wait
 RETRY_INTERVAL: Final = 0.5  # seconds between attempts to write to a failing disk
+_FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)  # the text of an error can have a damaged name
 MAX_VACUUM_PAGES: Final = 256  # free pages returned to the file system after a commit
 
 # `parcels` are spooled batches, `parcel_routes` the routes of their messages; `letters` are dead
@@ -39,7 +40,7 @@ MAX_VACUUM_PAGES: Final = 256  # free pages returned to the file system after a 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS parcels (
     number INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, messages INTEGER NOT NULL,
-    size INTEGER NOT NULL, time INTEGER NOT NULL, body BLOB NOT NULL);
+    size INTEGER NOT NULL, time INTEGER NOT NULL, body BLOB NOT NULL, checksum BLOB);
 CREATE INDEX IF NOT EXISTS parcels_of ON parcels (endpoint, number, messages, size);
 CREATE TABLE IF NOT EXISTS parcel_routes (
     number INTEGER, route TEXT, endpoint TEXT NOT NULL, time INTEGER NOT NULL,
@@ -50,8 +51,11 @@ CREATE TABLE IF NOT EXISTS letters (
     number INTEGER PRIMARY KEY, time INTEGER NOT NULL, id BLOB NOT NULL, route TEXT NOT NULL,
     source TEXT NOT NULL, source_name TEXT NOT NULL, target TEXT NOT NULL, endpoint TEXT NOT NULL,
     rule TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, size INTEGER NOT NULL,
-    body BLOB NOT NULL);
+    body BLOB NOT NULL, checksum BLOB);
 """
+_HAS_CHECKSUM: Final = "SELECT 1 FROM pragma_table_info(?) WHERE name = 'checksum'"
+# An older version forgets batches without their routes, and uses their numbers again.
+_FORGET_ROUTES: Final = "DELETE FROM parcel_routes WHERE number NOT IN (SELECT number FROM parcels)"
 
 
 def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
@@ -74,7 +78,12 @@ def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")  # a commit is on disk when it returns
         database.executescript(SCHEMA)
-    except (sqlite3.Error, OSError) as error:
+        for table in ("parcels", "letters"):  # of a version without checksums
+            if database.execute(_HAS_CHECKSUM, [table]).fetchone() is None:
+                database.execute(f"ALTER TABLE {table} ADD COLUMN checksum BLOB")
+        if create:
+            database.execute(_FORGET_ROUTES)
+    except (*_FAULTS, OSError) as error:
         raise SpoolError(f"spool {path}: {error}") from error
     return database
 
@@ -94,14 +103,18 @@ class SpoolDatabase:
         self._folder = folder
         self._reserve = folder / RESERVE_NAME
         self._lock_file = _lock_folder(folder)
-        self._writing = self._open()
-        self._reading = connect(folder)
         self._read_lock = threading.Lock()
+        try:
+            self._writing = self._open()
+            self._reading = connect(folder)
+            self._numbers = count(self._last_number() + 1)
+        except SpoolError:
+            self._lock_file.close()
+            raise
         self._lock = threading.Condition()
         self._queue: list[_QueuedChanges] = []
         self._queued_bytes = 0
         self._busy = self._closing = False
-        self._numbers = count(self._last_number() + 1)
         self.failure = ""
         self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
         self._make_reserve()
@@ -146,7 +159,7 @@ class SpoolDatabase:
         with self._read_lock:
             try:
                 return self._reading.execute(query, tuple(values)).fetchall()
-            except sqlite3.Error as error:
+            except _FAULTS as error:
                 raise SpoolError(f"spool {self._folder}: {error}") from error
 
     def rows_up_to(
@@ -168,7 +181,7 @@ class SpoolDatabase:
                     if read >= size:
                         break
                 cursor.close()
-            except sqlite3.Error as error:
+            except _FAULTS as error:
                 raise SpoolError(f"spool {self._folder}: {error}") from error
         return found
 
@@ -255,9 +268,9 @@ class SpoolDatabase:
 
     def _last_number(self) -> int:
         tables = "SELECT number FROM parcels UNION ALL SELECT number FROM letters"
-        tables += " UNION ALL SELECT number FROM handed"
-        found = self._writing.execute(f"SELECT COALESCE(MAX(number), 0) FROM ({tables})").fetchone()  # noqa: S608  # a constant
-        return int(found[0])
+        tables += " UNION ALL SELECT CAST(number AS INTEGER) FROM handed"
+        (last,) = self.rows(f"SELECT COALESCE(MAX(number), 0) FROM ({tables})")[0]  # noqa: S608  # a constant
+        return int(str(last))
 
     def _try_commit(self, changes: Sequence[_QueuedChanges]) -> bool:
         try:
@@ -266,15 +279,15 @@ class SpoolDatabase:
                 for statement, values in statements:
                     self._writing.execute(statement, tuple(values))
             self._writing.execute("COMMIT")
-        except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
+        except _FAULTS as error:
+            with suppress(*_FAULTS):
                 self._writing.execute("ROLLBACK")
             if not self.failure:
                 log.error("spool %s: %s; sources wait until it is writable",  # noqa: TRY400  # a full disk needs no traceback
                           self._folder, error)  # fmt: skip
             self.failure = str(error)
             return False
-        with suppress(sqlite3.Error):  # a full disk; the changes are durable nevertheless
+        with suppress(*_FAULTS):  # a full disk; the changes are durable nevertheless
             self._writing.execute(f"PRAGMA incremental_vacuum({MAX_VACUUM_PAGES})").fetchall()
         return True
 

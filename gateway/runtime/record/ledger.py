@@ -23,7 +23,7 @@ from gateway.runtime.delivery.in_flight import Count, CountDead
 from gateway.runtime.monitor.counters import Refusal, RouteCounters
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_codec import PendingRow
-from gateway.runtime.record.rows import archived_content, fingerprints
+from gateway.runtime.record.rows import archived_content, fingerprint, fingerprints
 
 log = logging.getLogger(__name__)
 
@@ -129,6 +129,21 @@ class Ledger:
                 letters.append(_dead_letter(pending, row, settlement, message))
                 self.count_dead_letter(letters[-1])
         self.write(rows, letters, then)
+
+    def record_damaged(self, letter: DeadLetter, then: Callable[[], None]) -> None:
+        """Record a damaged row of the spool, then call `then`.
+
+        Its archive row has no receipt: a copy that the reconciliation calls unexpected.
+        """
+        self.count_dead_letter(letter)
+        size, digest = fingerprint(letter.message.payload)
+        row: dict[str, Cell] = {
+            "leg": Leg.DEAD.value, "outcome": RowOutcome.REJECTED.value, "rule": letter.rule,
+            "reason": letter.reason, "route": letter.route, "endpoint": letter.endpoint,
+            "system": "", "target": letter.target, "id": letter.id, "time": letter.time,
+            "received": letter.time, "attempt": 1, "name": "", "size": size, "hash": digest,
+        }  # fmt: skip
+        self.write([Rows(1, row)], [letter], then)
 
     def _write_rows(self, rows: Sequence[Rows], then: Callable[[], None]) -> None:
         if self.archive is None:

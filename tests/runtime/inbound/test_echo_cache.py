@@ -174,19 +174,25 @@ def test_the_number_of_copies_is_limited(small_limit: int, times: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "origin"),
-    [("a/b", "g/r"), ("x" * 60_000, "g/r"), ("a/b", "x" * 60_000)],
-    ids=["usual", "long-names", "long-origins"],
+    [
+        ("a/b", ("g/r",)),
+        ("x" * 60_000, ("g/r",)),
+        ("a/b", ("x" * 60_000,)),
+        ("a/b", ("",) * 30_000),
+    ],
+    ids=["usual", "long-names", "long-origins", "origins-of-many-hops"],
 )
 def test_the_memory_of_the_copies_is_limited(
-    monkeypatch: pytest.MonkeyPatch, name: str, origin: str
+    monkeypatch: pytest.MonkeyPatch, name: str, origin: tuple[str, ...]
 ) -> None:
     """Matters because a broker without return routes fills the cache to its limit."""
+    is_usual = len(name) + sum(map(len, origin)) + len(origin) < 100
     monkeypatch.setattr(echoes, "MAX_SIZE", MAX_SIZE // 8)
 
     def fill() -> EchoCache:
         cache = EchoCache()
-        for number in range(30_000 if len(name + origin) < 100 else 2_000):
-            headers = replace(NO_HEADERS, origin=(origin + str(number),))
+        for number in range(30_000 if is_usual else 2_000):
+            headers = replace(NO_HEADERS, origin=(*origin[:-1], origin[-1] + str(number)))
             send(cache, [Message(name + str(number), b"x", headers)])
         return cache
 

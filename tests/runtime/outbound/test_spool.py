@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.journal.records import Cell, Rows
+from gateway.archive.journal.records import MAGIC, Cell, Damage, Rows, pack, read_records
+from gateway.archive.schema import REQUIRED
 from gateway.errors import SpoolError
 from gateway.model.message import Message, Value
 from gateway.model.outcome import Outcome, Settlement, rejected
@@ -21,7 +22,7 @@ from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.lane import MAX_HELD_BYTES, LaneLimits
 from gateway.runtime.monitor.counters import EndpointState, RouteCounters
 from gateway.runtime.outbound import spool_db
-from gateway.runtime.outbound.dead_letters import DeadLetters, from_row
+from gateway.runtime.outbound.dead_letters import COLUMNS, DeadLetters, from_row
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_codec import PendingRow
@@ -216,10 +217,10 @@ def test_a_restart_drains_the_spool_and_marks_batches_that_may_have_been_sent(
 
 
 @pytest.mark.parametrize("outcome", ["accepted", "converted"])
-def test_a_payload_that_changed_on_disk_is_recorded_as_altered(
+def test_a_changed_payload_without_a_checksum_is_recorded_as_altered(
     tmp_path: Path, outcome: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The hash is that of the bytes sent, and the outcome has the reconciliation compare it."""
+    """A version without checksums wrote the row; the outcome has the night compare the hash."""
     with spool_rig(tmp_path) as rig:
         rig.outcome = outcome
         rig.deliver("good", "bad", payload=b"payload-1")
@@ -227,7 +228,8 @@ def test_a_payload_that_changed_on_disk_is_recorded_as_altered(
     with sqlite3.connect(tmp_path / FILE_NAME) as database:
         (body,) = database.execute("SELECT body FROM parcels").fetchone()
         head, found, tail = body.rpartition(b"payload-1")
-        database.execute("UPDATE parcels SET body = ?", [head + found[:-1] + b"2" + tail])
+        changed = head + found[:-1] + b"2" + tail
+        database.execute("UPDATE parcels SET checksum = NULL, body = ?", [changed])
     with spool_rig(tmp_path) as second:
         second.sink.up = True
         until(lambda: len(second.delivered()) == 2)
@@ -238,6 +240,53 @@ def test_a_payload_that_changed_on_disk_is_recorded_as_altered(
     assert rows.values("hash") == [fingerprint(payload)[1] for payload in sent]
     assert rows.values("outcome") == [outcome, "accepted"]
     assert "the spool altered 1 payloads" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "body = CAST(replace(body, 'first', 'fir3t') AS BLOB)",
+        "body = 'text'",
+        "body = x''",
+        "number = 3",
+        "time = time + 64",
+        "messages = 'two'",
+        "checksum = x''",
+    ],
+)
+def test_a_row_that_changed_on_disk_becomes_a_dead_letter_that_no_command_sends(
+    tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with spool_rig(tmp_path) as rig:
+        rig.deliver("first", payload=b"first")
+        until(lambda: "first" in rig.settled)
+        rig.deliver("second")
+        until(lambda: len(rig.settled) == 2)
+    with sqlite3.connect(tmp_path / FILE_NAME) as database:
+        database.execute(f"UPDATE parcels SET {change} WHERE number = 1")  # noqa: S608  # a constant
+    with spool_rig(tmp_path) as second:
+        second.sink.up = True
+        until(lambda: second.delivered() == ["second"])
+        until(lambda: second.waiting() == 0)
+        second.database.flush(PATIENCE)
+        letters = second.database.rows(f"SELECT {', '.join(COLUMNS)} FROM letters")  # noqa: S608  # constants
+        assert second.spool.backlog.messages in {0, 1}  # a changed count was counted at the start
+
+    assert [message.address for message in second.sink.received] == ["second"]
+    (letter,) = letters
+    assert letter[COLUMNS.index("rule")] == "spool-damaged"
+    assert letter[COLUMNS.index("route")] in {"relay", "unknown"}  # a changed number has no route
+    with pytest.raises(SpoolError):
+        from_row(letter)
+    (dead,) = (rows for rows in second.rows if rows.common["leg"] == "dead")
+    assert dead.common["rule"] == "spool-damaged"
+    journal = MAGIC + pack([dead], {"gateway": "g"})
+    assert not any(isinstance(each, Damage) for each in read_records(journal, required=REQUIRED))
+    assert "is damaged and is not sent" in caplog.text
+    with spool_rig(tmp_path) as third:  # it is recorded once
+        third.sink.up = True
+        until(lambda: third.lane.direct)
+        assert not third.rows
 
 
 def test_a_stop_waits_for_answers_and_leaves_the_rest_on_disk(tmp_path: Path) -> None:
@@ -435,6 +484,20 @@ def test_a_disk_that_cannot_be_read_is_asked_again_after_a_pause(
         until(lambda: rig.delivered() == ["a"])
 
         assert rig.sink.opened - before == 3  # each failure takes a new connection, with its pause
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    """SQLite puts the damaged name, which is no UTF-8, into the text of its error."""
+    with spool_rig(tmp_path) as rig:
+        rig.deliver("a")
+        until(lambda: len(rig.settled) == 1)
+    content = (tmp_path / FILE_NAME).read_bytes()
+    assert content.count(b"CREATE TABLE letters") == 1
+    damaged = content.replace(b"CREATE TABLE letters", b"CRE\xc1TE TABLE letters")
+    (tmp_path / FILE_NAME).write_bytes(damaged)
+
+    with pytest.raises(SpoolError, match="spool"):
+        SpoolDatabase(tmp_path)
 
 
 def test_two_gateways_cannot_use_one_folder(tmp_path: Path) -> None:
