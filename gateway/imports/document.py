@@ -84,17 +84,19 @@ class NameGenerator:
 
     def __init__(self) -> None:
         self._used: set[str] = set()
+        self._numbers: dict[str, int] = {}  # the last one, by wanted name
 
     def make(self, *parts: str) -> str:
         """Return a new legal name that resembles `parts`."""
         wanted = _legal("-".join(parts))
         if wanted.endswith(REVERSE_SUFFIX):  # reserved for the reverse route
             wanted = f"{wanted.removesuffix(REVERSE_SUFFIX)}-back"
-        name, number = wanted, 1
+        name, number = wanted, self._numbers.get(wanted, 1)
         while name in self._used:
             number += 1
             tail = f"-{number}"
             name = wanted[: MAX_NAME_LENGTH - len(tail)] + tail
+        self._numbers[wanted] = number
         self._used.add(name)
         return name
 

@@ -13,6 +13,7 @@ from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
 
 BRACES = "{}"
+MAX_OVERLAPS = 1_000  # pairs of lines; the proofs take milliseconds for each
 
 
 def find_route_fault(

@@ -122,7 +122,7 @@ def _without_full_comment(text: str) -> str:
 def _without_comment(text: str) -> str:
     """Return the text before a `#` that begins a word outside quotes."""
     quoted = False
-    for at, char in enumerate(text):
+    for at, char in enumerate(text if COMMENT in text else ""):
         if char == '"':
             quoted = not quoted
         elif char == COMMENT and not quoted and (at == 0 or text[at - 1].isspace()):

@@ -40,7 +40,7 @@ def find_refusals(
             f"route {finding.route!r}",
             f"`gateway check` refuses it: {finding.text}; {finding.hint}",
         )
-        for finding in prove(routes, brokers)
+        for finding in prove(routes, brokers, only_errors=True)
         if finding.severity == "error"
     ]
 

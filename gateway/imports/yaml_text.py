@@ -44,9 +44,11 @@ def to_yaml(value: Value) -> str:
 
 def comment_lines(text: str, indent: int = 0) -> list[str]:
     """Return `text` as comment lines; unprintable characters are written as escapes."""
-    width = MAX_WIDTH - indent - 2
-    wrapped = textwrap.wrap(visible(text), width, break_on_hyphens=False, break_long_words=False)
-    return [f"{' ' * indent}# {line}" for line in wrapped]
+    width, shown = MAX_WIDTH - indent - 2, visible(text)
+    lines = [shown.rstrip()] if shown.strip() else []
+    if len(shown) > width:
+        lines = textwrap.wrap(shown, width, break_on_hyphens=False, break_long_words=False)
+    return [f"{' ' * indent}# {line}" for line in lines]
 
 
 def quote_comments(comments: Iterable[str], secrets: Iterable[str] = ()) -> tuple[str, ...]:

@@ -87,25 +87,27 @@ def _capture_names(text: str, dialect: Dialect) -> dict[int, str]:
     Raises:
         SubjectError: a capture does not fill its level, or two captures have one name.
     """
-    names: dict[int, str] = {}
+    names: dict[str, int] = {}
+    level, counted = 0, len(dialect.leading) if text.startswith(dialect.leading) else 0
     for found in CAPTURE.finditer(text):
-        before, after = text[: found.start()], text[found.end() :]
-        fills_level = (not before or before.endswith(dialect.separator)) and (
-            not after or after.startswith(dialect.separator)
+        start, end = found.span()
+        fills_level = (start == 0 or text.endswith(dialect.separator, 0, start)) and (
+            end == len(text) or text.startswith(dialect.separator, end)
         )
         if not fills_level:
             reason = f"{found[0]} does not fill its level"
-            raise SubjectError(dialect.name, text, found.start(), "capture", reason)
-        if found[1] in names.values():
+            raise SubjectError(dialect.name, text, start, "capture", reason)
+        if found[1] in names:
             reason = f"{found[1]!r} names two captures"
-            raise SubjectError(dialect.name, text, found.start(), "capture", reason)
-        names[len(_split_levels(before + "x", dialect)) - 1] = found[1]
+            raise SubjectError(dialect.name, text, start, "capture", reason)
+        level, counted = level + text.count(dialect.separator, counted, start), start
+        names[found[1]] = level
     if (brace := re.search(r"[{}]", CAPTURE.sub(lambda c: "x" * len(c[0]), text))) is not None:
         reason = "a brace belongs to a capture: {name} or {name...}"
         if _FUNCTION.match(text, brace.start()) is not None:
             reason = "functions are legal in a template only; a source pattern has captures"
         raise SubjectError(dialect.name, text, brace.start(), "capture", reason)
-    return names
+    return {level: name for name, level in names.items()}
 
 
 def _original_offset(offset: int, text: str, dialect: Dialect) -> int:

@@ -163,6 +163,29 @@ def test_explain_and_the_page_show_patterns_without_values(
     assert found["pattern"] == "${env:PW}/{y}"
 
 
+def test_the_page_shows_the_details_of_a_route_without_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PW", SECRET)
+    source = "'${env:PW}/{y}', exclude: ['${env:PW}/x'], selector: \"a = '${env:PW}'\""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(FILE.format(**GOOD | {"pattern": source, "template": "'${env:PW}.{y}'"}))
+    page = WebApplication(StatusCache(Gateway(load(file)), "gateway.yaml", 80.0), mutual_tls=False)
+    for path, query in (("/api/route", "name=r"), ("/api/status", ""), ("/metrics", "")):
+        assert SECRET.encode() not in page.answer(HttpRequest("GET", path, query, LOCAL)).body
+
+    found = json.loads(page.answer(HttpRequest("GET", "/api/route", "name=r", LOCAL)).body)
+    assert found["patterns"] == [
+        {
+            "endpoint": "a",
+            "pattern": "${env:PW}/{y}",
+            "excludes": ["${env:PW}/x"],
+            "selector": "a = '${env:PW}'",
+            "targets": [{"label": "b", "templates": ["${env:PW}.{y}"]}],
+        }
+    ]
+
+
 def test_a_short_value_is_replaced_only_where_it_stands_alone() -> None:
     references = References()
     references.add("${env:N}", "a")

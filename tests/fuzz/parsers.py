@@ -55,7 +55,7 @@ from gateway.imports.ems.importer import import_ems
 from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.model.message import DeliveryMode, Headers, Message, Value
 from gateway.routing.payload_conversion import PayloadConversion, PayloadForm, convert_payload
-from gateway.routing.selectors.selector import parse_selector
+from gateway.routing.selectors.selector import MAX_CHARACTERS, parse_selector
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
 from gateway.runtime.outbound.spool_codec import PendingRow, pack_batch, unpack_batch
@@ -81,7 +81,6 @@ from tests.wire.smf_dumps import DUMPS, dump
 
 ROOT: Final = Path(__file__).parents[2]
 SAMPLES: Final = ROOT / "tests/imports/samples"
-IMPORT_SECONDS: Final = 2.0  # it compares all pairs of lines, and proves the routes
 EVERYTHING: Final[dict[str, Value]] = {
     "none": None,
     "flag": True,
@@ -99,8 +98,7 @@ EVERYTHING: Final[dict[str, Value]] = {
 class Parser:
     """One parser: only `errors` may leave `parse`. `large` gives inputs near its limits.
 
-    `seconds` of processor time are allowed for one input: 50 ms for messages, clients and files of
-    the archive, and more for texts of the operator, which are read once.
+    An input has 50 ms of processor time, and `seconds_per_mebibyte` if it is past `MAX_INPUT`.
     """
 
     name: str
@@ -110,7 +108,7 @@ class Parser:
     words: Sequence[bytes] = ()
     large: Callable[[], Iterator[bytes]] = field(default=lambda: iter(()))
     regressions: Sequence[bytes] = ()  # inputs that once broke a rule
-    seconds: float = 0.05
+    seconds_per_mebibyte: float = 0.15
 
 
 def in_two(feed: Callable[[bytes], Sequence[object]], data: bytes) -> None:
@@ -646,6 +644,10 @@ def selectors() -> Parser:
         yield b"b IN (" + b",".join([b"'x'"] * 1_000) + b")"
         yield b"a = " + b"9" * 60_000
         yield b"b LIKE '" + b"%a" * 100 + b"' AND colour LIKE '" + b"%" * 1_000 + b"'"
+        yield b" OR ".join([b"a"] * 5_000)
+        yield b" OR ".join([b"a IS NULL"] * 5_000)[: MAX_CHARACTERS - 5]
+        yield b" OR ".join(b"b LIKE '%d'" % number for number in range(3_900))
+        yield b" OR ".join(b"b LIKE '" + b"%a" * 99 + b"%d'" % number for number in range(300))
 
     return Parser(
         "selector",
@@ -672,7 +674,7 @@ def selectors() -> Parser:
             b"<>",
         ),
         large,
-        seconds=0.25,  # 30 µs a comparison, and 5,000 operators at most
+        seconds_per_mebibyte=3.5,  # 12 µs an operator; 0.22 s for MAX_CHARACTERS
     )
 
 
@@ -814,7 +816,16 @@ def ems_import() -> Parser:
         (GatewayError,),
         files,
         (b"[topic:a.>]\n", b'selector="', b"queue=", b"\\\n", *NAME_WORDS),
-        seconds=IMPORT_SECONDS,
+        lambda: iter(
+            (
+                b"\0" + b"x\n" * 8_000,
+                b"\0" + b"[topic:a.>]\nqueue=q\n" * 800,
+                b"\0[topic:a]\n" + b"queue=q\n" * 1_500,
+                b"\1a " + b"p," * 4_000,
+                b"\1" + b"a import=x\n" * 1_000,
+                b"\2[x]\n" + b"y=z\n" * 3_000,
+            )
+        ),
     )
 
 
@@ -828,7 +839,19 @@ def mosquitto_import() -> Parser:
             b"connection a\naddress b:1\ntopic # both 2 x/ y/\n",
         ),
         (b"\ntopic ", b" both ", b" in 2 ", b'""', b"\nconnection x\naddress y\n", *NAME_WORDS),
-        seconds=IMPORT_SECONDS,
+        lambda: (
+            b"connection a\naddress b\n" + lines
+            for lines in (
+                b"topic # both\n" * 1_200,
+                b'topic a/+/# both 0 "" x/\ntopic a/# in\ntopic # out\n' * 350,
+                b"topic a+ both\n" * 1_000,
+                b"remote_password x\n" * 300 + b"#a\n" * 4_000,
+                b"topic " + b"+/" * 4_000 + b"\n",
+                b"topic " + b"a/" * 190 + b"# both\n",
+                b"x\n" * 8_000,
+            )
+        ),
+        (b"connection a\naddress b:65536\ntopic a\n",),  # a port that does not exist
     )
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from time import thread_time
 from typing import Final
 
-from tests.fuzz.inputs import InputGenerator
+from tests.fuzz.inputs import MAX_INPUT, InputGenerator
 from tests.fuzz.parsers import PARSERS, Parser
 
 MAX_MEMORY: Final = 64 << 20  # bytes that a parser may add to the process, its caches included
-SECONDS_PER_MEBIBYTE: Final = 0.15  # for the large ones of the table, on a busy machine too
+MAX_SECONDS: Final = 0.05  # of processor time for an input of at most MAX_INPUT
 MAX_MEASUREMENTS: Final = 3  # of a slow input
 REFERENCE_SECONDS: Final = 0.0015  # of the work in `slowness`, on the machine of the limits
 MAX_SHOWN: Final = 16_384  # bytes of an input in a finding
@@ -54,7 +54,9 @@ def measure(parser: Parser, data: bytes) -> tuple[float, str]:
 
 def find_fault(parser: Parser, data: bytes) -> tuple[float, str]:
     """Return the time and the broken rule, if any; a slow input is measured three times."""
-    allowed = max(parser.seconds, SECONDS_PER_MEBIBYTE * len(data) / (1 << 20))
+    allowed = MAX_SECONDS
+    if len(data) > MAX_INPUT:
+        allowed = max(allowed, parser.seconds_per_mebibyte * len(data) / (1 << 20))
     times: list[float] = []
     for _ in range(MAX_MEASUREMENTS):
         seconds, fault = measure(parser, data)

@@ -26,8 +26,9 @@ def run(*arguments: str) -> int:
 
 
 def test_the_exit_code_is_zero_when_every_line_is_imported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("EMS_CLASSPATH", "ems.jar")
     file = tmp_path / "bridges.conf"
     file.write_text("[topic:A.B]\nqueue=Q.B\n")
 
@@ -36,6 +37,38 @@ def test_the_exit_code_is_zero_when_every_line_is_imported(
     out, err = capsys.readouterr()
     assert 'template: "queue:Q.B"' in out
     assert err == "gateway: 1 routes; 0 lines or options lost, 0 stay at the broker\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        ("remote_username gw\n", "C_USERNAME"),
+        ("remote_username gw\nremote_password x\n", "C_PASSWORD and C_USERNAME"),
+    ],
+)
+def test_the_last_line_names_the_variables_to_set(
+    tmp_path: Path, lines: str, names: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, output = tmp_path / "mosquitto.conf", tmp_path / "plant.yaml"
+    file.write_text(f"connection c\naddress h\n{lines}topic a/# out\n")
+
+    assert run("mosquitto", str(file), "-o", str(output)) == 0
+
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith(f"stay at the broker; set {names} before `gateway check`")
+    assert main(["check", "--strict", "--without-secrets", str(output)]) == 0
+
+
+def test_a_broker_without_a_bridge_has_no_routes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mosquitto.conf"
+    file.write_text("listener 1883\npersistence true\n")
+
+    assert run("mosquitto", str(file)) == 1
+
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "gateway: no routes; 0 lines or options lost, 2 stay at the broker"
 
 
 def test_a_line_that_stays_at_the_broker_is_no_loss(

@@ -16,6 +16,7 @@ from gateway.dialects.systems.ems import EMS
 from gateway.errors import SubjectError, TranslationError
 from gateway.imports.ems.config_files import QUEUE, TOPIC, Bridge, BridgeTarget
 from gateway.imports.route_checks import (
+    MAX_OVERLAPS,
     find_brace_fault,
     find_route_fault,
     is_covered,
@@ -168,9 +169,14 @@ def _without_duplicates(lines: Sequence[_Line], omitted: list[OmittedLine]) -> l
     """Exclude from each line the names that earlier lines of its selector send to its target."""
     found: list[_Line] = []
     senders: dict[tuple[str, str, str], list[_Line]] = {}
+    overlaps = 0
     for line in lines:
         earlier = senders.setdefault((*line.destination, line.target.selector), [])
         same = [each for each in earlier if may_overlap(each.bridge.name, line.bridge.name, EMS)]
+        overlaps += len(same)
+        if overlaps > MAX_OVERLAPS:
+            omitted.append(_too_many(line))
+            continue
         sources = [endpoint_address(TOPIC, each.bridge.name) for each in same]
         exclude = tuple(dict.fromkeys([*line.exclude, *sources]))
         if same:
@@ -186,6 +192,16 @@ def _without_duplicates(lines: Sequence[_Line], omitted: list[OmittedLine]) -> l
         found.append(replace(line, exclude=exclude))
         earlier.append(line)
     return found
+
+
+def _too_many(line: _Line) -> OmittedLine:
+    reason = (
+        f"more than {MAX_OVERLAPS:,} pairs of lines send the same messages to one target;"
+        " write fewer and wider bridges"
+    )
+    return OmittedLine(
+        line.target.location, f"target {line.target.kind} {line.target.name!r}", reason
+    )
 
 
 def _chains(lines: Sequence[_Line]) -> Iterator[OmittedLine]:

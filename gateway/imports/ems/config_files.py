@@ -176,21 +176,24 @@ def _heading(line: ContentLine, omitted: list[OmittedLine]) -> str | None:
 
 
 def _with_properties(line: ContentLine, found: re.Match[str], omitted: list[OmittedLine]) -> Topic:
-    topic = Topic(line.location, _unquoted(found["name"]), jndi=_list(found["jndi"] or ""))
+    name = _unquoted(found["name"])
+    values_of: dict[str, list[str]] = {"import": [], "export": []}
+    properties: list[str] = []
     for text in filter(None, map(str.strip, _parts(found["rest"]))):
         option = _OPTION.fullmatch(text)
         if option is None:
             reason = "it is no property of a topic"
-            omitted.append(OmittedLine(line.location, f"a part of topic {topic.name!r}", reason))
+            omitted.append(OmittedLine(line.location, f"a part of topic {name!r}", reason))
             continue
         key, values = option[1], _list(_unquoted((option[2] or "").strip()))
-        if key.lower() == "import":
-            topic = replace(topic, imports=(*topic.imports, *values))
-        elif key.lower() == "export":
-            topic = replace(topic, exports=(*topic.exports, *values))
+        if key.lower() in values_of:
+            values_of[key.lower()] += values
         else:
-            topic = replace(topic, properties=(*topic.properties, key))
-    return topic
+            properties.append(key)
+    imports, exports = map(tuple, values_of.values())
+    return Topic(
+        line.location, name, imports, exports, tuple(properties), _list(found["jndi"] or "")
+    )
 
 
 def _with_option(transport: Transport, location: SourceLine, key: str, value: str) -> Transport:

@@ -96,11 +96,12 @@ def import_ems(files: Sequence[tuple[str, bytes]]) -> Document:
 def _sorted(files: Sequence[tuple[str, bytes]]) -> dict[str, ParsedFile]:
     found: dict[str, ParsedFile] = {}
     for name, data in files:
-        kind = kind_of(name.replace("\\", "/").rpartition("/")[2], read_ems(name, data))
+        parsed = read_ems(name, data)
+        kind = kind_of(name.replace("\\", "/").rpartition("/")[2], parsed)
         if kind is None:
             reason = "is none of bridges.conf, topics.conf and transports.conf"
             raise GatewayError(f"{name}: {reason}; name the file after what it is")
         if kind in found:
             raise GatewayError(f"{name}: there is another {kind}.conf before it; give one of each")
-        found[kind] = read_ems(name, data, comma_joins=kind == "topics")
+        found[kind] = read_ems(name, data, comma_joins=True) if kind == "topics" else parsed
     return {kind: found.get(kind, ParsedFile(())) for kind in ("bridges", "topics", "transports")}

@@ -106,8 +106,9 @@ class _BridgeSide:
         )
         port = int(text[:6] or 0)
         if port > U16:
-            self._omit(option, f"its port is above {U16}")
-        elif port:
+            self._omit(option, f"its port is above {U16}; {PORT} is taken")
+            port = 0
+        if port:
             yield EndpointSetting("port", port)
         elif not self._encrypted():
             yield EndpointSetting("port", PORT)

@@ -10,12 +10,13 @@ so names that one line sends out and another takes in become one route in both d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.imports.mosquitto.topic_lines import Direction, TopicLine, intersect, with_captures
-from gateway.imports.route_checks import is_covered, may_overlap
+from gateway.imports.route_checks import MAX_OVERLAPS, is_covered, may_overlap
 from gateway.imports.source_lines import OmittedLine
 from gateway.model.pattern_index import candidate_pairs
 
@@ -82,7 +83,11 @@ def draft_routes(lines: Sequence[TopicLine]) -> tuple[list[RouteDraft], list[Omi
     """Return the routes in the order of their lines, and the lines they do not fully replace."""
     drafts: list[RouteDraft] = []
     omitted: list[OmittedLine] = []
-    for topics in _clusters([_topic(line) for line in sorted(lines, key=_without_prefix)]):
+    distinct = _distinct(lines)
+    overlapping = _overlaps(distinct)
+    if overlapping is None:
+        return [], [_too_many(line) for line in lines]
+    for topics in _clusters(distinct, overlapping):
         both = _bidirectional(topics)
         drafts += both
         omitted += [each for draft in both for each in _ambiguous(draft, topics)]
@@ -96,9 +101,19 @@ def draft_routes(lines: Sequence[TopicLine]) -> tuple[list[RouteDraft], list[Omi
     return sorted(drafts, key=lambda draft: draft.lines[0].location), omitted
 
 
-def _clusters(topics: Sequence[_Topic]) -> Iterator[list[_Topic]]:
-    """Split the lines into groups that have no name in common; each group keeps its order."""
+def _distinct(lines: Sequence[TopicLine]) -> list[_Topic]:
+    """Return the lines in the order in which they decide; a repeated line never decides."""
+    found: dict[object, _Topic] = {}
+    for line in sorted(lines, key=_without_prefix):
+        topic = _topic(line)
+        found.setdefault((topic.local, topic.remote, topic.stem, line.direction), topic)
+    return list(found.values())
+
+
+def _overlaps(topics: Sequence[_Topic]) -> list[set[int]] | None:
+    """Return for each line the positions of the lines that overlap it; None when too many do."""
     overlapping: list[set[int]] = [{at} for at in range(len(topics))]
+    free = MAX_OVERLAPS
     for direction in (Direction.OUT, Direction.IN):
         rows = [
             (pattern, at)
@@ -106,7 +121,18 @@ def _clusters(topics: Sequence[_Topic]) -> Iterator[list[_Topic]]:
             for pattern in parse_pattern(topic.pattern_at(direction), MQTT)
         ]
         for one, other in candidate_pairs(rows, rows):
-            overlapping[one].add(other)
+            if other not in overlapping[one]:
+                free -= one < other
+                overlapping[one].add(other)
+            if free < 0:
+                return None
+    return overlapping
+
+
+def _clusters(
+    topics: Sequence[_Topic], overlapping: Sequence[AbstractSet[int]]
+) -> Iterator[list[_Topic]]:
+    """Split the lines into groups that have no name in common; each group keeps its order."""
     seen: set[int] = set()
     for start in range(len(topics)):
         if start not in seen:
@@ -143,7 +169,8 @@ def _bidirectional(topics: Sequence[_Topic]) -> list[RouteDraft]:
             if stem is not None:
                 key = (out.local, out.remote, stem)
                 found.setdefault(key, []).extend((out.line, back.line))
-    widest = [key for key in found if not any(_within(key, other) for other in found)]
+    wide = [key for key in found if not {"+", "#"}.isdisjoint(key[2])]
+    widest = [key for key in found if not any(_within(key, other) for other in wide)]
     drafts: list[RouteDraft] = []
     for local, remote, stem in widest:
         lines = [
@@ -207,6 +234,14 @@ def _one_way(
 
 def _unused(line: TopicLine) -> OmittedLine:
     reason = "lines before it, or with a prefix, cover it, so mosquitto does not use it"
+    return OmittedLine(line.location, f"the topic {line.pattern!r}", reason)
+
+
+def _too_many(line: TopicLine) -> OmittedLine:
+    reason = (
+        f"more than {MAX_OVERLAPS:,} pairs of topics of this connection overlap, so that none was"
+        " read; write fewer and wider topics"
+    )
     return OmittedLine(line.location, f"the topic {line.pattern!r}", reason)
 
 

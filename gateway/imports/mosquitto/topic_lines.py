@@ -19,6 +19,7 @@ from gateway.imports.source_lines import SourceLine
 EMPTY = '""'
 SHARED = "$share/"
 MAX_QOS = 2
+MAX_SLASHES = 200  # in a name or pattern (mosquitto 2.0, TOPIC_HIERARCHY_LIMIT)
 
 
 class Direction(Enum):
@@ -130,6 +131,11 @@ def _check(line: TopicLine) -> None:
         if "+" in prefix or "#" in prefix:
             raise TopicError(f"the {side} prefix {prefix!r} has a wildcard")
         whole = prefix + line.pattern
+        if whole.count("/") > MAX_SLASHES:
+            raise TopicError(
+                f"{side} prefix and pattern have more than {MAX_SLASHES} '/', and mosquitto takes"
+                " no such name"
+            )
         if fault := find_brace_fault(whole):
             raise TopicError(fault)
         try:

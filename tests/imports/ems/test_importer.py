@@ -10,6 +10,7 @@ from gateway.dialects.base import parse_subject
 from gateway.dialects.systems.ems import EMS
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.imports.document import Document, RouteEntry, render
+from gateway.imports.ems import bridge_selection
 from gateway.imports.ems.importer import import_ems
 from tests.imports.imported import loaded, omitted, sample, settings_of
 
@@ -191,6 +192,16 @@ def test_overlapping_bridges_of_one_target_become_one_copy_and_are_listed() -> N
     (line,) = omitted(document)
     assert line.startswith("bridges.conf:4: target queue 'QX': not carried over; bridges.conf:2")
     assert line.endswith("the server delivers two copies; the mapping delivers one")
+
+
+def test_bridges_with_too_many_overlaps_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge_selection, "MAX_OVERLAPS", 1)
+
+    document = bridges("[topic:a.*]\nqueue=q\n[topic:*.b]\nqueue=q\n[topic:a.>]\nqueue=q\n")
+
+    assert [each.pattern for each in document.routes] == ["a.*", "*.b"]
+    assert [each.location.line for each in document.omitted] == [4, 6]
+    assert "more than 1 pairs" in document.omitted[1].reason
 
 
 def test_bridges_with_different_selectors_exclude_nothing() -> None:

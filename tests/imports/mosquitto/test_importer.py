@@ -86,6 +86,7 @@ def test_the_output_contains_no_password() -> None:
 
 CARRIED_OPTIONS = [
     pytest.param("addresses h:1999", "port", 1999, id="port"),
+    pytest.param("addresses h:65536", "port", 1883, id="impossible-port"),
     pytest.param("keepalive_interval 45", "keepalive", 45, id="keepalive"),
     pytest.param("clientid x-1", "client_id", "x-1", id="old-client-id"),
     pytest.param("remote_clientid x-1", "client_id", "x-1", id="client-id"),

@@ -12,6 +12,7 @@ from gateway.dialects.base import matches_text, parse_subject
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.errors import TranslationError
 from gateway.imports.document import RouteEntry, TargetEntry
+from gateway.imports.mosquitto import routes
 from gateway.imports.mosquitto.echoes import find_echoes
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction, TopicError, TopicLine, parse_topic
@@ -105,6 +106,35 @@ def test_a_line_that_routes_do_not_fully_replace_is_listed(
 
     assert [each.location.line for each in omitted] == locations
     assert all(reason in each.reason for each in omitted)
+
+
+REPEATED = [
+    pytest.param("a/# both; b; a/# both", [3], id="as-it-is"),
+    pytest.param("x/a/# both 1 l/x/ r/x/; a/# both 1 l/x/x/ r/x/x/", [2], id="other-prefixes"),
+]
+
+
+@pytest.mark.parametrize(("text", "locations"), REPEATED)
+def test_a_repeated_line_never_decides(text: str, locations: list[int]) -> None:
+    lines = lines_of(text)
+    drafts, omitted = draft_routes(lines)
+
+    kept = [line for line in lines if line.location.line not in locations]
+    assert (drafts, []) == draft_routes(kept)
+    assert [each.location.line for each in omitted] == locations
+
+
+def test_lines_with_too_many_overlaps_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a/+ out; a/# out; a/b out; c out"
+    monkeypatch.setattr(routes, "MAX_OVERLAPS", 3)
+    drafts, _ = draft_routes(lines_of(text))
+    monkeypatch.setattr(routes, "MAX_OVERLAPS", 2)
+    none, omitted = draft_routes(lines_of(text))
+
+    assert drafts
+    assert none == []
+    assert [each.location.line for each in omitted] == [1, 2, 3, 4]
+    assert all("more than 2 pairs" in each.reason for each in omitted)
 
 
 ECHOES = [

@@ -59,6 +59,8 @@ WRONG = [
     pytest.param("a in 0 L/ R/ more", "mosquitto ignores what follows", id="six-words"),
     pytest.param("a/{b}/c out", "'a/{b}/c' has a brace", id="like-a-capture"),
     pytest.param("a/+ out 0 L/ {1}/", "'{1}/a/+' has a brace", id="prefix-like-a-capture"),
+    pytest.param("a" + "/" * 201, "more than 200 '/'", id="levels"),
+    pytest.param(f"a in 0 x{'/' * 201}", "more than 200 '/'", id="levels-of-a-prefix"),
     pytest.param("$share/g/a in", "is a shared subscription", id="shared"),
 ]
 
