@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, first_backoff, longest_backoff
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
+_ADDRESS = re.compile(r"\s*(?:(?P<scheme>tcps?|https?|wss?):(?://)?)?(?P<rest>.*)")  # tcp if absent
 QUEUE_PREFIXES = ("#P2P/QUE/", "#P2P/QTMP/")  # topics that stand for queues
 
 
@@ -145,7 +147,8 @@ class SolaceSettings:
     @property
     def addresses(self) -> tuple[str, ...]:
         """URLs of the brokers; their schemes tell whether the connection is encrypted."""
-        return (self.url,)
+        found = map(_ADDRESS.fullmatch, self.url.split(","))
+        return tuple(f"{each['scheme'] or 'tcp'}://{each['rest']}" for each in found if each)
 
     @property
     def carries(self) -> frozenset[str]:

@@ -48,6 +48,7 @@ from gateway.errors import EndpointError, GatewayError, NotConnectedError
 log = logging.getLogger(__name__)
 
 SYSTEM_CA_FOLDER = "/etc/ssl/certs"
+_ENCRYPTED = ("tcps:", "https:", "wss:")
 _MILLISECONDS = 1_000  # in a second
 _LIBRARY_LOGGERS = ("core", "core.api", "connections", "publisher", "receiver", "utils")
 
@@ -126,7 +127,7 @@ class SolaceConnection:
             user.SCHEME_BASIC_USER_NAME: settings.username,
             user.SCHEME_BASIC_PASSWORD: settings.password or "",
         }
-        if "tcps:" in settings.url:
+        if any(each.startswith(_ENCRYPTED) for each in settings.addresses):
             properties.update(self._tls_properties(settings, settings.tls or TlsSettings()))
         return properties
 

@@ -116,8 +116,13 @@ def test_a_certificate_for_another_name_is_refused(start: Start) -> None:
     cross(replace(other, tls=TlsSettings(verify=False)))
 
 
-def test_the_error_names_a_missing_ca_file(start: Start) -> None:
-    refuse(replace(start(), tls=TlsSettings(ca_file="/none.pem")), r"tls\.ca_file: .*none\.pem")
+@pytest.mark.parametrize("scheme", ["tcps", "https", "wss"])
+def test_the_error_names_a_missing_ca_file(start: Start, scheme: str) -> None:
+    settings = replace(start(), tls=TlsSettings(ca_file="/none.pem"))
+
+    refuse(
+        replace(settings, url=settings.url.replace("tcps", scheme)), r"tls\.ca_file: .*none\.pem"
+    )
 
 
 def test_a_client_certificate_authenticates_the_client(start: Start, folder: Path) -> None:
