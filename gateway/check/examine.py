@@ -50,16 +50,20 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*open_connections(configuration), *memory_targets(configuration)]
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
     found += selector_faults(configuration)
-    shown = map(configuration.references.hide_in, found)
-    return sorted(shown, key=lambda each: (each.path, each.line, each.column))
+    shown = {str(each): each for each in map(configuration.references.hide_in, found)}
+    return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
 
 
 def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
     for name, endpoint in configuration.endpoints.items():
         for fault in setting_faults(endpoint.settings):
-            location = key_location(("endpoints", name, fault.key), configuration)
+            at: KeyPath = ("endpoints", name, fault.key)
+            if fault.position is not None:
+                at = (*at, fault.position)
+            location = key_location(at, configuration)
             reason = f"endpoint {name!r}: `{fault.key}`: {fault.reason}"
-            yield location.error("setting", reason, fault.hint)
+            known = at not in configuration.placeholders
+            yield location.error("setting", reason, fault.hint) if known else location.not_checked()
 
 
 def startup_warnings(configuration: Configuration) -> list[ConfigError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
+from typing import Final
 
 from gateway.check.key_location import key_location
 from gateway.config.load import Configuration
@@ -13,6 +14,7 @@ from gateway.config.values.written_path import WrittenPath
 from gateway.errors import ConfigError
 
 _NOUNS = {"file": "file", "folder": "folder", "jars": "file"}
+_OF_FILE_SYSTEM: Final = "lost+found"  # the root of an empty ext4 volume has it
 
 
 def path_faults(configuration: Configuration) -> Iterator[ConfigError]:
@@ -27,10 +29,11 @@ def path_faults(configuration: Configuration) -> Iterator[ConfigError]:
         key = _setting(at)
         if path.kind == "state":
             if _is_left_behind(path):
-                reason = f"{key}: {path.used} is absent, and {Path(path.written).absolute()} exists"
+                state = "is empty" if Path(path.used).exists() else "is absent"
+                reason = f"{key}: {path.used} {state}, and {Path(path.written).absolute()} is not"
                 hint = (
                     "a path is relative to its file, no longer to the working directory;"
-                    f" move the folder to {path.used}, or write its absolute path"
+                    f" move the old content to {path.used}, or write its absolute path"
                 )
                 yield location.error("moved-path", reason, hint)
         elif not _exists(path.used, path):
@@ -50,18 +53,22 @@ def _setting(at: KeyPath) -> str:
 
 
 def _is_left_behind(path: WrittenPath) -> bool:
-    """Return whether only the working directory has the folder of a relative path, with content.
+    """Return whether the folder of a relative path has content in the working directory only.
 
     Earlier versions kept it there. A gateway that began with an empty folder would not send the
-    messages of its old spool.
+    messages of its old spool. A mount makes such a folder before the gateway starts.
     """
     old, used = Path(path.written), Path(path.used)
     if old == used or "://" in path.written:
         return False
     try:
-        return not used.exists() and old.is_dir() and any(old.iterdir())
+        return _has_content(old) and not (used.is_file() or _has_content(used))
     except OSError:
         return False
+
+
+def _has_content(folder: Path) -> bool:
+    return folder.is_dir() and any(each.name != _OF_FILE_SYSTEM for each in folder.iterdir())
 
 
 def _exists(text: str, path: WrittenPath) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.check.key_location import key_location
 from gateway.config.load import Configuration
 from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ConfigError
-from gateway.routing.selectors.ast import Node, SelectorField, walk
+from gateway.routing.selectors.ast import IsNull, Node, SelectorField, walk
 from gateway.routing.selectors.outcomes import (
     ANY,
     PRIORITIES,
@@ -37,6 +37,13 @@ _HEADERS: Final = MappingProxyType(  # field of `Headers`, and its values where 
 _MODES: Final = Possible(frozenset({Kind.TEXT}), ("PERSISTENT", "NON_PERSISTENT"))
 
 
+class _Fault(NamedTuple):
+    severity: str
+    rule: str
+    reason: str
+    hint: str
+
+
 def selector_faults(configuration: Configuration) -> Iterator[ConfigError]:
     """Yield the findings about each selector that the gateway evaluates itself."""
     numbers: Counter[str] = Counter()
@@ -49,27 +56,54 @@ def selector_faults(configuration: Configuration) -> Iterator[ConfigError]:
         at = ("routes", route.name, "from", number, "selector")
         found = _fault(route.selector, settings)
         if found is not None:
-            severity, rule, text, hint = found
-            reason = f"route {route.name!r}: {text}"
-            yield key_location(at, configuration).error(rule, reason, hint, severity)
+            reason = f"route {route.name!r}: {found.reason}"
+            location = key_location(at, configuration)
+            if at in configuration.placeholders:
+                yield location.not_checked()
+                continue
+            yield location.error(found.rule, reason, found.hint, found.severity)
 
 
-def _fault(selector: Selector, settings: EndpointSettings) -> tuple[str, str, str, str] | None:
-    """Return severity, rule, reason and hint; None for a selector that can be true."""
-    every, usual = _fields(settings, usual=False), _fields(settings, usual=True)
-    parts = [each for each in conditions(selector.tree) if not _can_be_true(each, usual)]
-    if not parts:
-        return None
+def _fault(selector: Selector, settings: EndpointSettings) -> _Fault | None:
+    """Return what is wrong with a selector; None when each of its parts matters."""
     here = f"of {settings.name!r}"
-    where = "; ".join(_describe(each, usual) for each in parts)
-    if not _can_be_true(selector.tree, every):
-        text = f"its selector is true for no message {here}: {where}"
-        return "error", "impossible-selector", text, _hint(parts, usual)
-    if not _can_be_true(selector.tree, usual):
-        text = f"its selector is true only for messages {here} that another gateway sent: {where}"
+    every, usual = _fields(settings, usual=False), _fields(settings, usual=True)
+    if True not in possible_outcomes(selector.tree, every):
+        text = f"its selector is true for no message {here}"
+        return _made("error", "impossible-selector", text, _useless(selector.tree, every), every)
+    if True not in possible_outcomes(selector.tree, usual):
+        text = f"its selector is true only for messages {here} that another gateway sent"
+        parts = _useless(selector.tree, usual)
+    elif parts := _useless(selector.tree, usual):
+        text = f"a part of its selector is not true for a message {here}"
+    elif parts := _without_effect(selector.tree, usual):
+        text = f"under NOT, a part of its selector leaves out no message {here} that has it"
     else:
-        text = f"a part of its selector is not true for a message {here}: {where}"
-    return "warning", "doubtful-selector", text, _hint(parts, usual)
+        return None
+    return _made("warning", "doubtful-selector", text, parts, usual)
+
+
+def _useless(tree: Node, fields: Fields) -> list[Node]:
+    """Return the parts that never help the selector to be true; some when it never is."""
+    return [
+        each for each, wanted in conditions(tree) if wanted not in possible_outcomes(each, fields)
+    ]
+
+
+def _without_effect(tree: Node, fields: Fields) -> list[Node]:
+    """Return the parts under NOT that are never true; IS NOT NULL is no test of a value."""
+    return [
+        each
+        for each, wanted in conditions(tree)
+        if not wanted
+        and not isinstance(each, IsNull)
+        and True not in possible_outcomes(each, fields)
+    ]
+
+
+def _made(severity: str, rule: str, text: str, parts: list[Node], fields: Fields) -> _Fault:
+    places = dict.fromkeys(_describe(each, fields) for each in parts)  # BETWEEN is two parts
+    return _Fault(severity, rule, f"{text}: {'; '.join(places)}", _hint(parts, fields))
 
 
 def _fields(settings: EndpointSettings, *, usual: bool) -> Fields:
@@ -93,10 +127,6 @@ def _fields(settings: EndpointSettings, *, usual: bool) -> Fields:
 
 def _only(number: int) -> Possible:
     return Possible(frozenset({Kind.NUMBER}), (number,))
-
-
-def _can_be_true(node: Node, fields: Fields) -> bool:
-    return True in possible_outcomes(node, fields)
 
 
 def _describe(condition: Node, fields: Fields) -> str:

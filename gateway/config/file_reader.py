@@ -128,6 +128,10 @@ class FileReader:
         """Return the locations of all values."""
         return {at: each for reader in self._readers for at, each in reader.locations.items()}
 
+    def placeholders(self) -> frozenset[KeyPath]:
+        """Return the keys of all values with a placeholder; none with secrets."""
+        return frozenset(at for reader in self._readers for at in reader.placeholders)
+
     def paths(self) -> dict[KeyPath, WrittenPath]:
         """Return the paths of all settings."""
         return {at: each for reader in self._readers for at, each in reader.paths.items()}

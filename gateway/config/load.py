@@ -47,6 +47,7 @@ class Configuration:
     references: References = field(default_factory=References)
     paths: Mapping[KeyPath, WrittenPath] = field(default_factory=dict)
     without_secrets: bool = False
+    placeholders: frozenset[KeyPath] = frozenset()  # keys with unknown values
     notes: Sequence[ConfigError] = ()  # values that are not known without secrets
 
 
@@ -104,6 +105,7 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         files.tracing,
         files.references,
         files.paths(),
+        placeholders=files.placeholders(),
         notes=findings,
     )
 

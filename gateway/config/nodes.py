@@ -52,6 +52,11 @@ class SourceLocation:
         location = (self.path, self.line, self.column)
         return ConfigError(*location, rule, reason, hint, severity, examples)
 
+    def not_checked(self) -> ConfigError:
+        """Return a note in place of a finding about a value that only references give."""
+        reason = "not checked: the value is not known without secrets"
+        return self.error("unknown-value", reason, "", "note")
+
 
 def location_of(path: str, node: yaml.Node) -> SourceLocation:
     return _at_mark(path, node.start_mark)

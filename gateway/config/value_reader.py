@@ -43,6 +43,7 @@ T = TypeVar("T")
 MAX_INTEGER = (1 << 63) - 1  # of every whole number; databases and drivers take 64 bits
 MAX_FLOAT = 10**9  # of every fraction and time; the system's timers take no more
 NAMED_SECTIONS = (("routes",), ("tests",))  # the rules of a dialect decide about their texts
+_SELECTOR = ("selector",)  # a key in whose text no placeholder stands for every word
 _TRUE, _FALSE = {"true", "yes", "on"}, {"false", "no", "off"}
 _INVALID: Any = object()  # stands for a value with findings
 NO_VALUES: Mapping[str, object] = types.MappingProxyType({})
@@ -69,7 +70,8 @@ class ConfigReader:
         self.locations: dict[KeyPath, SourceLocation] = {}
         self.paths: dict[KeyPath, WrittenPath] = {}
         self._values = ReferenceValues(environment, self.folder, without_secrets=without_secrets)
-        self._unknown: set[KeyPath] = set()  # keys whose value is a placeholder
+        self.placeholders: set[KeyPath] = set()  # keys whose value has one
+        self._unknown: set[KeyPath] = set()  # those whose value is not known in any part
         self._readers: dict[Any, Any] = {str: self._text, int: self._int}
         self._readers |= {float: self._float, bool: self._bool}
 
@@ -130,8 +132,7 @@ class ConfigReader:
             at = at[:-1]
         location = self.locations.get(at) or SourceLocation(self.path, 1, 1)
         if at in self._unknown:
-            reason = "not checked: the value is not known without secrets"
-            self.findings.append(location.error("unknown-value", reason, "", "note"))
+            self.findings.append(location.not_checked())
         else:
             self.findings.append(location.error(rule, reason, hint))
 
@@ -268,7 +269,8 @@ class ConfigReader:
         """Note an unknown value; return a placeholder for one that is not text, or None."""
         if not self._is_placeholder(node):
             return None
-        if not REFERENCE.sub("", node.value):
+        self.placeholders.add(at)
+        if not REFERENCE.sub("", node.value) or at[-1:] == _SELECTOR:
             self._unknown.add(at)
         return placeholder_value(kind, meta)
 

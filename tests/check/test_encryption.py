@@ -43,6 +43,7 @@ PLAIN: list[object] = [
     pytest.param(MqttSettings(host="b", tls=TlsSettings()), [], id="mqtt-tls"),
     pytest.param(MqttSettings(host="::1"), [], id="loopback-6"),
     pytest.param(SolaceSettings(url="tcp://a:55555,tcps://b:55443"), ["a"], id="one-of-two"),
+    pytest.param(SolaceSettings(url="a:1,tcps:b:2, tcp:c,[::1]"), ["a", "c"], id="no-slashes"),
     pytest.param(JmsSettings(urls=("ssl://a:7243,tcp://b:7222",)), ["b"], id="ems-pair"),
     pytest.param(
         JmsSettings(urls=("failover:(nio+ssl://a:1,tcp://u:p@b:2)?x=1",)), ["b"], id="failover"

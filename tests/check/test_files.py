@@ -122,7 +122,7 @@ def test_the_default_buffer_of_an_old_deployment(
     ((rule, line, message),) = found(site, text)
 
     assert (rule, line) == ("moved-path", 2)
-    assert f"`archive.buffer`: {site / 'gateway-buffer'} is absent, and {old} exists" in message
+    assert f"`archive.buffer`: {site / 'gateway-buffer'} is absent, and {old} is not" in message
 
 
 def test_a_spool_in_the_working_directory_of_an_old_deployment(
@@ -139,7 +139,25 @@ def test_a_spool_in_the_working_directory_of_an_old_deployment(
     ((rule, line, message),) = found(site, STATE)
 
     assert (rule, line) == ("moved-path", 2)
-    assert f"{old} exists" in message
-    assert f"move the folder to {site / 'spool'}, or write its absolute path" in message
+    assert f"{site / 'spool'} is absent, and {old} is not" in message
+    assert f"move the old content to {site / 'spool'}, or write its absolute path" in message
     old.rename(site / "spool")
     assert found(site, STATE) == []
+
+
+def test_an_empty_volume_beside_the_spool_of_an_old_deployment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, mount = tmp_path / "spool", tmp_path / "site" / "spool"
+    old.mkdir()
+    (old / "spool.sqlite").write_text("")
+    monkeypatch.chdir(tmp_path)
+    for made in (mount, mount / "lost+found"):
+        made.mkdir(parents=True)
+
+        ((rule, line, message),) = found(tmp_path / "site", STATE)
+
+        assert (rule, line) == ("moved-path", 2)
+        assert f"{mount} is empty, and {old} is not" in message
+    (mount / "spool.sqlite").write_text("")
+    assert found(tmp_path / "site", STATE) == []

@@ -40,8 +40,13 @@ def faults(folder: Path, settings: str) -> list[tuple[int, str, str]]:
             "kind: solace, url: tcps//host:55443", 5, "'tcps//host:55443'", "tcp://", id="solace"
         ),
         pytest.param(
-            "kind: solace, url: 'tcp://a:1,b:2'", 5, "'b:2'", "tcp://", id="solace-second"
+            "kind: solace, url: 'tcp://a:1,b:x'", 5, "'b:x'", "tcp://", id="solace-second"
         ),
+        pytest.param(
+            "kind: solace, url: 'tcp://host:1/'", 5, "host:1/'", "tcp://", id="solace-path"
+        ),
+        pytest.param("kind: solace, url: 'smf://h'", 5, "'smf://h'", "", id="solace-scheme"),
+        pytest.param("kind: solace, url: '::1'", 5, "'::1'", "", id="solace-no-brackets"),
         pytest.param(
             "kind: yami4, url: tcp://host", 5, "'tcp://host'", "tcp://host:port", id="yami4"
         ),
@@ -73,10 +78,18 @@ def test_a_setting_that_no_connection_survives_is_an_error(
     assert hint in remedy
 
 
+def test_equal_faults_are_one_finding(tmp_path: Path) -> None:
+    assert len(faults(tmp_path, "kind: solace, url: 'tcp//h,tcp//h'")) == 1
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         pytest.param("kind: solace, url: 'tcp://a:55555,tcps://b:55443'", id="solace"),
+        pytest.param("kind: solace, url: 'localhost:55555'", id="solace-bare"),
+        pytest.param("kind: solace, url: 'plant'", id="solace-host"),
+        pytest.param("kind: solace, url: 'tcps:a:1,[::1]:2,tcp://[::1]'", id="solace-forms"),
+        pytest.param("kind: solace, url: 'https://a:1/smf,ws://b'", id="solace-web"),
         pytest.param("kind: yami4, url: unix:///run/broker", id="yami4"),
         pytest.param(f"kind: jms, {JARS}, urls: ['tcp://a:7222,ssl://b:7243']", id="ems"),
         pytest.param(

@@ -137,6 +137,65 @@ def test_a_value_that_cannot_be_checked_has_a_note(tmp_path: Path, text: str, co
     assert "not checked: the value is not known without secrets" in str(notes[0])
 
 
+ENDPOINT = """\
+endpoints:
+  plant: {%s}
+  other: {kind: memory, dialect: ems}
+routes:
+  r:
+    from: {endpoint: plant, pattern: %s, selector: "%s"}
+    to: {endpoint: other, template: a.b}
+"""
+ADDRESSES = [
+    "tcp://${env:HOST_AND_PORT}", "${env:SCHEME}://host:123", "tcp://${env:HOST}:80${env:PORT}",
+    "${env:HOST}${env:PORT}", "tcp://host${env:PORT}",
+]  # fmt: skip
+
+
+def severities(folder: Path, endpoint: str, selector: str = "TRUE") -> list[tuple[str, str]]:
+    try:
+        pattern = "a/b" if "mqtt" in endpoint or "solace" in endpoint else "a.b"
+        found = examine(read(folder, ENDPOINT % (endpoint, pattern, selector)))
+    except ConfigErrors as errors:
+        found = errors.findings
+    rules = {"setting", "syntax", "unknown-value", "impossible-selector", "doubtful-selector"}
+    return [(each.rule, each.severity) for each in found if each.rule in rules]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_with_a_reference_is_no_error(tmp_path: Path, address: str) -> None:
+    for endpoint in ("kind: yami4, url: '%s'", "kind: solace, url: '%s'",
+                     "kind: jms, classpath: [a.jar], urls: ['%s']",
+                     "kind: jms, classpath: [a.jar], urls: '%s'"):  # fmt: skip
+        found = severities(tmp_path, endpoint % address)
+
+        assert set(found) <= {("unknown-value", "note")}
+    assert severities(tmp_path, f"kind: mqtt, host: '{address}/'") == [("unknown-value", "note")]
+
+
+def test_an_address_beside_one_with_a_reference_is_checked(tmp_path: Path) -> None:
+    urls = "urls: ['${env:HOST}${env:PORT}', tcp//h]"
+
+    found = severities(tmp_path, f"kind: jms, classpath: [a.jar], {urls}")
+
+    assert found == [("unknown-value", "note"), ("setting", "error")]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "size BETWEEN ${env:LEAST} AND ${env:MOST}",
+        "${env:ONE} AND ${env:OTHER}",
+        "JMSDeliveryMode = '${env:MODE}'",
+        "size > ${env:LEAST}",
+    ],
+)
+def test_a_selector_with_a_reference_is_no_error(tmp_path: Path, selector: str) -> None:
+    found = severities(tmp_path, "kind: mqtt, host: a", selector)
+
+    assert found == [("unknown-value", "note")]
+
+
 @pytest.mark.parametrize("command", ["run", "explain", "replay", "dead-letters"])
 def test_no_command_that_runs_a_configuration_has_the_option(command: str) -> None:
     with pytest.raises(SystemExit) as caught:

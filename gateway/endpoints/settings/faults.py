@@ -14,15 +14,17 @@ from gateway.endpoints.settings.yami4 import Yami4Settings
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/\s]|\()[^\s]*")  # or failover:(...)
 _YAMI4: Final = re.compile(r"tcps?://[^/\s]+:[0-9]+|unix:///[^\s]+")
-_SOLACE: Final = re.compile(r"[a-z]+://[^/\s]+")
+_HOST: Final = r"(\[[^\]\s]+\]|[^/:\[\]\s]+)(:[0-9]+)?"
+_SOLACE: Final = re.compile(rf"(tcps?:(//)?)?{_HOST}|(https?|wss?)://{_HOST}(/[^\s]*)?")
 
 
 class SettingFault(NamedTuple):
-    """A setting that makes every connection fail: its key, what is wrong, and what to do."""
+    """A setting that makes every connection fail: its key, the reason, and what to do."""
 
     key: str
     reason: str
     hint: str
+    position: int | None = None  # in a list
 
 
 def setting_faults(settings: EndpointSettings) -> Iterator[SettingFault]:
@@ -51,8 +53,10 @@ def _jms_faults(settings: JmsSettings) -> Iterator[SettingFault]:
         return  # `urls` are not used, or have the form of the name service
     if not settings.urls:
         yield SettingFault("urls", "it names no server", "write tcp://host:port or ssl://...")
-    urls = [each for text in settings.urls for each in _split(text)]
-    yield from _addresses("urls", urls, _ADDRESS, "tcp://host:port or ssl://host:port")
+    for position, text in enumerate(settings.urls):
+        form = "tcp://host:port or ssl://host:port"
+        for fault in _addresses("urls", _split(text), _ADDRESS, form):
+            yield fault._replace(position=position)
 
 
 def _split(text: str) -> list[str]:

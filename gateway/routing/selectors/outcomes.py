@@ -88,13 +88,16 @@ def possible_outcomes(node: Node, fields: Fields) -> Outcomes:
             return _compared("=", _possible(node, fields), _exactly(True))
 
 
-def conditions(node: Node) -> Iterator[Node]:
-    """Yield the comparisons and tests of a condition, without `AND`, `OR` and `NOT`."""
+def conditions(node: Node, *, wanted: bool = True) -> Iterator[tuple[Node, bool]]:
+    """Yield the comparisons and tests of a condition, without `AND`, `OR` and `NOT`.
+
+    Each has the outcome with which it helps the whole to be `wanted`: the opposite under a `NOT`.
+    """
     if isinstance(node, Logic | Not):
         for child in children(node):
-            yield from conditions(child)
+            yield from conditions(child, wanted=wanted is not isinstance(node, Not))
     else:
-        yield node
+        yield node, wanted
 
 
 def _joined(one: bool | None, other: bool | None, *, decisive: bool) -> bool | None:
