@@ -73,10 +73,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         discard(sys.stdout)
         return _SIGPIPE
-    except Exception:  # noqa: BLE001  # a fault of the gateway; its text may quote a message
-        print(visible_lines(format_exc()), file=sys.stderr)
+    except Exception as error:  # noqa: BLE001  # a fault; its text may quote a message
+        print(visible_lines(_output_error(error) or format_exc()), file=sys.stderr)
         return 2
     return code
+
+
+def _output_error(error: Exception) -> str:
+    """Return the text of an error of standard output, and discard its rest; else an empty text.
+
+    An error of another file has the same number, and neither has a name: so a byte is written.
+    """
+    from gateway.terminal.console import discard  # noqa: PLC0415  # loads rich
+
+    if not isinstance(error, OSError) or sys.stdout is None:
+        return ""
+    try:
+        os.write(sys.stdout.fileno(), b"\n")
+    except OSError as found:
+        if found.errno == error.errno:
+            discard(sys.stdout)
+            return f"gateway: cannot write the output: {error.strerror}"
+    return ""
 
 
 def make_parser(command: str = "") -> argparse.ArgumentParser:

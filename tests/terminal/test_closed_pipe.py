@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from gateway.cli import main
 from gateway.terminal.console import open_console
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 from gateway.terminal.console import open_console
@@ -30,6 +34,45 @@ def test_a_command_whose_answer_nobody_read_ends_as_by_sigpipe() -> None:
 
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("match", "a/+", "a/b", "--system", "mqtt"),
+        ("preflight", "names.txt", "--from", "mqtt", "--to", "smf"),
+        ("init", "--from", "mqtt", "--to", "mqtt", "--names", "a"),
+        ("schema",),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_output_that_cannot_be_written_is_an_error(
+    command: tuple[str, ...], unbuffered: str, tmp_path: Path
+) -> None:
+    (tmp_path / "names.txt").write_text("a/b\n")
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": str(ROOT)}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(  # noqa: S603  # our own
+            [sys.executable, "-m", "gateway", *command],
+            cwd=tmp_path, env=environment, stdout=full, stderr=subprocess.PIPE, text=True,
+            check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 2
+    assert done.stderr == "gateway: cannot write the output: No space left on device\n"
+
+
+def test_a_full_disk_elsewhere_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("gateway.cli.mapping.schema.json_schema", fail)
+
+    assert main(["schema"]) == 2
+    assert "Traceback" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

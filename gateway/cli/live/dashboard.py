@@ -21,7 +21,6 @@ MAX_REASONS: Final = 10  # why the gateway is not ready
 MAX_REFUSALS: Final = 5  # the latest dead letters
 GAPS: Final = 3  # empty lines between the parts
 MIN_LINES: Final = 4  # of a table, even on a small terminal
-STALE_HEARTBEATS: Final = 3  # that did not arrive in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +173,8 @@ def _route_order(
 
 
 def _is_stale(route: StatusJson, status: StatusJson) -> bool:
-    heartbeat = route["heartbeat_age"]
-    return heartbeat is not None and heartbeat >= STALE_HEARTBEATS * status["heartbeat_seconds"]
+    heartbeat, limit = route["heartbeat_age"], status.get("max_heartbeat_age")
+    return None not in {heartbeat, limit} and heartbeat >= limit  # earlier versions give no limit
 
 
 def _refusals(refusals: Sequence[StatusJson]) -> Table:

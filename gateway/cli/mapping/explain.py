@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from gateway.cli.mapping.given_headers import given_headers, parse_properties
+from gateway.cli.mapping.given_headers import assumed_values, given_headers, parse_properties
 from gateway.cli.parsers import Commands, add_command
-from gateway.config.load import load
-from gateway.model.message import Headers
+from gateway.config.load import Configuration, load
+from gateway.model.message import Headers, Value
 from gateway.routing.explain import RouteResult, TargetResult, explain
 from gateway.routing.route import Route
 from gateway.terminal import print_line
@@ -69,19 +69,38 @@ def run(args: argparse.Namespace) -> int:
             args.name, configuration.routes, args.endpoint, headers_of if given else None
         )
     ]
+    assumed = list(_assumed(configuration, args.endpoint, given))
     arrives = any(made.name for each in results if each.selected is not False for made in each.made)
     if args.json:
-        print(json.dumps([asdict(each) for each in results], indent=2))
+        shown = [
+            asdict(each) | {"assumed": values if each.selector else {}}
+            for each, values in zip(results, assumed, strict=True)
+        ]
+        print(json.dumps(shown, indent=2))
     else:
-        for each in results:
-            for line in _lines(each):
+        for each, values in zip(results, assumed, strict=True):
+            for line in _lines(each, values):
                 print_line(line)
         if not arrives:
             print_line("no target gets this name")
     return 0 if arrives else 1
 
 
-def _lines(result: RouteResult) -> Iterator[str]:
+def _assumed(
+    configuration: Configuration, endpoint: str | None, given: Mapping[str, str]
+) -> Iterator[Mapping[str, Value]]:
+    """Yield the assumed header values for each route; none without given properties."""
+    for route in configuration.routes:
+        if endpoint not in (None, route.endpoint):
+            continue
+        if given and route.selector is not None:
+            settings = configuration.endpoints[route.endpoint].settings
+            yield assumed_values(route.selector, given, settings)
+        else:
+            yield {}
+
+
+def _lines(result: RouteResult, assumed: Mapping[str, Value]) -> Iterator[str]:
     head = f"{result.route}: from {result.endpoint}, {result.pattern}"
     if result.why_not:
         yield head
@@ -92,6 +111,9 @@ def _lines(result: RouteResult) -> Iterator[str]:
         yield f"  {{{name}}} = {taken!r}"
     if result.selector:
         yield f"  selector {result.selector}: {_SELECTED[result.selected]}"
+        if assumed:
+            values = ", ".join(f"{name} = {value!r}" for name, value in assumed.items())
+            yield f"  assumed: {values}"
     if result.selected is not False:
         for made in result.made:
             yield from _made_lines(made)

@@ -9,8 +9,13 @@ from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import GatewayError
 from gateway.model.message import DeliveryMode, Headers, Value
+from gateway.routing.selectors.ast import SelectorField
+from gateway.routing.selectors.selector import Selector
+from gateway.routing.selectors.values import compile_value
 
 _MODES = {"PERSISTENT": DeliveryMode.AT_LEAST_ONCE, "NON_PERSISTENT": DeliveryMode.AT_MOST_ONCE}
+_DEFAULTS = {"JMSDeliveryMode": "mode", "JMSPriority": "priority"}  # headers with a default value
+MAX_PRIORITY = 9
 
 
 def parse_properties(options: Sequence[str]) -> dict[str, str]:
@@ -46,18 +51,35 @@ def given_headers(given: Mapping[str, str], settings: EndpointSettings) -> Heade
     return Headers(**fields)  # type: ignore[arg-type]  # the fields of `_fields`
 
 
+def assumed_values(
+    selector: Selector, given: Mapping[str, str], settings: EndpointSettings
+) -> dict[str, Value]:
+    """Return the headers in the selector that have the default of JMS, with that value.
+
+    They are not given, or the source does not carry them.
+    """
+    headers = given_headers(given, settings)
+    return {
+        name: compile_value(SelectorField(name))(headers)
+        for name, field in _DEFAULTS.items()
+        if name in selector.names and not (name in given and field in settings.carries)
+    }
+
+
 def _fields(given: Mapping[str, str]) -> dict[str, object]:
     """Return the fields of the JMS headers, as `routing.selectors.values` reads them."""
     try:
         found: dict[str, object] = {
             "priority": int(given["JMSPriority"]) if "JMSPriority" in given else None,
             "time": int(given["JMSTimestamp"]) * 1_000 if "JMSTimestamp" in given else None,
-            "mode": _MODES[given.get("JMSDeliveryMode", "NON_PERSISTENT")],
+            "mode": _MODES[given.get("JMSDeliveryMode", "PERSISTENT")],
         }
     except ValueError as error:
         raise GatewayError("JMSPriority and JMSTimestamp are whole numbers") from error
     except KeyError as error:
         raise GatewayError(f"JMSDeliveryMode is one of {', '.join(_MODES)}") from error
+    if not 0 <= int(given.get("JMSPriority", 0)) <= MAX_PRIORITY:
+        raise GatewayError(f"JMSPriority is a number from 0 to {MAX_PRIORITY}")
     found["source_id"] = given.get("JMSMessageID")
     found["correlation_id"] = given.get("JMSCorrelationID")
     return found

@@ -1,7 +1,7 @@
 """`gateway import ems` and `gateway import mosquitto`: a mapping file from existing bridges.
 
-Exit codes: 0 nothing got lost, 1 some lines were not carried over and are listed, 2 a file is
-unreadable.
+Exit codes: 0 nothing got lost, 1 some lines were not carried over and are listed, or there is no
+route, 2 a file is unreadable.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from gateway.cli.mapping.unset_variables import unset_variables
 from gateway.cli.parsers import Commands, add_command
 from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
@@ -18,6 +19,7 @@ from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.imports.source_lines import LineStatus
 from gateway.terminal import print_line
 
+_STATUS = "Exit status: 0 no line is lost, 1 some lines are, or there is no bridge."
 MAX_BYTES = 4 << 20  # a larger file is not a configuration
 
 
@@ -26,12 +28,16 @@ def add_parsers(commands: Commands) -> None:
         commands, "import", "convert the configuration of another bridge to a mapping"
     )
     systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
-    ems = add_command(systems, "ems", "import bridges, topics and transports of an EMS server")
+    ems = add_command(
+        systems, "ems", "import bridges, topics and transports of an EMS server", _STATUS
+    )
     ems.add_argument(
         "files", nargs="+", type=Path, metavar="FILE",
         help="bridges.conf, topics.conf, transports.conf; recognised by name or content",
     )  # fmt: skip
-    mosquitto = add_command(systems, "mosquitto", "import the bridges of a mosquitto broker")
+    mosquitto = add_command(
+        systems, "mosquitto", "import the bridges of a mosquitto broker", _STATUS
+    )
     mosquitto.add_argument("files", nargs=1, type=Path, metavar="FILE", help="mosquitto.conf")
     for each in (ems, mosquitto):
         each.add_argument(
@@ -48,10 +54,11 @@ def run(args: argparse.Namespace) -> int:
     """Write the mapping, and list the lines that are not in it on standard error."""
     files = [(str(path), _read(path)) for path in args.files]
     document = import_ems(files) if args.system == "ems" else import_mosquitto(*files[0])
-    _write(render(document), args.output)
+    text = render(document)
+    _write(text, args.output)
     for line in document.omitted:
         print_line(str(line), sys.stderr)
-    print_line(_summary(document), sys.stderr)
+    print_line(_summary(document) + _advice(text), sys.stderr)
     lost = document.lines(LineStatus.NOT_CARRIED_OVER)
     return 1 if lost or not document.routes else 0
 
@@ -81,5 +88,10 @@ def _write(text: str, output: Path | None) -> None:
 
 def _summary(document: Document) -> str:
     lost, stay = (len(document.lines(status)) for status in LineStatus)
-    routes = len(document.routes)
+    routes = len(document.routes) or "no"
     return f"gateway: {routes} routes; {lost} lines or options lost, {stay} stay at the broker"
+
+
+def _advice(text: str) -> str:
+    variables = unset_variables(text)
+    return f"; set {variables} before `gateway check`" if variables else ""

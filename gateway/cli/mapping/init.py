@@ -11,6 +11,7 @@ from pathlib import Path
 from gateway.check.examine import examine
 from gateway.cli.mapping.init_systems import SYSTEMS
 from gateway.cli.mapping.init_text import SCHEMA_FILE, InitAnswers, mapping_text
+from gateway.cli.mapping.unset_variables import unset_variables
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
@@ -51,11 +52,13 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the mapping and the schema for editors; exit status 0.
+    """Write the mapping, and the schema for editors beside it; exit status 0.
 
     Raises:
         GatewayError: the file exists, an answer is missing, or the names do not fit the systems.
     """
+    if args.file.name == SCHEMA_FILE:
+        raise GatewayError(f"{args.file}: is the name of the schema; write another file")
     if args.file.exists():
         raise GatewayError(f"{args.file}: exists; remove it, or write another file")
     answers = InitAnswers(
@@ -68,20 +71,31 @@ def run(args: argparse.Namespace) -> int:
     )
     text = mapping_text(answers, str(args.file))
     _check(text)
-    _write(args.file.parent / SCHEMA_FILE, json.dumps(json_schema(), indent=2) + "\n", "w")
-    _write(args.file, text, "x")
-    print_line(f"{args.file}: written; next: gateway check {args.file}")
+    _write_schema(args.file.parent / SCHEMA_FILE)
+    _write(args.file, text)
+    variables = unset_variables(text)
+    before = f"set {variables}, then " if variables else ""
+    print_line(f"{args.file}: written; next: {before}gateway check {args.file}")
     return 0
 
 
-def _write(path: Path, text: str, mode: str) -> None:
-    """Write a file, or none when the disk is full.
+def _write_schema(path: Path) -> None:
+    """Write the schema; an existing file stays."""
+    text = json.dumps(json_schema(), indent=2) + "\n"
+    if not path.exists():
+        _write(path, text)
+    elif not path.is_file() or path.read_bytes() != text.encode():
+        print_line(f"{path}: kept; `gateway schema` prints the present one")
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a new file, or none when the disk is full.
 
     Raises:
         GatewayError: it cannot be written.
     """
     try:
-        with path.open(mode, encoding="utf-8") as file:
+        with path.open("x", encoding="utf-8") as file:
             try:
                 file.write(text)
                 file.flush()
@@ -116,11 +130,11 @@ def _check(text: str) -> None:
     """Check the mapping before it is written.
 
     Raises:
-        GatewayError: it has an error; the text has the first one.
+        GatewayError: it has an error, the first of which the text has; or the disk is full.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "gateway.yaml"
-        file.write_text(text, encoding="utf-8")
+        _write(file, text)
         try:
             found = examine(load(file, without_secrets=True))
         except ConfigErrors as errors:

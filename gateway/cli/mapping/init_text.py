@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import Final
 
 from gateway.cli.mapping.init_systems import SYSTEMS
@@ -14,6 +15,10 @@ from gateway.errors import GatewayError
 SCHEMA_FILE: Final = "gateway.schema.json"
 MAX_ROUTE_NAME: Final = 40  # characters
 _CAPTURE: Final = re.compile(r"\{(\w+)(\.\.\.)?\}")
+MAX_PORT: Final = 65_535
+_ADDRESS: Final = re.compile(
+    r"(?:(?P<host>[\w.-]+)|\[(?P<ip6>[0-9A-Fa-f:.]+)\]):(?P<port>[0-9]{1,5})"
+)
 _TEXT: Final = """\
 # yaml-language-server: $schema={schema}
 # Made by `gateway init`: messages from {source} to {target}.
@@ -108,12 +113,25 @@ def _names(answers: InitAnswers) -> tuple[str, str]:
 
 
 def _settings(name: str, system: str, address: str, gateway: str) -> str:
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdecimal():
-        raise GatewayError(f"{address!r} is no address; write HOST:PORT, such as broker.plant:1883")
+    found = _ADDRESS.fullmatch(address)
+    if found is None or not _is_host(found) or not 0 < int(found["port"]) <= MAX_PORT:
+        form = "write HOST:PORT, such as broker.plant:1883 or [::1]:1883"
+        raise GatewayError(f"{address!r} is no address; {form}")
     return SYSTEMS[system].settings.format(
-        host=host, port=port, name=name, variable=name.upper(), gateway=gateway
+        host=found["host"] or found["ip6"],
+        port=found["port"],
+        address=address,
+        name=name,
+        variable=name.upper(),
+        gateway=gateway,
     )
+
+
+def _is_host(found: re.Match[str]) -> bool:
+    try:
+        return bool(found["host"] or IPv6Address(found["ip6"]))
+    except ValueError:
+        return False
 
 
 def _route_name(pattern: str) -> str:

@@ -27,7 +27,7 @@ _LAYOUT: Final = "date="  # of the folders in an archive
 def complete() -> None:
     """Print the completions of the line in the environment, and end the process."""
     line = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])]
-    _, *words = line.split(" ")
+    _, *words = f"{line}|".split()  # the last one is not complete
     parser = _parser(words[0] if len(words) > 1 else "")
     for each in _parsers(parser):
         _add_completers(each)
@@ -80,8 +80,8 @@ def system_lists(prefix: str, **_: object) -> list[str]:
 def dates(parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """Return the dates of a local archive."""
     found = []
-    with suppress(OSError, TypeError):
-        for folder in Path(parsed_args.archive).glob(f"{_LAYOUT}*"):
+    with suppress(OSError, TypeError, RuntimeError):
+        for folder in Path(parsed_args.archive).expanduser().glob(f"{_LAYOUT}*"):
             with suppress(ValueError):
                 found.append(str(date.fromisoformat(folder.name.removeprefix(_LAYOUT))))
     return sorted(found)
@@ -98,8 +98,8 @@ def endpoints(parsed_args: argparse.Namespace, **_: object) -> list[str]:
 def _section(args: argparse.Namespace, name: str) -> list[str]:
     """Return the keys of a section, also of a configuration that has errors."""
     found: list[str] = []
-    with suppress(OSError, TypeError, AttributeError):
-        path = Path(args.config)
+    with suppress(OSError, TypeError, AttributeError, RuntimeError):
+        path = Path(args.config).expanduser()  # the shell has not done it yet
         for file in sorted(path.glob("*.y*ml")) if path.is_dir() else [path]:
             with suppress(yaml.YAMLError, UnicodeError):
                 content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))

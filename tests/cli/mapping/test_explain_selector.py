@@ -76,10 +76,56 @@ no target gets this name
 
 
 @pytest.mark.parametrize(
+    ("given", "selected", "assumed"),
+    [
+        pytest.param([], True, {"JMSDeliveryMode": "PERSISTENT", "JMSPriority": 4}, id="defaults"),
+        pytest.param(["JMSPriority=5"], False, {"JMSDeliveryMode": "PERSISTENT"}, id="one-given"),
+        pytest.param(["JMSPriority=4", "JMSDeliveryMode=PERSISTENT"], True, {}, id="both-given"),
+    ],
+)
+def test_header_values_that_a_selector_reads_and_nobody_gave_are_shown(
+    tmp_path: Path,
+    given: list[str],
+    selected: bool,
+    assumed: dict[str, object],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    selector = "amount = '1' AND JMSDeliveryMode = 'PERSISTENT' AND JMSPriority < 5"
+    file.write_text(CONFIG.replace("amount = '150'", selector))
+    words = ["explain", "a", "--config", str(file), "--from", "mqtt5"]
+    for option in ("amount=1", *given):
+        words += ["--property", option]
+
+    assert main([*words, "--json"]) == (0 if selected else 1)
+    (result,) = json.loads(capsys.readouterr().out)
+    assert (result["selected"], result["assumed"]) == (selected, assumed)
+    main(words)
+    shown = ", ".join(f"{name} = {value!r}" for name, value in assumed.items())
+    line = f"  assumed: {shown}\n"
+    assert (line in capsys.readouterr().out) == bool(assumed)
+
+
+def test_a_header_that_the_source_does_not_carry_has_its_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(CONFIG.replace("amount IS NULL", "JMSPriority = 4"))
+
+    words = ["explain", "a", "--config", str(file), "--from", "mqtt3", "--json"]
+    assert main([*words, "--property", "JMSPriority=7"]) == 0
+
+    (result,) = json.loads(capsys.readouterr().out)
+    assert result["assumed"] == {"JMSPriority": 4}
+
+
+@pytest.mark.parametrize(
     ("given", "reason"),
     [
         ("amount", "--property amount: write NAME=VALUE"),
         ("=1", "--property =1: write NAME=VALUE"),
+        ("JMSPriority=10", "JMSPriority is a number from 0 to 9"),
+        ("JMSPriority=-1", "JMSPriority is a number from 0 to 9"),
         ("JMSPriority=high", "JMSPriority and JMSTimestamp are whole numbers"),
         ("JMSDeliveryMode=1", "JMSDeliveryMode is one of PERSISTENT, NON_PERSISTENT"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from itertools import product
@@ -15,6 +16,7 @@ import yaml
 from gateway.brokers.yami4 import Yami4Broker
 from gateway.cli import main
 from gateway.cli.mapping.init_systems import SYSTEMS
+from gateway.cli.mapping.init_text import SCHEMA_FILE
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Client, Process
 from tests.brokers.yami4_client import Client as Yami4Client
@@ -56,9 +58,95 @@ def test_the_first_line_names_the_schema_that_lies_beside_it(tmp_path: Path) -> 
     assert "routes" in yaml.safe_load((tmp_path / "gateway.schema.json").read_text())["properties"]
 
 
+def test_an_existing_schema_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = tmp_path / "gateway.schema.json"
+    schema.write_text("mine")
+
+    assert init(tmp_path, "--from", "mqtt", "--to", "mqtt", "--names", "a") == 0
+
+    assert schema.read_text() == "mine"
+    assert f"{schema}: kept; `gateway schema` prints the present one" in capsys.readouterr().out
+    (tmp_path / "gateway.yaml").unlink()
+    schema.unlink()
+    init(tmp_path, "--from", "mqtt", "--to", "mqtt", "--names", "a")
+    (tmp_path / "gateway.yaml").unlink()
+    init(tmp_path, "--from", "mqtt", "--to", "mqtt", "--names", "a")
+    assert "kept" not in capsys.readouterr().out  # the same text
+
+
+def test_a_mapping_is_no_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "gateway.schema.json"
+
+    assert main(["init", str(file), "--from", "mqtt", "--to", "mqtt", "--names", "a"]) == 2
+
+    assert "is the name of the schema; write another file" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("blocks", "file"),
+    [pytest.param(1, "gateway.yaml", id="mapping"), pytest.param(16, SCHEMA_FILE, id="schema")],
+)
+def test_a_full_disk_leaves_the_folder_as_it_was(tmp_path: Path, blocks: int, file: str) -> None:
+    kept = tmp_path / "notes"
+    kept.touch()
+    words = [sys.executable, "-B", "-m", "gateway", "init", "--from", "mqtt", "--to", "mqtt"]
+    shell = f"ulimit -f {blocks}; {shlex.join(words)} --names a"
+
+    done = subprocess.run(  # noqa: S603  # the words above
+        ["/bin/sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{file}: cannot write the file: File too large\n")
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+ADDRESSES = [
+    pytest.param("mqtt", "[::1]:1884", "host", "::1", id="mqtt-6"),
+    pytest.param("mqtt", "null:1884", "host", "null", id="a-word-of-yaml"),
+    pytest.param("mqtt", "10.0.0.1:1884", "port", 1884, id="port"),
+    pytest.param("solace", "[::1]:1884", "url", "tcp://[::1]:1884", id="solace-6"),
+    pytest.param("ems", "[::1]:1884", "urls", ["tcp://[::1]:1884"], id="ems-6"),
+    pytest.param("ibm", "[::1]:1884", "properties", ["hostName=::1", "port=1884",
+        "queueManager=QM1", "channel=GATEWAY.SVRCONN", "transportType=1"], id="ibm-6"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("system", "address", "key", "value"), ADDRESSES)
+def test_an_address_is_written_as_yaml_reads_it(
+    tmp_path: Path, system: str, address: str, key: str, value: object
+) -> None:
+    to = ("--to", system, "--to-address", address)
+    assert init(tmp_path, "--from", "mqtt", *to, "--names", "a") == 0
+
+    written = yaml.safe_load((tmp_path / "gateway.yaml").read_text())
+    assert written["endpoints"]["target"][key] == value
+
+
+@pytest.mark.parametrize("given", ["", "/opt/ems.jar"])
+def test_the_last_line_names_the_variables_to_set(
+    tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("EMS_CLASSPATH", raising=False)
+    if given:
+        monkeypatch.setenv("EMS_CLASSPATH", given)
+
+    init(tmp_path, "--from", "ems", "--to", "mqtt", "--names", "a")
+
+    file = tmp_path / "gateway.yaml"
+    before = "" if given else "set EMS_CLASSPATH, then "
+    assert capsys.readouterr().out == f"{file}: written; next: {before}gateway check {file}\n"
+
+
 WRONG = [
     pytest.param(("--names", "a/#/b"), "init: mqtt: 'a/#/b/{rest...}' at", id="names"),
     pytest.param(("--names", "a", "--to-address", "host"), "'host' is no address", id="address"),
+    pytest.param(("--names", "a", "--to-address", "foo # bar:1"), "is no address", id="comment"),
+    pytest.param(("--names", "a", "--to-address", "::1:1883"), "such as", id="no-brackets"),
+    pytest.param(("--names", "a", "--to-address", "h:70000"), "'h:70000' is no", id="port"),
+    pytest.param(("--names", "a", "--to-address", "[x]:1"), "'[x]:1' is no", id="no-address-6"),
+    pytest.param(("--names", "a", "--to-address", "tcp://h:1"), "is no address", id="url"),
 ]
 
 

@@ -43,6 +43,9 @@ LINES = [  # typed, and what the key makes of the last word
     ("gateway dead-letters list gateway.yaml --route tele\t", "--route telemetry"),
     ("gateway explain a --config gateway.yaml --from pla\t", "--from plant"),
     ("gateway run --log-level warn\t", "--log-level warning"),
+    ("gateway explain a --config ~/gateway.yaml --from pla\t", "--from plant"),
+    ("gateway reconcile ~/archive --date 2026-\t", "--date 2026-03-14"),
+    ("gateway  check --str\t", "--strict "),
     ("gateway archive verif\t", "gateway archive verify "),
 ]
 CONFIG = """
