@@ -167,7 +167,7 @@ class WebApplication:
             query["text"], query["system"], kind, self._statuses.routes()
         )
         for route in found["routes"]:
-            route["pattern"] = self._statuses.hide(route["pattern"])
+            route |= {key: self._statuses.hide(route[key]) for key in ("pattern", "selector")}
         return as_json(found)
 
     def _metrics(self, _: HttpRequest) -> HttpResponse:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from gateway.runtime.monitor.counters import ConnectionState
 from gateway.runtime.monitor.status import EndpointStatus, RouteStatus
-from gateway.web.readiness import MAX_MISSED_HEARTBEATS
+from gateway.runtime.monitor.watchdog import MAX_MISSED
 
 UNANSWERED_SECONDS: Final = 5.0  # a connected target that owes an answer for so long is stuck
 REFUSAL_SECONDS: Final = 60.0  # a route that refused a message within this time is refusing
@@ -49,7 +49,7 @@ class Moment:
 
     @classmethod
     def of(cls, time: float, heartbeat_seconds: float) -> Moment:
-        return cls(time, MAX_MISSED_HEARTBEATS * heartbeat_seconds)
+        return cls(time, MAX_MISSED * heartbeat_seconds)
 
 
 def sides_of(endpoints: Iterable[EndpointStatus]) -> Sides:

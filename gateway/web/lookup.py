@@ -132,6 +132,7 @@ def _route_json(result: RouteResult) -> Json:
         "route": result.route,
         "endpoint": result.endpoint,
         "pattern": result.pattern,
+        "selector": result.selector,  # not evaluated: a lookup has no properties
         "captures": [list(pair) for pair in result.captures],
         "made": [asdict(made) for made in result.made],
     }

@@ -53,10 +53,9 @@ class RateHistory:
             rings = {}
             for key, count in counts.items():
                 ring = self._rings.get(key) or array("f", bytes(4 * SAMPLES))
-                before = self._counts.get(key, 0)
-                ring[position] = (
-                    max(0, count - before) / seconds
-                )  # a reload may start a count again
+                before = self._counts.get(key, count)  # a reload may add one that has a count
+                added = max(0, count - before)  # or start its count again
+                ring[position] = added / seconds
                 rings[key] = ring
             self._rings, self._counts, self._time = rings, counts, time
             self._number += 1
@@ -64,7 +63,7 @@ class RateHistory:
     def since(self, number: int) -> Json:
         """Return the samples after sample `number`, the oldest first; 0 asks for all that are kept.
 
-        What was quiet in all of them is left out.
+        A route or endpoint that was quiet in all of them is left out.
         """
         with self._lock:
             known = number if 0 <= number <= self._number else 0

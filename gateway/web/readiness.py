@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from gateway.runtime.monitor.counters import ConnectionState
 from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
-
-MAX_MISSED_HEARTBEATS: Final = 3
+from gateway.runtime.monitor.watchdog import MAX_MISSED
 
 
 def reasons(status: Status, spool_percent: float) -> list[str]:
@@ -22,7 +20,7 @@ def reasons(status: Status, spool_percent: float) -> list[str]:
 def _reasons(status: Status, spool_percent: float) -> Iterator[str]:
     for end in status.endpoints:
         yield from _of_endpoint(end, spool_percent)
-    limit = MAX_MISSED_HEARTBEATS * status.heartbeat_seconds
+    limit = MAX_MISSED * status.heartbeat_seconds
     for name in sorted({route.name for route in status.routes if _stale(route, limit)}):
         yield f"route {name}: no heartbeat for more than {limit:g} s"
     if status.archive_failure:

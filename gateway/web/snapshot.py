@@ -59,6 +59,7 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
         "ready": not snapshot.reasons,
         "reasons": list(snapshot.reasons),
         "heartbeat_seconds": status.heartbeat_seconds,
+        "max_heartbeat_age": moment.max_heartbeat_age,
         "endpoints": [
             _endpoint(end, snapshot.time) | {"broker": brokers[_broker_id(end)]}
             for end in status.endpoints

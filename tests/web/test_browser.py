@@ -125,6 +125,8 @@ def test_a_name_is_looked_up_while_it_is_typed(
         page.find("#text").send_keys("line/7/v1.2")
         page.until(lambda: "LINE.7.v1%2E2" in page.find("#answer").text)
         assert "246 characters" in page.find("#answer").text
+        where = "line/{line}/{rest...}, where amount > 100, not evaluated"
+        assert where in page.find("#answer").text
 
         page.find("input[value=pattern]").click()
         page.until(lambda: "pattern in mqtt" in page.find("#answer").text)

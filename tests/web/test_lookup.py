@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ import pytest
 from gateway.config.load import load
 from gateway.dialects.registry import DIALECTS
 from gateway.routing.route import Route
+from gateway.web.application import WebApplication
+from gateway.web.exchange import request_of
 from gateway.web.lookup import look_up
+from tests.web.status_samples import LOCAL, FakeStatus, status
 
 CONFIG = """\
 endpoints:
@@ -17,7 +21,11 @@ endpoints:
   office: {kind: memory, dialect: ems, broker: b}
 routes:
   there:
-    from: {endpoint: plant, pattern: "line/{line}/{rest...}", exclude: ["line/test/#"]}
+    from:
+      endpoint: plant
+      pattern: "line/{line}/{rest...}"
+      exclude: ["line/test/#"]
+      selector: "amount > 100"
     to: {endpoint: office, template: "LINE.{line}.{rest...}"}
   back:
     from: {endpoint: office, pattern: "LINE.{rest...}"}
@@ -42,6 +50,7 @@ def test_a_name_is_translated_to_its_target_and_back(routes: Sequence[Route]) ->
     (taken,) = found["routes"]
     (made,) = taken["made"]
     assert (taken["route"], taken["captures"]) == ("there", [["line", "7"], ["rest", "v1.2"]])
+    assert taken["selector"] == "amount > 100"
     assert (made["target"], made["name"]) == ("office", "LINE.7.v1%2E2")
     assert [back["name"] for back in made["back"]] == ["seen/7/v1.2"]
     names = {each["system"]: each.get("name") for each in found["elsewhere"]}
@@ -77,6 +86,21 @@ def test_a_pattern_shows_the_routes_that_select_a_part_of_it(
     assert [(each["route"], each["whole"]) for each in found["routes"]] == expected
     for each in found["routes"]:
         assert each["made"][0]["name"]
+        assert each["selector"] == ("amount > 100" if each["route"] == "there" else "")
+
+
+def test_values_of_references_are_hidden(routes: Sequence[Route]) -> None:
+    class Guarded(FakeStatus):
+        def hide(self, text: str) -> str:
+            return text.replace("100", "${env:LEAST}").replace("line/{", "${env:SITE}/{")
+
+    application = WebApplication(Guarded(status(), routes), mutual_tls=False)
+    request = request_of("GET", "/api/explain?system=mqtt&text=line/7/a", LOCAL)
+
+    (found,) = json.loads(application.answer(request).body)["routes"]
+
+    assert found["selector"] == "amount > ${env:LEAST}"
+    assert found["pattern"].startswith("${env:SITE}/")
 
 
 def test_invalid_text_has_no_translations_and_no_routes(routes: Sequence[Route]) -> None:

@@ -77,9 +77,22 @@ def test_a_reload_adds_and_removes_routes() -> None:
     source.step(history, old=10)
     del source.counts["old"]
     source.step(history, new=20)
-    source.step(history, old=5)  # counted again
+    source.step(history, old=5, new=10)  # counted again
+    source.step(history, old=5)
 
-    assert since(history)["rates"] == {"new": [0.0, 2.0, 0.0], "old": [0.0, 0.0, 0.5]}
+    assert since(history)["rates"] == {"new": [0.0, 0.0, 1.0, 0.0], "old": [0.0, 0.0, 0.0, 0.5]}
+
+
+def test_a_route_that_comes_back_has_no_peak() -> None:
+    source = Counts()
+    history = source.history()
+    source.step(history, a=1_000_000)
+    kept = source.counts.pop("a")
+    source.step(history)
+    source.step(history, a=kept)
+    source.step(history, a=50)
+
+    assert since(history)["rates"] == {"a": [0.0, 0.0, 0.0, 5.0]}
 
 
 def test_a_thousand_routes_need_less_than_a_megabyte_and_little_time() -> None:

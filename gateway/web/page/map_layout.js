@@ -61,7 +61,7 @@ function linesOf(keys, edges, perLine) {
   return lines;
 }
 
-// Which side of its node an end of an edge takes: 1 behind it on the main axis, -1 before it.
+// The sides of their nodes that the two ends of an edge take: 1 behind a node on the main axis, -1 before it.
 function sidesOf(edge, line) {
   const [from, to] = [line.get(edge.from), line.get(edge.to)];
   if (from === to) return [1, 1];

@@ -1,4 +1,4 @@
-// What the flow map shows of a status: brokers as nodes, and the flows between them as edges.
+// The flow map of a status: brokers as nodes, and the flows between them as edges.
 
 const STATES = ["refusing", "stuck", "spooling", "not connected", "connected"]; // the worst first
 const MARKS = { refusing: "bad", stuck: "bad", spooling: "warn", "not connected": "off", connected: "good" };

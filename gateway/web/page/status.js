@@ -3,9 +3,9 @@
 const POLL_INTERVAL = 1000; // milliseconds
 const MANY_ROUTES = 300; // above this number, the interval is doubled
 const session = { token: "", timer: 0, lookups: 0 };
-const previous = { time: 0, started: 0, heartbeat: 0, status: null, routes: new Map() };
+const previous = { time: 0, started: 0, maxHeartbeatAge: 0, status: null, routes: new Map() };
 
-function stale(route) { return route.heartbeat_age !== null && route.heartbeat_age >= 3 * previous.heartbeat; }
+function stale(route) { return route.heartbeat_age !== null && route.heartbeat_age >= previous.maxHeartbeatAge; }
 function hasProblem(route) { return stateOf(route) !== "connected" || route.lag > 0 || stale(route) || Object.keys(route.rules).length > 0; }
 
 // Adds the rate since the previous status, and the mean latency of the deliveries since then.
@@ -20,7 +20,7 @@ function addRates(status) {
   }
   previous.time = status.time;
   previous.started = status.started;
-  previous.heartbeat = status.heartbeat_seconds;
+  previous.maxHeartbeatAge = status.max_heartbeat_age;
   previous.status = status;
   previous.routes = new Map(status.routes.map((route) => [route.name, route]));
 }

@@ -1,4 +1,4 @@
-// The rates of the last ten minutes as sparklines. What was quiet all the time has no entry.
+// The rates of the last ten minutes as sparklines. A route or endpoint without messages has no entry.
 
 const trends = { number: 0, started: 0, samples: 0, kept: 60, interval: 10, at: 0, rates: new Map() };
 
