@@ -18,6 +18,7 @@ class Band:
     css: str
     begin: float
     width: float
+    outages: int = 1  # in the interval
 
 
 def with_bands(chart: Chart, bands: Sequence[Band]) -> Chart:

@@ -80,7 +80,8 @@ def figures(day: Day, scope: str, frame: ChartFrame, gaps: Sequence[Band] = ()) 
 
 def _with_gaps(figure: Figure, gaps: Sequence[Band]) -> Figure:
     chart = with_bands(figure.chart, gaps)
-    alternative = f"{chart.alternative}; {counted_as(len(gaps), 'source gap')}"
+    number = sum(each.outages for each in gaps)
+    alternative = f"{chart.alternative}; {counted_as(number, 'source gap')}"
     return replace(figure, chart=replace(chart, alternative=alternative))
 
 

@@ -13,7 +13,6 @@ from gateway.reconcile.report.gaps import Outage, outages
 from gateway.reconcile.report.summary import Summary
 
 MAX_LANES: Final = 40
-MAX_BANDS: Final = 50  # of one chart
 DAY_SECONDS: Final = 86_400
 HOUR_SECONDS: Final = 3_600
 _LEAST_WIDTH: Final = 240  # seconds; a shorter outage is drawn as wide as this
@@ -68,11 +67,27 @@ def bands(found: Sequence[Outage], day: date, route: str | None = None) -> list[
     """Return the outages of `day` as bands of a chart, those that may have lost messages first.
 
     With a `route` only those that concern it; the outage of a gateway concerns every route.
+    Neighbours less than _LEAST_WIDTH apart, a pixel at most, are one band: so a day has 180 of a
+    style at most.
     """
     concerned = [each for each in found if route is None or not each.routes or route in each.routes]
+    bars = _bars(concerned, datetime.combine(day, time(), UTC))
+    return [*_merged("bad", bars), *_merged("calm", bars)]
+
+
+def _merged(css: str, bars: Sequence[LaneBar]) -> list[Band]:
+    spans: list[tuple[float, float, int]] = []  # begin and end in seconds, and outages
+    for begin, end in sorted(
+        (each.begin, each.begin + each.width) for each in bars if each.css == css
+    ):
+        if spans and begin - spans[-1][1] < _LEAST_WIDTH:
+            first, last, number = spans[-1]
+            spans[-1] = (first, max(last, end), number + 1)
+        else:
+            spans.append((begin, end, 1))
     return [
-        Band(bar.css, bar.begin / HOUR_SECONDS, bar.width / HOUR_SECONDS)
-        for bar in _bars(concerned[:MAX_BANDS], datetime.combine(day, time(), UTC))
+        Band(css, begin / HOUR_SECONDS, (end - begin) / HOUR_SECONDS, number)
+        for begin, end, number in spans
     ]
 
 

@@ -8,9 +8,11 @@ from datetime import date, timedelta
 import pytest
 
 from gateway.archive.gaps import GapRule
+from gateway.reconcile.report.charts import LARGE
+from gateway.reconcile.report.figures import figures
 from gateway.reconcile.report.gaps import GAP_RULES, clock, outages, rule_of, source_gaps, time_of
 from gateway.reconcile.report.html import page
-from gateway.reconcile.report.lanes import DAY_SECONDS, MAX_LANES, lanes
+from gateway.reconcile.report.lanes import DAY_SECONDS, MAX_LANES, bands, lanes
 from gateway.reconcile.report.summary import parse_summary
 from tests.reconcile.summaries import DAY, clean, content, eventful, gap, gappy
 
@@ -90,6 +92,28 @@ def test_the_number_of_lanes_is_bounded() -> None:
     text = page(summary)
     assert f"{MAX_LANES} of 500 sources" in text
     assert "200 of 500 are shown" in text
+
+
+def test_every_outage_is_in_the_charts_and_in_their_number() -> None:
+    rows = [gap("disconnected", minute / 60, 5) for minute in range(60)]
+    rows += [gap("disconnected", 14, 4 * 3_600), gap("away", 20, 60)]
+    found = bands(outages(rows), DAY.date())
+
+    assert [(each.css, each.begin, each.width, each.outages) for each in found] == [
+        ("bad", 0, pytest.approx(63 / 60), 60), ("bad", 14, 4, 1), ("calm", 20, 240 / 3_600, 1),
+    ]  # fmt: skip
+    charts = figures({}, "all routes", LARGE, found)
+    assert {each.chart.alternative.rpartition("; ")[2] for each in charts} == {"62 source gaps"}
+
+
+def test_the_size_of_a_chart_is_bounded() -> None:
+    """A day has room for so many bars that do not touch."""
+    rows = [gap("disconnected", second / 3_600, 1) for second in range(0, DAY_SECONDS, 481)]
+
+    assert len(bands(outages(rows), DAY.date())) == 180
+    closer = [gap("disconnected", second / 3_600, 1) for second in range(0, DAY_SECONDS, 100)]
+    (band,) = bands(outages(closer), DAY.date())
+    assert band.outages == DAY_SECONDS // 100
 
 
 def test_a_source_of_two_gateways_has_two_lanes() -> None:
