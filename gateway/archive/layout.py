@@ -51,7 +51,7 @@ MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME = 48  # characters of a gateway's name in a file name
-_REPLAY: Final = "~replay"  # no suffix of `safe_name`, which has eight hexadecimal digits
+REPLAY: Final = "~replay"  # no suffix of `safe_name`, which has eight hexadecimal digits
 _JOURNAL_STEM = re.compile(r"(?P<writer>.+)-(?P<start>\d+)-(?P<number>\d+)")
 _DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
 
@@ -70,12 +70,12 @@ def journal_folder(root: Path) -> Path:
 
 def writer_name(gateway: str, *, replay: bool = False) -> str:
     """Return the name of a writer of journals: a gateway, or a command that replays for it."""
-    return safe_name(gateway) + (_REPLAY if replay else "")
+    return safe_name(gateway) + (REPLAY if replay else "")
 
 
 def is_replay(writer: str) -> bool:
     """Return whether `writer` is a command that replays."""
-    return writer.endswith(_REPLAY)
+    return writer.endswith(REPLAY)
 
 
 class JournalName(NamedTuple):

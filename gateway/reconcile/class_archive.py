@@ -2,7 +2,7 @@
 
     python -m gateway.reconcile.class_archive
 
-Once for an installation, as its owner, in about a minute: Java stores the classes that two small
+Once for an installation, as its owner, in about a minute: Java stores the classes that small
 nights load, and later nights map them into memory (JEP 350). Java ignores a file of another Java
 or PySpark version; without one a night only takes longer.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -51,8 +52,9 @@ def write(path: Path) -> None:
             "local[1]",
             {"spark.driver.extraJavaOptions": f'{QUICK_JAVA} "-XX:ArchiveClassesAtExit={new}"'},
         ):
-            for full in (False, True):
-                reconcile(Job(archive, _DAY, full=full), lambda *_: None)
+            for full, on_executors in product((False, True), repeat=2):
+                job = Job(archive, _DAY, full=full, on_executors=on_executors)
+                reconcile(job, lambda *_: None)
         if not new.exists():
             raise ReconcileError("Java wrote no classes; Java 17 or later of the JDK's line does")
         new.replace(path)

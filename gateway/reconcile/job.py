@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -15,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from gateway.archive.findings import Finding, error
+from gateway.archive.findings import error
 from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.routes import Rules
@@ -24,35 +26,33 @@ from gateway.archive.storage import open_storage
 from gateway.clock import now
 from gateway.errors import ReconcileError
 from gateway.reconcile.classify import tables
-from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
-from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
-from gateway.reconcile.classify.renames import RenameTask, renamed
-from gateway.reconcile.input.executors import write_partitions
-from gateway.reconcile.input.inputs import (
-    Inputs,
-    batches,
-    day_range,
-    find_inputs,
-    verify_around,
+from gateway.reconcile.classify.evidence import (
+    Gathered,
+    Joined,
+    Scope,
+    gather,
+    gather_here,
+    joined,
+    tasks_of,
 )
-from gateway.reconcile.input.route_history import mapping_history, read_history
+from gateway.reconcile.classify.name_check import NameCheck, NamesToCheck, check_names
+from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
+from gateway.reconcile.input.executors import collect_from, collect_here, write_partitions
+from gateway.reconcile.input.inputs import Inputs, find_inputs
 from gateway.reconcile.input.route_notes import with_notes
 from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
 from gateway.reconcile.input.survey import Survey
-from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.text import REPORT_PAGE, Report, Row
 from gateway.reconcile.report.wording import worst_first
 from gateway.reconcile.root_cause import root_cause
-from gateway.reconcile.session import spark_session
+from gateway.reconcile.session import has_local_executors, spark_session
 from gateway.reconcile.task_shares import task_shares
 from gateway.terminal.progress import ShowStep
 
 FULL_ROWS: Final = 400_000  # of the date: 200,000 copies; with more, the sets are faster
 _SHORT_JOB: Final = 64 << 20  # bytes of archive; below, Java's better compiler does not pay off
-_TINY_JOB: Final = 8 << 20  # bytes of archive; below, compiling plans does not pay off
-_WITHOUT_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false"}
+_FEW_EXCEPTIONS: Final = 20_000  # this process writes them, and no Python of executors
 _MAX_NAMES: Final = 100
-_NO_ROUTES: Final = "the archive has no routes of this date; --mapping CONFIG gives some"
 _SECOND: Final = 1_000_000  # microseconds
 _DAY: Final = 86_400 * _SECOND
 
@@ -72,6 +72,7 @@ class Job:
     late: int = 300  # seconds after receipt; a later delivery is late
     spooled_days: int = 7  # age of a spooled copy without an outcome, after which it is missing
     samples: int = 10  # of each class
+    on_executors: bool = False  # executors read a small day, too
     key: bytes | None = None  # of the seals
     mapping: Rules | None = None  # of all names; None: the archived routes of their time
     now: int | None = None  # microseconds; by default the time of this machine
@@ -140,36 +141,68 @@ def _reconcile(job: Job, show_step: ShowStep) -> Report:
         return replace(report, findings=[*report.findings, finding], answered=False)
     show_step(f"starting Spark on {job.master} for {len(inputs.day)} files")
     checked = monotonic()
-    extra = _WITHOUT_CODEGEN if inputs.size < (_TINY_JOB if full else _SHORT_JOB) else {}
-    with spark_session(job.master, extra, short=not full or inputs.size < _SHORT_JOB) as spark:
-        started = monotonic()
-        try:
-            with task_shares(spark, show_step) as shown:
-                report = _run(spark, job, inputs, shown, report)
-        except (PySparkException, Py4JError) as fault:
-            raise ReconcileError(f"spark: the job failed: {root_cause(fault)}") from fault
+    short = inputs.size < _SHORT_JOB
+    scope = _scope(job, inputs, full=full)
+    names = NamesToCheck(job.location, job.day, inputs.day, job.mapping, job.key)
+    here = short and not job.on_executors and has_local_executors(job.master)
+    with ThreadPoolExecutor(1) as pool:
+        early = _early_reads(pool, scope, inputs, names) if here else None
+        with spark_session(job.master, short=short or not full) as spark:
+            started = monotonic()
+            reads = early or _reads_of_executors(spark, scope, inputs, names)
+            try:
+                with task_shares(spark, show_step) as shown:
+                    report = _run(spark, job, reads, shown, report)
+            except (PySparkException, Py4JError) as fault:
+                raise ReconcileError(f"spark: the job failed: {root_cause(fault)}") from fault
     show_step("done")
     timings = {"files": checked - began, "spark": started - checked, "job": monotonic() - started}
     return replace(report, timings=timings)
 
 
-def _run(
-    spark: SparkSession, job: Job, inputs: Inputs, show_step: ShowStep, report: Report
-) -> Report:
-    scope = Scope(
-        job.location,
-        job.day,
-        job.late,
-        job.spooled_since,
-        {name: at - job.in_flight * _SECOND for name, at in inputs.opened.items()},
-        full=report.mode == "full",
+def _scope(job: Job, inputs: Inputs, *, full: bool) -> Scope:
+    opened = {name: at - job.in_flight * _SECOND for name, at in inputs.opened.items()}
+    return Scope(job.location, job.day, job.late, job.spooled_since, opened, full=full)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """The two reads of the archive for a date, each by a function that waits for its result."""
+
+    scope: Scope
+    gathered: Callable[[], Gathered]
+    names: Callable[[], NameCheck]
+
+
+def _early_reads(
+    pool: ThreadPoolExecutor, scope: Scope, inputs: Inputs, names: NamesToCheck
+) -> _Reads:
+    """Begin the reads in a thread of this process, because Spark starts slowly."""
+    gathered = pool.submit(gather_here, scope, inputs, names.key)
+    return _Reads(scope, gathered.result, pool.submit(check_names, names, collect_here).result)
+
+
+def _reads_of_executors(
+    spark: SparkSession, scope: Scope, inputs: Inputs, names: NamesToCheck
+) -> _Reads:
+    collect, tasks = collect_from(spark), tasks_of(spark)
+    return _Reads(
+        scope,
+        partial(gather, scope, inputs, names.key, collect, tasks),
+        partial(check_names, names, collect, tasks),
     )
+
+
+def _run(
+    spark: SparkSession, job: Job, reads: _Reads, show_step: ShowStep, report: Report
+) -> Report:
+    scope = reads.scope
     show_step("looking for gaps" if scope.full else "evaluating the id sets")
-    found = survey(spark, scope, inputs)
-    inputs = verify_around(job.location, inputs, found.near, job.key)
+    gathered = reads.gathered()
+    inputs, found = gathered.inputs, gathered.found
     report = replace(report, findings=inputs.findings)
     show_step("joining the messages with their outcomes")
-    copies = joined(spark, scope, inputs, found)
+    copies = joined(spark, scope, gathered)
     try:
         report = _with_tables(job, found, copies, show_step, report)
     finally:
@@ -179,7 +212,8 @@ def _run(
     proof = {**report.proof, "sets": 0 if scope.full else len(inputs.all), "seals": inputs.seals,
              "keyed": job.key is not None}  # fmt: skip
     report = replace(report, gaps=gaps, proof=proof, routes=_with_notes(job, inputs, found, report))
-    return _with_renames(spark, job, inputs, show_step, report)
+    show_step("translating the names again")
+    return _with_names(job, reads.names(), report)
 
 
 def _with_notes(job: Job, inputs: Inputs, found: Survey, report: Report) -> Sequence[Row]:
@@ -208,7 +242,11 @@ def _with_tables(
     hours = tables.per_hour(minutes, latencies, "route", "target")
     if copies is not None and exceptional:
         show_step(f"looking up {exceptional} exceptions")
-        write_partitions(copies.exceptions(exceptional), results.write_exceptions)
+        listed = copies.exceptions(exceptional)
+        if exceptional <= _FEW_EXCEPTIONS:
+            results.write("exceptions", listed.toArrow().cast(tables.EXCEPTIONS))
+        else:
+            write_partitions(listed, results.write_exceptions)
     else:
         results.write("exceptions", tables.EXCEPTIONS.empty_table())
     letters = tables.dead_letters(results.exceptions())
@@ -237,50 +275,13 @@ def _sum(table: pa.Table, *names: str) -> int:
     return sum(pc.sum(table[name]).as_py() or 0 for name in names)
 
 
-def _with_renames(
-    spark: SparkSession, job: Job, inputs: Inputs, show_step: ShowStep, report: Report
-) -> Report:
-    """Compare the names that were sent with those of the archived routes, or of the mapping."""
-    if job.mapping is None:
-        history, findings = read_history(open_storage(job.location), day_range(job.day)[1], job.key)
-    else:
-        history, findings = mapping_history(job.mapping), []
-    if not history:
-        return replace(report, names_unchecked=_NO_ROUTES)
-    show_step("translating the names again")
-    sizes = [each.size for each in inputs.day]
-    tasks = [
-        RenameTask(job.location, part, history)
-        for part in batches(inputs.day, sizes, spark.sparkContext.defaultParallelism)
-    ]
-    names = renamed(spark, tasks)
-    job.results.write("renamed", names.wrong)
+def _with_names(job: Job, names: NameCheck, report: Report) -> Report:
+    """Write the wrong names; return the report with them."""
+    if names.wrong is not None:
+        job.results.write("renamed", names.wrong)
     return replace(
         report,
-        renamed=first_rows(names.wrong),
-        findings=[*report.findings, *findings, *_renamed_findings(job, names.wrong)],
-        names_unchecked=_unchecked(names.unchecked),
+        renamed=[] if names.wrong is None else first_rows(names.wrong),
+        findings=[*report.findings, *names.findings],
+        names_unchecked=names.unchecked,
     )
-
-
-def _unchecked(copies: Mapping[str, int]) -> str:
-    """Return why names were not checked, by gateway; empty when all were."""
-    gateways = (f"{amount(number)} copies of {name!r}" for name, number in sorted(copies.items()))
-    listed = ", ".join(gateways)
-    return f"the archive does not have the routes of {listed}" if copies else ""
-
-
-def _renamed_findings(job: Job, names: pa.Table) -> list[Finding]:
-    """Return a finding for each target with wrong names."""
-    keys = ["route", "target"]
-    counted = names.group_by(keys).aggregate([([], "count_all")])
-    by = "the routes that the gateway ran with" if job.mapping is None else "the mapping"
-    return [
-        error(
-            "renamed",
-            f"date={job.day}",
-            f"{counted_as(row['count_all'], 'name')} of route {row['route']!r} to"
-            f" {row['target']!r}: not as {by} would translate; the table `renamed` has them",
-        )
-        for row in counted.sort_by([(name, "ascending") for name in keys]).to_pylist()
-    ]

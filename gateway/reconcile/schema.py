@@ -60,5 +60,4 @@ def spark_schema(columns: Mapping[str, str]) -> T.StructType:
 
 
 ROWS: Final = spark_schema(COLUMNS)
-JOINED: Final = spark_schema(JOIN_ROWS)
 DICTIONARY_ROWS: Final = spark_schema(DICTIONARY)

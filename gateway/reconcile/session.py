@@ -49,6 +49,7 @@ _LOOPBACK: Final[Mapping[str, str]] = {  # the host name of a laptop may not res
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+_PAGE_SIZE: Final = "1m"  # of a sort or an aggregation; by default it clears 64 MB for a few rows
 QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # `gateway.reconcile.class_archive` writes it; Java ignores it when it does not fit.
 CLASS_ARCHIVE: Final = Path(sys.prefix, "share", "gateway", f"spark-{pyspark.__version__}.jsa")
@@ -94,6 +95,17 @@ def java_options(options: str) -> str:
     return f"{options} {shared}" if CLASS_ARCHIVE.exists() else options
 
 
+def has_local_executors(master: str) -> bool:
+    """Return whether executors run in the Java process here: of the session, or one on `master`.
+
+    Raises:
+        ReconcileError: Spark Connect is configured.
+    """
+    _check_classic(master)
+    running = SparkSession.getActiveSession()
+    return str(master if running is None else running.sparkContext.master).startswith(LOCAL)
+
+
 @contextmanager
 def submitted_session() -> Iterator[SparkSession]:
     """The session of a program that spark-submit started; its settings override ours.
@@ -132,7 +144,11 @@ def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
     settings = {
         **_SETTINGS,
         **(
-            {**_LOOPBACK, "spark.driver.memory": heap(memory_bytes())}
+            {
+                **_LOOPBACK,
+                "spark.driver.memory": heap(memory_bytes()),
+                "spark.buffer.pageSize": _PAGE_SIZE,
+            }
             if master.startswith(LOCAL)
             else {}
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.layout import segments, sets_path
+from gateway.reconcile.classify import evidence
 from gateway.reconcile.classify.output import ResultFolder
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report.text import Report, Row
@@ -40,11 +41,12 @@ class Result:
     jobs: int
 
 
-def run(spark: SparkSession, root: Path, *, full: bool) -> Result:
+def run(spark: SparkSession, root: Path, *, full: bool, on_executors: bool = False) -> Result:
     output = root.with_name(f"full-{full}")
-    group = f"{root} {full}"
+    group = f"{root} {full} {on_executors}"
     spark.sparkContext.setJobGroup(group, "a night")
-    report = reconcile(Job(root, DAY, output, full=full, late=LATE, now=NOON), silent)
+    job = Job(root, DAY, output, full=full, late=LATE, now=NOON, on_executors=on_executors)
+    report = reconcile(job, silent)
     jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
     listed = pq.read_table(output / "exceptions", partitioning=None).to_pylist()
     found = {
@@ -69,6 +71,26 @@ def test_both_modes_find_the_classes_of_the_model(
     assert by_sets.rows == by_row.rows
     assert_equal_reports(by_sets.report, by_row.report)
     assert by_sets.report.verdict == by_row.report.verdict
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_executors_find_the_same_as_this_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, full: bool
+) -> None:
+    root = tmp_path / "archive"
+    made = night(1, hours=FEW_HOURS)
+    made.write(root)
+
+    here = run(spark, root, full=full)
+    there = run(spark, root, full=full, on_executors=True)
+    monkeypatch.setattr(evidence, "_FEW_ROWS", 0)
+    surveyed_here = run(spark, root, full=full)
+
+    assert here.classes == there.classes == surveyed_here.classes == model(made)
+    assert here.rows == there.rows == surveyed_here.rows
+    for other in (there, surveyed_here):
+        assert replace(other.report, timings={}) == replace(here.report, timings={})
+    assert here.jobs < there.jobs <= MAX_JOBS
 
 
 def test_damaged_sets_are_findings_and_a_failed_run_changes_nothing(

@@ -29,7 +29,7 @@ from gateway.reconcile.classify.evidence import Scope, classified
 from gateway.reconcile.classify.transforms import COPY_KEYS
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report.text import Report
-from gateway.reconcile.schema import JOINED
+from gateway.reconcile.schema import JOIN_ROWS, spark_schema
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY
 from tests.reconcile import row_model
@@ -208,7 +208,7 @@ class ManyNights:
         joined = [numbered(night.joined, number) for number, night in enumerate(self.nights)]
         pq.write_table(pa.concat_tables(joined), folder / "rows.parquet")
         scope = Scope(ArchiveLocation(folder), DAY, LATE, self.spooled_since)
-        rows = spark.read.schema(JOINED).parquet(str(folder / "rows.parquet"))
+        rows = spark.read.schema(spark_schema(JOIN_ROWS)).parquet(str(folder / "rows.parquet"))
         classes = classified(rows, scope, tapped=True)
         found = classes.select(*COPY_KEYS, "class", "marked").toArrow()
         counts = tables.counted(classes).toArrow()

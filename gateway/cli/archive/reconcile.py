@@ -44,7 +44,7 @@ def add_parsers(commands: Commands) -> None:
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument(
         "--full", action="store_true", default=None,
-        help="join every message (default below a million messages by target)",
+        help="join every message (default below 200,000 copies)",
     )  # fmt: skip
     modes.add_argument(
         "--sets", action="store_false", dest="full",

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from gateway.archive.durable import replace_text
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.archive_lock import exclusive
+from gateway.reconcile.classify.evidence import plan_settings
 from gateway.reconcile.follow.batch import Clock, reconcile_batch
 from gateway.reconcile.follow.day import FollowOptions
 from gateway.reconcile.follow.patterns import literal_path
@@ -38,7 +39,6 @@ from gateway.terminal.progress import ShowStep
 
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
 _STOP_POLL_INTERVAL: Final = 1  # seconds
-_WITHOUT_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false"}  # faster for few rows
 _MAX_DAYS: Final = 7  # of a run in the summary
 _CHECKPOINT: Final = "checkpoint"
 _GRAVITY: Final = (CLEAN, GAPS, BREACH, NO_ANSWER)  # exit statuses, the worst last
@@ -129,7 +129,7 @@ def follow(follower: Follower, stopping: Event) -> None:
     with exclusive(options.output / "lock", conflict):
         follower.resume()
         follower.show_step(f"starting Spark on {options.master}")
-        with spark_session(options.master, _WITHOUT_CODEGEN, short=options.once) as spark:
+        with spark_session(options.master, plan_settings(0), short=options.once) as spark:
             try:
                 query = _start(spark, follower)
                 _wait(query, stopping)

@@ -1,4 +1,4 @@
-"""Python functions on executors: tables read by tasks, and partitions written.
+"""Python functions on executors, or in this process: tables read by tasks, partitions written.
 
 Executors open the archive through `gateway.archive.storage`, so local folders, S3 and HDFS are
 read in one way, and Spark needs no file system of its own for them.
@@ -6,8 +6,8 @@ read in one way, and Spark needs no file system of its own for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -17,20 +17,60 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
+from gateway.archive.segments.parquet import schema_of
+from gateway.reconcile.schema import spark_schema
+
 Task = TypeVar("Task")
 
 _DONE: Final = pa.table({"rows": pa.array([], pa.int64())})
 
 
+class Collect(Protocol):
+    """Return the rows of the tables that `run` makes of each task.
+
+    The tables have `columns`, as in `gateway.archive.schema`.
+    """
+
+    def __call__(
+        self,
+        columns: Mapping[str, str],
+        tasks: Sequence[Task],
+        run: Callable[[Task], Iterator[pa.Table]],
+        /,
+    ) -> pa.Table: ...
+
+
+def collect_here(
+    columns: Mapping[str, str], tasks: Sequence[Task], run: Callable[[Task], Iterator[pa.Table]], /
+) -> pa.Table:
+    """A `Collect` of this process, which needs no Spark."""
+    tables = (table for task in tasks for table in run(task))
+    return pa.concat_tables([schema_of(columns).empty_table(), *tables])
+
+
+def collect_from(spark: SparkSession) -> Collect:
+    """Return a `Collect` of the executors of `spark`."""
+
+    def collect(
+        columns: Mapping[str, str],
+        tasks: Sequence[Task],
+        run: Callable[[Task], Iterator[pa.Table]],
+        /,
+    ) -> pa.Table:
+        return read_tasks(spark, columns, tasks, run).toArrow()
+
+    return collect
+
+
 def read_tasks(
     spark: SparkSession,
-    schema: T.StructType,
+    columns: Mapping[str, str],
     tasks: Sequence[Task],
     run: Callable[[Task], Iterator[pa.Table]],
 ) -> DataFrame:
     """Return the rows of the tables that `run` makes on executors, with a partition for each task.
 
-    `run` and `tasks` are pickled; the tables have the columns of `schema`.
+    `run` and `tasks` are pickled; the tables have `columns`, as in `gateway.archive.schema`.
     """
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -40,7 +80,7 @@ def read_tasks(
                     yield from table.to_batches()
 
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
-    return _map_in_arrow(numbers, read, schema)
+    return _map_in_arrow(numbers, read, spark_schema(columns))
 
 
 def write_partitions(

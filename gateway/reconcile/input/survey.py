@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
 from gateway.archive.intervals import Intervals
-from gateway.archive.layout import safe_name
+from gateway.archive.layout import REPLAY, safe_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.parquet import SCHEMA
@@ -177,7 +177,7 @@ def _task_of(path: Path, tasks: int) -> int | None:
     """Return the task that evaluates a segment's only gateway; None for a merged segment."""
     if is_merged(path):
         return None
-    writer = path.stem.rsplit("-", 3)[0].removesuffix("~replay")
+    writer = path.stem.rsplit("-", 3)[0].removesuffix(REPLAY)
     return crc32(writer.encode()) % tasks
 
 

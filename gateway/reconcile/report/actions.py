@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from gateway.reconcile.report.formatting import amount, counted_as, shortened
-from gateway.reconcile.report.gaps import source_gaps
+from gateway.reconcile.report.gaps import outages, source_gaps
 from gateway.reconcile.report.summary import Row, Summary, count, word
 from gateway.reconcile.report.text import became_breach
 from gateway.reconcile.report.wording import CLASSES, Severity, severity_of
@@ -104,12 +104,24 @@ def _other_routes(others: int) -> str:
 def _gaps(summary: Summary, gaps: int) -> Action:
     text = (
         f"{counted_as(gaps, 'source gap')}: messages may be lost before they reached the gateway;"
-        " the archive cannot tell how many."
+        f" {_lost_in_gaps(summary)}."
     )
     if summary.accept_gaps:
         return Action(text, section="Source gaps")
     command = f"{_command(summary, 'reconcile')} --accept-gaps"
     return Action(f"{text} When they are cleared up, accept them.", [command], "Source gaps")
+
+
+def _lost_in_gaps(summary: Summary) -> str:
+    """Return how many messages are lost in the source gaps, as far as brokers count them."""
+    lost = [each.lost for each in outages(summary.gaps) if each.counted]
+    known = [each for each in lost if each is not None]
+    if not known:
+        return "the archive cannot tell how many"
+    text = f"the brokers count {amount(sum(known))} of them"
+    if others := len(lost) - len(known):
+        text += f"; for {counted_as(others, 'gap')} the archive cannot tell how many"
+    return text
 
 
 def _command(summary: Summary, name: str) -> str:

@@ -6,8 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import PurePath
 from typing import Final
 
+from gateway.archive.findings import Weight
+from gateway.archive.layout import REPLAY, parse_journal_name, safe_name
 from gateway.reconcile.report.advice import FindingAdvice, advice_for
 from gateway.reconcile.report.figures import Day, percentiles
 from gateway.reconcile.report.formatting import amount, duration
@@ -21,6 +24,21 @@ _HOURLY: Final = (
     "received", "delivered", "delivered late", "refused", "dead-lettered", "out of order",
     "altered", "duplicated", "lost in target", "recovered", "missing",
 )  # fmt: skip
+
+
+def gateways(summary: Summary) -> list[str]:
+    """Return the gateways with copies, then those whose segments have errors and count nowhere."""
+    found = [word(row, "gateway") for row in summary.gateways]
+    known = {safe_name(name) for name in found}
+    errors = (row for row in summary.findings if word(row, "weight") == Weight.ERROR.value)
+    writers = dict.fromkeys(_writer(word(row, "place")) for row in errors)
+    return [*found, *(name for name in writers if name and name not in known)]
+
+
+def _writer(segment: str) -> str:
+    """Return the gateway of a segment, as its file is named; empty when it tells none."""
+    journal = parse_journal_name(PurePath(segment).stem.rpartition("-")[0])
+    return journal.writer.removesuffix(REPLAY) if journal else ""
 
 
 @dataclass(frozen=True, slots=True)

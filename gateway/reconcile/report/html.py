@@ -67,7 +67,7 @@ def page(content: object) -> str:
         state=state,
         sign=sign,
         headline=verdict.headline(summary),
-        gateways=[word(row, "gateway") for row in summary.gateways],
+        gateways=details.gateways(summary),
         reasons=list(verdict.reasons(summary)),
         key_figures=list(verdict.key_figures(summary)),
         actions=list(actions.actions(summary)),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from itertools import pairwise
+
+import pytest
 
 from gateway.reconcile.report.actions import actions
 from gateway.reconcile.report.summary import parse_summary
 from gateway.reconcile.report.text import Report, to_json
-from tests.reconcile.summaries import counted
+from tests.reconcile.summaries import clean, counted, gap
 
 
 def replayed_routes(missing: dict[str, int]) -> tuple[list[str], str]:
@@ -39,3 +42,21 @@ def test_a_command_has_ten_routes_at_most() -> None:
 
     assert routes == [f"route-{number}" for number in range(12, 2, -1)]
     assert "repeat them for 2 more" in text
+
+
+@pytest.mark.parametrize(
+    ("lost", "text"),
+    [
+        ([None, None], "the archive cannot tell how many."),
+        ([7, None], "the brokers count 7 of them; for 1 gap the archive cannot tell how many."),
+        ([7, 1_204], "the brokers count 1,211 of them."),
+    ],
+)
+def test_gaps_have_the_counts_of_the_brokers(lost: list[int | None], text: str) -> None:
+    gaps = [gap("dropped", at, 60, lost=number) for at, number in enumerate(lost)]
+    report = replace(clean(), gaps=[*gaps, gap("away", 9, 60, lost=None)])
+
+    (action,) = actions(parse_summary(json.loads(to_json(report))))
+
+    begin = "2 source gaps: messages may be lost before they reached the gateway; "
+    assert action.text == f"{begin}{text} When they are cleared up, accept them."

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.archive.findings import warning
+from gateway.archive.findings import error, warning
 from gateway.errors import ReconcileError
 from gateway.reconcile.classes import CopyClass
 from gateway.reconcile.report.formatting import amount, duration
@@ -390,3 +390,28 @@ def test_a_missing_file_and_a_missing_argument_are_errors(
 def test_a_summary_is_checked_before_it_is_drawn() -> None:
     with pytest.raises(ReconcileError, match="give the summary"):
         page({**content(clean()), "samples": [1]})
+
+
+@pytest.mark.parametrize(
+    ("names", "head"),
+    [
+        pytest.param(
+            ["north-1773446400000000-000012-0000", "north~replay-1773446400000000-000013-0000"],
+            "3 gateways</dt><dd><code>east, west, north</code>",
+            id="all-its-segments-are-left-out",
+        ),
+        pytest.param(
+            ["east-1773446400000000-000012-0000", "merged-0000", "notes"],
+            "2 gateways</dt><dd><code>east, west</code>",
+            id="known-or-of-no-gateway",
+        ),
+    ],
+)
+def test_the_head_names_the_gateway_of_a_forged_segment(names: list[str], head: str) -> None:
+    found = [
+        error("changed-segment", f"date=2026-03-14/hour=09/{name}.parquet", "its content differs")
+        for name in names
+    ]
+    report = replace(eventful(), findings=found)
+
+    assert head in page(content(report))
