@@ -24,6 +24,7 @@ def refused() -> str:
     return "" if own_network() else "no network namespaces"
 
 
+@pytest.mark.nightly
 def test_the_commands_run_one_after_the_other(tmp_path: Path) -> None:
     if reason := refused():
         pytest.skip(reason)

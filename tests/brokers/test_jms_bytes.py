@@ -62,7 +62,7 @@ class UnreadBytes:
 @pytest.mark.parametrize(
     ("acknowledge", "count"),
     [
-        pytest.param("client", 300, id="client"),
+        pytest.param("client", 300, id="client", marks=pytest.mark.nightly),
         pytest.param("explicit", 300, id="explicit", marks=pytest.mark.nightly),
         pytest.param("client", 1_000, id="client-1000", marks=pytest.mark.nightly),
     ],

@@ -79,6 +79,7 @@ def clients(mosquitto: Mosquitto) -> Iterator[tuple[Client, Client]]:
         out.close()
 
 
+@pytest.mark.nightly
 def test_a_killed_jms_broker_loses_no_message(
     tmp_path: Path, mosquitto: Mosquitto, activemq: ActiveMq
 ) -> None:

@@ -52,6 +52,7 @@ def test_an_installation_without_the_file_has_no_option(
     assert session.java_options("-XX:+UseSerialGC") == "-XX:+UseSerialGC"
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_a_damaged_file_is_ignored(tmp_path: Path) -> None:
     damaged = tmp_path / "with space.jsa"

@@ -73,7 +73,7 @@ def test_both_modes_find_the_classes_of_the_model(
     assert by_sets.report.verdict == by_row.report.verdict
 
 
-@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_executors_find_the_same_as_this_process(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, full: bool
 ) -> None:
