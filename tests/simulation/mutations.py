@@ -7,7 +7,7 @@ method of the product.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -18,7 +18,6 @@ from gateway.archive.journal import records
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.endpoints.base import Batch
 from gateway.endpoints.mqtt import publish_state
-from gateway.endpoints.mqtt.packets import PUBREL, encode_pubcomp
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
 from gateway.model.message import Headers, Message
@@ -146,10 +145,6 @@ def _is_unreleased(self: ReceiveState, ack: int, _message: Message) -> bool:
     return ack & PACKET_ID in self._unreleased
 
 
-def _complete_only(_self: ReceiveState, responses: Sequence[tuple[int, int, int]]) -> bytes:
-    return b"".join(encode_pubcomp(each) for kind, each, _ in responses if kind == PUBREL)
-
-
 def _settle_at_once(real: Method) -> Method:
     def record(self: Tap, batch: Batch) -> None:
         batch.settle([ACCEPTED] * len(batch.messages))
@@ -195,8 +190,6 @@ MUTATIONS: Final = (
              _instead(lambda _self, _ack, _message: False)),
     Mutation("a new message with an abandoned packet id is no repeat", ReceiveState,
              "_was_received", _instead(_is_unreleased)),
-    Mutation("a released packet id is free", ReceiveState, "_release",
-             _instead(_complete_only)),
     Mutation("a message of QoS 2 without an answer is sent again", publish_state, "RETRY",
              _instead(ACCEPTED)),
     Mutation("no packet id is in flight twice", PublishState, "_free_ids",
