@@ -16,7 +16,7 @@ from tests.waiting import PATIENCE
 DAY = date(2026, 3, 14)
 NOON = int(datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()) * 1_000_000
 START = NOON - 3_600_000_000
-QUICK = ArchiveOptions(retry_seconds=0.01, close_seconds=30)
+QUICK = ArchiveOptions(retry_seconds=0.01, close_seconds=PATIENCE)
 
 
 def identity(number: int, start: int = START) -> bytes:
