@@ -30,6 +30,7 @@ from gateway.terminal.console import open_console, print_lines
 from gateway.terminal.row_layout import Column
 from gateway.terminal.table import Table
 
+STOP_TIMEOUT = 120.0  # seconds; a busy machine converts the archive slowly
 ARRIVAL_TIMEOUT = 120.0  # seconds
 ALARMS = 500  # messages with two tags
 
@@ -127,7 +128,7 @@ def _bridge(
         for feeder in feeders:
             feeder.join(timeout=5)
         publisher.close()
-        settled = bridge.stop(configuration.gateway.stop_seconds)
+        settled = bridge.stop(STOP_TIMEOUT)
         return {level: watcher.arrived[level] for level in wanted}, settled
 
 
