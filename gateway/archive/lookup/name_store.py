@@ -86,12 +86,17 @@ class NameStore:
             if self._file.size - self._indexed_size > MAX_UNINDEXED:
                 self._complete_index()
             self._file.write(self._pending)
+            lagged = bool(self._unindexed)
             self._unindexed |= self._pending
             self._pending.clear()
             try:
                 self._complete_index()
             except ArchiveError as error:
-                log.warning("%s; %d names are kept in memory", error, len(self._unindexed))
+                if not lagged:
+                    log.warning("%s; names are kept in memory until it can be used", error)
+            else:
+                if lagged:
+                    log.warning("%s: works again", self._path)
 
     def recall(self, digest: str) -> tuple[str, ...] | None:
         """Return the canonical levels behind `digest`, or None.

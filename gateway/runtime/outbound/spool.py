@@ -48,8 +48,8 @@ _SET_HANDED: Final = (
     "INSERT INTO handed (endpoint, number) VALUES (?, ?)"
     " ON CONFLICT (endpoint) DO UPDATE SET number = excluded.number"
 )
-_INSERT_ROUTE: Final = (
-    "INSERT INTO parcel_routes (number, route, endpoint, time) VALUES (?, ?, ?, ?)"
+_INSERT_ROUTE: Final = (  # it replaces a stale one
+    "INSERT OR REPLACE INTO parcel_routes (number, route, endpoint, time) VALUES (?, ?, ?, ?)"
 )
 _DELETE: Final = "DELETE FROM parcels WHERE number = ?"
 _DELETE_ROUTES: Final = "DELETE FROM parcel_routes WHERE number = ?"

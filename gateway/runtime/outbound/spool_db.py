@@ -81,10 +81,13 @@ def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
         for table in ("parcels", "letters"):  # of a version without checksums
             if database.execute(_HAS_CHECKSUM, [table]).fetchone() is None:
                 database.execute(f"ALTER TABLE {table} ADD COLUMN checksum BLOB")
-        if create:
-            database.execute(_FORGET_ROUTES)
     except (*_FAULTS, OSError) as error:
         raise SpoolError(f"spool {path}: {error}") from error
+    if create:
+        try:
+            database.execute(_FORGET_ROUTES)
+        except _FAULTS as error:  # they only make a spool look older than it is
+            log.warning("spool %s: stale routes are kept: %s", path, error)
     return database
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -87,8 +87,11 @@ class SpoolRig:
         ]
 
     def waiting(self) -> int:
+        """The rows on disk; their changes have been called back."""
         self.database.flush(10)
-        return int(str(self.database.rows("SELECT COUNT(*) FROM parcels")[0][0]))
+        rows = int(str(self.database.rows("SELECT COUNT(*) FROM parcels")[0][0]))
+        self.database.flush(10)
+        return rows
 
     def close(self) -> None:
         self.lane.stop()
@@ -498,6 +501,30 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SpoolError, match="spool"):
         SpoolDatabase(tmp_path)
+
+
+def test_routes_that_cannot_be_forgotten_stop_neither_the_start_nor_the_spool(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A page of stale routes can be damaged; an older version uses their numbers again."""
+    with spool_rig(tmp_path):
+        pass
+    with closing(sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)) as database:
+        stale = [(number, "relay", "target", 1) for number in range(1, 10)]
+        database.executemany("INSERT INTO parcel_routes VALUES (?, ?, ?, ?)", stale)
+        database.execute(
+            "CREATE TRIGGER damaged BEFORE DELETE ON parcel_routes"
+            " WHEN OLD.time = 1 BEGIN SELECT RAISE(ABORT, 'malformed'); END"
+        )
+
+    with spool_rig(tmp_path) as rig:
+        rig.deliver("a")
+        until(lambda: "a" in rig.settled)
+        rig.sink.up = True
+        until(lambda: rig.delivered() == ["a"])
+        until(lambda: rig.waiting() == 0)
+
+    assert "stale routes are kept: malformed" in caplog.text
 
 
 def test_two_gateways_cannot_use_one_folder(tmp_path: Path) -> None:
