@@ -294,6 +294,11 @@ class Broker:
 
     # The protocol.
 
+    def is_tapped(self, address: str) -> bool:
+        """Whether a tap receives the message; it does not subscribe to dead letters."""
+        sessions = self.sessions.values()
+        return any(is_tap(each.client) and each.selects(address) for each in sessions)
+
     def check(self, client: str) -> None:
         if self.away:
             raise NotConnectedError(f"{client}: {self.name} is away")

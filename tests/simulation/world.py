@@ -92,7 +92,7 @@ class World:
                 self._check_content(broker, message)
                 self.books.arrive(broker.name, message, self.scheduler.now)
             payload = self.books.known(message.payload)
-            if payload is not None and any(map(is_tap, broker.sessions)):
+            if payload is not None and broker.is_tapped(message.address):
                 self.books.tapped[payload, broker.name] += 1
             if self.books.has_double(message.payload, broker.name):
                 self.log.coverage["double"] += 1
