@@ -61,7 +61,7 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "time": "timestamp",  # of this event; on received: the arrival; on gap: its end so far
         "received": "timestamp",  # arrival of the message; the same on all its rows
         "mode": "int32",  # delivery mode: 0 at most, 1 at least, 2 exactly once
-        "redelivered": "boolean",  # marked by the source; on gap: the broker kept the messages
+        "redelivered": "boolean",  # marked by the broker; on gap: it kept the messages
         "replayed": "boolean",  # sent again by a replay command
         "size": "int64",  # payload bytes; on gap: lost messages, where the broker says so
         "hash": "binary",  # XXH3 of the payload, 16 bytes

@@ -2,7 +2,7 @@
 
 An observed row has the message id where the system carries properties. Otherwise it is assigned by
 route, target, name and payload, in the order of time. Equal messages cannot be distinguished, so
-only their number is checked.
+only their number is checked; a redelivery to the tap repeats a message that it saw before.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ _EQUAL_KEYS: Final = (*TARGET_KEYS, "name", "hash_high", "hash_low")
 def assign_by_content(rows: DataFrame) -> DataFrame:
     """Give each row with `no_id` the id and receipt of the equal delivery, in the order of time.
 
-    Surplus rows keep their own id.
+    Surplus rows keep their own id; surplus redeliveries of a row before them are dropped.
     """
-    order = Window.partitionBy(*_EQUAL_KEYS).orderBy("time", *ID)
-    rank = F.row_number().over(order).alias("rank")
+    equal = Window.partitionBy(*_EQUAL_KEYS)
     delivered = rows.where(F.col("leg") == Leg.DELIVERED.value).select(
         *_EQUAL_KEYS,
-        rank,
+        F.row_number().over(equal.orderBy("time", *ID)).alias("rank"),
         *[F.col(name).alias(f"delivered_{name}") for name in (*ID, "receipt_time")],
     )
-    observed = rows.where("no_id").withColumn("rank", F.row_number().over(order))
+    rank = F.row_number().over(equal.orderBy("redelivered", "time", *ID))
+    observed = rows.where("no_id").withColumn("rank", rank)
     assigned = observed.join(delivered, on=[*_EQUAL_KEYS, "rank"], how="left")
+    is_repeat = F.col("delivered_run").isNull() & F.col("redelivered") & (F.col("rank") > 1)
+    assigned = assigned.where(~is_repeat)
     for name in (*ID, "receipt_time"):
         assigned = assigned.withColumn(name, F.coalesce(f"delivered_{name}", name))
     return rows.where(~F.col("no_id")).unionByName(assigned.select(*rows.columns))

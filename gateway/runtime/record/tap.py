@@ -131,6 +131,7 @@ def observed_rows(
             "id": [run + (first + number).to_bytes(8, "big") for number in range(len(messages))],
             "origin_id": [_gateway_id(message) for message in messages],
             "mode": [int(message.headers.mode) for message in messages],
+            "redelivered": [message.headers.redelivered for message in messages],
             "size": [size for size, _ in fingerprints],
             "hash": [digest for _, digest in fingerprints],
         },

@@ -199,6 +199,42 @@ CASES = [
         id="seen-without-identity",
     ),
     Case(
+        [received(1), delivered(1, name="same"), glimpsed(), glimpsed(redelivered=True)],
+        {(1, "erp"): "delivered"},
+        id="seen-again-after-the-tap-died",
+    ),
+    Case(
+        [received(1), delivered(1, name="same"), glimpsed(redelivered=True), glimpsed()],
+        {(1, "erp"): "delivered"},
+        id="seen-again-and-recorded-in-another-order",
+    ),
+    Case(
+        [
+            *messages(1, 2),
+            *[delivered(n, name="same") for n in (1, 2)],
+            glimpsed(redelivered=True),
+            glimpsed(redelivered=True),
+        ],
+        {(1, "erp"): "delivered", (2, "erp"): "delivered"},
+        id="seen-first-in-rows-that-were-lost",
+    ),
+    Case(
+        [
+            received(1),
+            delivered(1, name="same"),
+            glimpsed(),
+            glimpsed(),
+            glimpsed(redelivered=True),
+        ],
+        {(1, "erp"): "delivered", (99, "erp"): "unexpected"},
+        id="seen-more-often-than-delivered",
+    ),
+    Case(
+        [received(1), delivered(1), glimpsed(name="foreign", redelivered=True)],
+        {(1, "erp"): "lost in target", (99, "erp"): "unexpected"},
+        id="never-bridged-and-seen-in-a-redelivery-only",
+    ),
+    Case(
         [*messages(1, 2), *[delivered(n, name="same") for n in (1, 2)], glimpsed()],
         {(1, "erp"): "delivered", (2, "erp"): "lost in target"},
         id="one-of-two-alike-lost",
