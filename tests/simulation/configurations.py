@@ -64,7 +64,7 @@ def configuration(plan: Plan, gateway: str, folder: Path, variant: str = "") -> 
 
 def _yaml(plan: Plan, gateway: str, variant: str) -> str:
     settings = "stop_seconds: 4, heartbeat_seconds: 2, stuck_after_seconds: 4, isolate_after: 2"
-    lines = [f"gateway: {{name: {gateway}, {settings}}}", "endpoints:"]
+    lines = [f"gateway: {{name: {plan.prefix}{gateway}, {settings}}}", "endpoints:"]
     for name, system in plan.brokers.items():
         changed = (variant, name) in {("sink", "b"), ("source", "a")}
         timing = f"backoff_min: 0.05, backoff_max: {0.3 if changed else 0.4}"

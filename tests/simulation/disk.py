@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ from typing import Any, Final
 
 from greenlet import GreenletExit
 
-from gateway.archive.journal.ends import Head, Trailer, new_hash
+from gateway.archive.journal.chain import number_of
+from gateway.archive.journal.ends import Head, Trailer, link_of, new_hash
 from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
-from gateway.archive.layout import JournalName
+from gateway.archive.layout import ACK, OPEN, JournalName, journal_folder
 from gateway.archive.schema import REQUIRED
+from gateway.archive.seals.seal import Previous
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.file_lock import FileLock
 from gateway.runtime.outbound.dead_letters import COLUMNS
@@ -31,6 +34,7 @@ DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)  # of a damaged file
 _FULL: Final = 2  # `PRAGMA synchronous`: a commit is on disk when it returns
 _UNSYNCED_COMMITS: Final = 10  # that a power cut loses at most, where they are not synchronised
 _SYNC_INTERVAL: Final = 1.0  # seconds, with `sync: interval`
+_SIZE: Final = struct.Struct("<Q")  # of the acknowledged bytes
 _PAGE: Final = 512  # bytes; small, so that a full disk is exact
 
 
@@ -48,6 +52,18 @@ class SimulatedJournalFile:
 
     def read_bytes(self) -> bytes:
         return bytes(self.data)
+
+    def link(self) -> Previous | None:
+        """The journal as a predecessor."""
+        return link_of(str(self.name), bytes(self.data), self.acknowledged)
+
+    def write(self, root: Path) -> Path:
+        """Write the journal below `root`, as a process that ended leaves it; return its path."""
+        path = journal_folder(root) / f"{self.name}{OPEN}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.data)
+        path.with_suffix(ACK).write_bytes(_SIZE.pack(self.acknowledged))
+        return path
 
     def is_damaged(self) -> bool:
         """Whether its seal would say that acknowledged rows are lost or changed."""
@@ -221,6 +237,11 @@ class Disk:
                 if not isinstance(found, Damage):
                     yield from found
 
+    def last_link(self) -> Previous | None:
+        """The predecessor of a new journal."""
+        links = (journal.link() for journal in reversed(self.journals))
+        return next((each for each in links if each is not None), None)
+
     def has_hash(self, digest: bytes) -> bool:
         """Whether a durable row names the payload with this hash."""
         return any(digest in journal.data for journal in self.journals)
@@ -329,7 +350,7 @@ class SimulatedRollingJournal:
         del location, opener
         self._writer, self._options = writer, options
         self._disk = _disk()
-        self._number = self._rows = self._records = 0
+        self._rows = self._records = 0
         self._sync_at = 0.0
         for journal in self._disk.journals:  # the start converts the journals of an earlier run
             journal.converted = True
@@ -375,13 +396,14 @@ class SimulatedRollingJournal:
         self._close(stopped=True)
 
     def _open(self) -> None:
-        self._number += 1
         self._rows = self._records = 0
         self._opened = stand_ins.monotonic()
-        writer, number = self._writer, self._number
+        writer, previous = self._writer, self._disk.last_link()
+        number = number_of(previous) + 1
         head = Head(
-            writer.gateway, writer.name, writer.start, number, writer.clock(), None, keyed=False
-        )
+            writer.gateway, writer.name, writer.start, number, writer.clock(), previous,
+            keyed=False,
+        )  # fmt: skip
         name = JournalName(writer.name, writer.start, number)
         self._journal = SimulatedJournalFile(name, bytearray(head.pack()))
         self._disk.journals.append(self._journal)
@@ -393,7 +415,8 @@ class SimulatedRollingJournal:
         journal.data += Trailer(
             self._rows, self._records, size, digest.hexdigest(), closed, stopped
         ).pack()
-        journal.synced, journal.converted = len(journal.data), True
+        journal.synced = journal.acknowledged = len(journal.data)
+        journal.converted = True
 
 
 def simulated_journals(root: Path, writer: str | None = None) -> list[SimulatedJournalFile]:

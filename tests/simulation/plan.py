@@ -63,6 +63,7 @@ class Plan:
     dead_letter_endpoint: bool = False
     taps: bool = False  # at each target
     exactly_once: bool = False  # MQTT 5.0 with QoS 2
+    prefix: str = ""  # of the gateways' names
 
     @property
     def is_open_ring(self) -> bool:

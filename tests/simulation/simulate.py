@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,8 +63,13 @@ class _LogWatch(logging.Handler):
             self._world.books.report("internal-error", f"{text}: {record.exc_info[1]!r}")
 
 
-def simulate(plan: Plan, *, trace: bool = False) -> Result:
-    """Run a plan from an empty world and return what was found; `trace` logs the product's log."""
+def simulate(
+    plan: Plan, *, trace: bool = False, at_end: Callable[[World], None] = lambda _: None
+) -> Result:
+    """Run a plan from an empty world and return what was found.
+
+    `trace` logs the product's log. `at_end` sees the world before its folder is removed.
+    """
     memory = "/dev/shm"  # noqa: S108  # a folder in memory, where there is one
     folder = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else None))
     logger = logging.getLogger("gateway")
@@ -85,9 +91,6 @@ def simulate(plan: Plan, *, trace: bool = False) -> Result:
         with stand_ins.installed(world.scheduler, replaced, SMALL if plan.small else {}):
             try:
                 world.run()
-                run, log = world.scheduler, world.log
-                findings = world.books.findings
-                return Result(plan, findings, log.lines, log.coverage, run.now, run.steps)
             finally:
                 for each in world.gateways.values():
                     each.wanted = False
@@ -95,6 +98,9 @@ def simulate(plan: Plan, *, trace: bool = False) -> Result:
                         world.scheduler.kill(each.process)
                         each.disk.crash(lambda: 0.0)
                 world.scheduler.kill(world.outside)
+        at_end(world)
+        run, log = world.scheduler, world.log
+        return Result(plan, world.books.findings, log.lines, log.coverage, run.now, run.steps)
     finally:
         logger.removeHandler(watch)
         logger.setLevel(level)

@@ -1,0 +1,127 @@
+"""The archive of simulated runs: the product converts it, and its night judges it.
+
+The gateways of all runs have names of their own, so that one night compares many runs with the
+books of their brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from gateway.archive.findings import Weight
+from gateway.archive.segments.convert import convert
+from gateway.reconcile.report.text import Report, Row, count_of
+from tests.simulation.books import Finding
+from tests.simulation.faults import make_plan
+from tests.simulation.gateways import RunningGateway
+from tests.simulation.plan import Plan
+from tests.simulation.scheduler import START
+from tests.simulation.simulate import simulate
+from tests.simulation.world import World
+
+DAY: Final = datetime.fromtimestamp(START / 1e6, UTC).date()
+LATER: Final = START + 30 * 86_400_000_000  # microseconds; no copy of `DAY` is in the spool then
+_ARRIVED: Final = ("delivered", "delivered late", "out of order", "duplicated")
+_DEAD: Final = ("refused", "dead-lettered")
+_FALSE: Final = ("unexpected", "altered", "lost in target", "recovered")
+
+
+@dataclass(slots=True)
+class ArchivedRun:
+    """The truth about one gateway of a run, as its targets and its disk know it.
+
+    Units: copies, a message for one target. Mutable: `SimulatedNight` fills it.
+    """
+
+    arrived: int = 0
+    arrivals: int = 0  # a copy may arrive more than once
+    lost: int = 0  # by a changed bit of the spool
+    left: int = 0  # batches in the spool, of a target that a reload removed
+    changed_journal: bool = False
+    changed_spool: bool = False
+    session_lost: bool = False
+
+
+@dataclass(slots=True)
+class SimulatedNight:
+    """The archive of the runs of many seeds, and their findings by seed.
+
+    Mutable: `add` fills it.
+    """
+
+    root: Path
+    runs: dict[str, ArchivedRun] = field(default_factory=dict)  # by gateway
+    findings: dict[int, list[Finding]] = field(default_factory=dict)
+
+    def add(self, seeds: Iterable[int]) -> None:
+        """Simulate the seeds, and convert the journals that their gateways left."""
+        for seed in seeds:
+            plan = replace(make_plan(seed), prefix=f"s{seed}-")
+            if _is_comparable(plan) and (found := simulate(plan, at_end=self._archive).findings):
+                self.findings[seed] = found
+
+    def _archive(self, world: World) -> None:
+        for each in world.gateways.values():
+            for journal in each.disk.journals:
+                convert(self.root, journal.write(self.root))
+            self.runs[world.plan.prefix + each.name] = _truth(world, each)
+
+
+def _truth(world: World, each: RunningGateway) -> ArchivedRun:
+    """The books of the brokers that `each` sends to; no other gateway of the plan does."""
+    books, run = world.books, ArchivedRun()
+    targets = {place for places in each.targets.values() for place in places}
+    for (payload, broker), times in books.arrivals.items():
+        if broker in targets and times:
+            run.arrived += 1
+            run.arrivals += len(times)
+            run.lost -= books.is_damaged(payload)
+    run.lost += sum(map(books.is_damaged, books.keys)) * len(targets)
+    run.left = len(each.disk.stored("parcels"))
+    run.changed_spool = each.disk.changed
+    run.changed_journal = any(
+        journal.changed is not None and journal.changed < journal.acknowledged
+        for journal in each.disk.journals
+    )
+    run.session_lost = any(client.partition("/")[0] == each.name for client in world.sessions_lost)
+    return run
+
+
+def _is_comparable(plan: Plan) -> bool:
+    """Whether the archive keeps all rows, and has only messages that the books have."""
+    power = any(each.kind == "power" for each in plan.faults)
+    return plan.archive and not plan.heartbeat and not (power and plan.sync == "interval")
+
+
+def contradictions(night: SimulatedNight, report: Report) -> Iterator[str]:
+    """Yield each gateway whose rows in the report contradict its books."""
+    rows = {str(row["gateway"]): row for row in report.gateways}
+    errors = "\n".join(str(each) for each in report.findings if each.weight is Weight.ERROR)
+    for name, run in night.runs.items():
+        row, is_bad = rows.get(name, {}), f"{name}-" in errors
+        wrong = [*_wrong_counts(run, row)]
+        if run.changed_journal is not is_bad:
+            wrong = [f"its journals are {'called' if is_bad else 'not called'} damaged"]
+        elif run.changed_journal:
+            wrong = []  # its counts may be wrong, and the finding says so
+        if wrong:
+            counts = {key: value for key, value in row.items() if value}
+            yield f"{name}: {'; '.join(wrong)}: {run}: {counts}"
+
+
+def _wrong_counts(run: ArchivedRun, row: Row) -> Iterator[str]:
+    def count(*columns: str) -> int:
+        return sum(count_of(row, column) for column in columns)
+
+    arrived, dead = count(*_ARRIVED), count(*_DEAD)  # a dead letter may have arrived unanswered
+    if not run.arrived - dead <= arrived <= run.arrivals:
+        yield f"{arrived} arrived"
+    if run.changed_spool:
+        if count("missing") + dead < run.lost:
+            yield f"{count('missing') + dead} lost"
+    elif count(*_FALSE) or (count("missing") and not run.left):
+        yield "a message is lost or false"

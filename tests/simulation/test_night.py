@@ -1,0 +1,32 @@
+"""The night of simulated runs: it says what the brokers' books say, of each gateway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.reconcile.job import Job, reconcile
+from tests.simulation.nights import DAY, LATER, SimulatedNight, contradictions
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("spark"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+NIGHTLY = [pytest.param(range(first, first + 500), marks=pytest.mark.nightly)
+           for first in range(2_000_000, 2_005_000, 500)]  # fmt: skip
+
+
+@pytest.mark.parametrize("seeds", [range(80, 120), *NIGHTLY], ids=str)
+@pytest.mark.parametrize("full", [False, True], ids=["sets", "full"])
+def test_the_night_says_what_the_books_say(tmp_path: Path, seeds: range, *, full: bool) -> None:
+    night = SimulatedNight(tmp_path)
+    night.add(seeds)
+
+    report = reconcile(Job(tmp_path, DAY, full=full, now=LATER), lambda *_: None)
+
+    assert not night.findings
+    assert not [*contradictions(night, report)]
+    assert report.total("received") > 10 * len(seeds)
