@@ -9,7 +9,8 @@ name=${1:?the name of the image} mirror=${MIRROR:-http://deb.debian.org/debian}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 root=$folder/root
-debootstrap --variant=minbase bookworm "$root" "$mirror" >"$folder/log" || {
+# Its own mount namespace: an interrupted run leaves no /proc mounted below the folder.
+unshare --mount debootstrap --variant=minbase bookworm "$root" "$mirror" >"$folder/log" || {
   tail "$folder/log" >&2
   exit 1
 }
