@@ -55,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # a shell asks, by the script of `gateway completion`
         import_module("gateway.cli.shell.complete").complete()
     words = sys.argv[1:] if arguments is None else arguments
-    args = make_parser(words[0] if words else "").parse_args(words)
     try:
+        args = _parsed(words)
         code: int = args.run(args)
         print(end="", flush=True)  # there may be no standard output
     except ConfigErrors as error:
@@ -77,6 +77,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(visible_lines(_output_error(error) or format_exc()), file=sys.stderr)
         return 2
     return code
+
+
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments of a command line; a help, or a wrong line, ends the process."""
+    try:
+        return make_parser(words[0] if words else "").parse_args(words)
+    finally:
+        print(end="", flush=True)  # the help
 
 
 def _output_error(error: Exception) -> str:

@@ -25,10 +25,11 @@ print("went on", file=sys.stdout)
 """
 
 
-def test_a_command_whose_answer_nobody_read_ends_as_by_sigpipe() -> None:
+@pytest.mark.parametrize("words", ["match a/+ a/b --system mqtt", "match --help"])
+def test_a_command_whose_answer_nobody_read_ends_as_by_sigpipe(words: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "gateway", "match", "a/+", "a/b", "--system", "mqtt"]
+    command = [sys.executable, "-m", "gateway", *words.split()]
 
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)  # noqa: S603  # our own
 
@@ -44,8 +45,11 @@ def test_a_command_whose_answer_nobody_read_ends_as_by_sigpipe() -> None:
         ("preflight", "names.txt", "--from", "mqtt", "--to", "smf"),
         ("init", "--from", "mqtt", "--to", "mqtt", "--names", "a"),
         ("schema",),
+        ("--help",),
+        ("check", "--help"),
+        ("--version",),
     ],
-    ids=lambda words: words[0],
+    ids=" ".join,
 )
 def test_an_output_that_cannot_be_written_is_an_error(
     command: tuple[str, ...], unbuffered: str, tmp_path: Path
