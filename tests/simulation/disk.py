@@ -1,12 +1,13 @@
 """The simulated disk of one gateway: its spool in a real SQLite file, its archive in memory.
 
-It survives the gateway's process. A kill rolls SQLite back to the last commit and tears the tail
-of the journal; faults make it slow or full, or change a bit of either.
+It survives the gateway's process. A kill leaves SQLite's file and its log, and tears the tail of
+the journal; faults make it slow or full, or change a bit of either.
 """
 
 from __future__ import annotations
 
 import errno
+import shutil
 import sqlite3
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -108,8 +109,11 @@ class Disk:
 
     def crash(self, random: Callable[[], float]) -> None:
         """Leave what a killed process leaves."""
+        files = {path: path.read_bytes() for path in self.spool.glob("spool.sqlite*")}
         for connection in self.connections:
             connection.real.close()
+        for path, data in files.items():  # the last connection moved its log into the file
+            path.write_bytes(data)
         for lock in self.locks:
             lock.close()
         self.connections.clear()
@@ -147,19 +151,26 @@ class Disk:
         path = self.spool / "spool.sqlite"
         if not path.exists():
             return []
-        self._query("PRAGMA wal_checkpoint(TRUNCATE)")
         self.changed = True
         before = self._content() or []
-        if random() < 0.5 or not self._change_column(random):  # half of them
-            data = bytearray(path.read_bytes())
-            place = _change_bit(data, random)
-            path.write_bytes(data)
-            self.log("disk", f"{self.folder.name}: a bit of byte {place} of the spool")
+        log = path.with_name("spool.sqlite-wal")  # of the commits that the file does not have yet
+        if log.exists() and log.stat().st_size and random() < 0.3:
+            self._change_file(log, random)
+        else:
+            self._query("PRAGMA wal_checkpoint(TRUNCATE)")
+            if random() < 0.5 or not self._change_column(random):  # half of them
+                self._change_file(path, random)
         after = self._content()
         if after is None:
             self.damaged = True
             after = []
         return [bytes(row[-1]) for row in before if row not in after and row[-1]]
+
+    def _change_file(self, path: Path, random: Callable[[], float]) -> None:
+        data = bytearray(path.read_bytes())
+        place = _change_bit(data, random)
+        path.write_bytes(data)
+        self.log("disk", f"{self.folder.name}: a bit of byte {place} of {path.name}")
 
     def _change_column(self, random: Callable[[], float]) -> bool:
         """Change one bit of a small column of a spooled batch; return whether there is one."""
@@ -180,14 +191,19 @@ class Disk:
         return True
 
     def _content(self) -> list[tuple[Any, ...]] | None:
-        """The rows of the spool's file; None if SQLite finds it damaged."""
+        """The rows of a copy of the spool's files; None if SQLite finds them damaged.
+
+        The last connection to a database moves its log into the file.
+        """
         tables = {
             "parcels": "number, endpoint, messages, size, time, checksum, body",
             "letters": ", ".join((*COLUMNS, "body")), "handed": "endpoint, number, x''",
             "parcel_routes": "number, route, endpoint, time, x''",
         }  # fmt: skip
+        copy = self.folder / "copy"
+        shutil.copytree(self.spool, copy)
         try:
-            with closing(sqlite3.connect(self.spool / "spool.sqlite")) as database:
+            with closing(sqlite3.connect(copy / "spool.sqlite")) as database:
                 if database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
                     return None
                 found = [
@@ -196,6 +212,8 @@ class Disk:
                 ]
         except DAMAGE:
             return None
+        finally:
+            shutil.rmtree(copy)
         return [row for rows in found for row in rows]
 
     def set_spool_full(self, *, full: bool) -> None:

@@ -55,7 +55,8 @@ class Judge:
                 continue  # the night's verdict is bad
             rows = [row for found in each.disk.rows() for row in each_row(found)]
             left, removed = each.disk.stored("parcels"), frozenset(each.removed)
-            view = ArchiveView(each.name, rows, left, each.targets, removed)
+            changed = each.disk.changed
+            view = ArchiveView(each.name, rows, left, each.targets, removed, changed)
             compare_archive(books, view, gentle=gentle)
             compare_taps(books, view)
             lost = any(
