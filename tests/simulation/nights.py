@@ -37,12 +37,13 @@ class ArchivedRun:
     Units: copies, a message for one target. Mutable: `SimulatedNight` fills it.
     """
 
-    arrived: int = 0
+    arrived: int = 0  # without copies that the source's broker lost before they were settled
     arrivals: int = 0  # a copy may arrive more than once
     lost: int = 0  # by a changed bit of the spool
     left: int = 0  # batches in the spool, of a target that a reload removed
     changed_journal: bool = False
     changed_spool: bool = False
+    stays_down: bool = False  # because the spool's file is damaged
     session_lost: bool = False
 
 
@@ -77,12 +78,12 @@ def _truth(world: World, each: RunningGateway) -> ArchivedRun:
     targets = {place for places in each.targets.values() for place in places}
     for (payload, broker), times in books.arrivals.items():
         if broker in targets and times:
-            run.arrived += 1
+            run.arrived += payload not in books.excused
             run.arrivals += len(times)
             run.lost -= books.is_damaged(payload)
     run.lost += sum(map(books.is_damaged, books.keys)) * len(targets)
     run.left = len(each.disk.stored("parcels"))
-    run.changed_spool = each.disk.changed
+    run.changed_spool, run.stays_down = each.disk.changed, each.disk.damaged
     run.changed_journal = any(
         journal.changed is not None and journal.changed < journal.acknowledged
         for journal in each.disk.journals
@@ -104,7 +105,7 @@ def contradictions(night: SimulatedNight, report: Report) -> Iterator[str]:
     for name, run in night.runs.items():
         row, is_bad = rows.get(name, {}), f"{name}-" in errors
         wrong = [*_wrong_counts(run, row)]
-        if run.changed_journal is not is_bad:
+        if run.changed_journal is not is_bad and not (run.stays_down and is_bad):
             wrong = [f"its journals are {'called' if is_bad else 'not called'} damaged"]
         elif run.changed_journal:
             wrong = []  # its counts may be wrong, and the finding says so
@@ -118,10 +119,15 @@ def _wrong_counts(run: ArchivedRun, row: Row) -> Iterator[str]:
         return sum(count_of(row, column) for column in columns)
 
     arrived, dead = count(*_ARRIVED), count(*_DEAD)  # a dead letter may have arrived unanswered
-    if not run.arrived - dead <= arrived <= run.arrivals:
+    missing = count("missing")
+    if arrived > run.arrivals:
         yield f"{arrived} arrived"
     if run.changed_spool:
-        if count("missing") + dead < run.lost:
-            yield f"{count('missing') + dead} lost"
-    elif count(*_FALSE) or (count("missing") and not run.left):
+        if missing + dead < run.lost:
+            yield f"{missing + dead} lost"
+    elif arrived + dead < run.arrived:
+        yield f"{arrived} arrived"
+    elif count(*_FALSE) or (missing and not run.left):
         yield "a message is lost or false"
+    elif count("duplicated") > count("marked"):
+        yield "a double is not marked"
