@@ -241,5 +241,5 @@ def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = 
     copies = transforms.copies(assigned, detailed=detailed).persist()
     classes = transforms.classified(copies, scope.late * _SECOND, scope.spooled_since)
     blocks, disordered = order.mark_out_of_order(classes, own)
-    found = transforms.mark_disordered(blocks, disordered).where(own)
-    return transforms.drop_foreign_sightings(found) if tapped else found
+    found = transforms.mark_disordered(blocks, disordered)
+    return (transforms.drop_known_sightings(found) if tapped else found).where(own)

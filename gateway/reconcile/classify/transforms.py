@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
@@ -75,6 +75,7 @@ def copies(rows: DataFrame, *, detailed: bool = False) -> DataFrame:
         F.count_if(leg == Leg.SPOOLED.value).alias("spooled"),
         F.max(F.when(delivered, F.col("mode"))).alias("mode"),
         F.max(F.when(own, stream())).alias("stream"),
+        F.max(F.when(delivered | seen, content())).alias("content"),
         *[column for name, which in hashed.items() for column in _hash_range(name, which)],
         *(_details() if detailed else ()),
     )
@@ -83,6 +84,11 @@ def copies(rows: DataFrame, *, detailed: bool = False) -> DataFrame:
 def stream() -> Column:
     """Return the hash of the stream of a delivery: gateway, route, target and source name."""
     return F.xxhash64(*TARGET_KEYS, F.coalesce("source_name", "name"))
+
+
+def content() -> Column:
+    """Return the hash of a message as its target has it: target keys, name and payload."""
+    return F.xxhash64(*TARGET_KEYS, "name", "hash_high", "hash_low")
 
 
 def _hash_range(name: str, which: Column) -> list[Column]:
@@ -134,6 +140,7 @@ def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
         "end_time",
         "latency",
         "stream",
+        "content",
         *(name for name in DETAILS if name in found.columns),
     )
 
@@ -145,14 +152,21 @@ def mark_disordered(classes: DataFrame, disordered: Column) -> DataFrame:
     return classes.withColumn("class", name)
 
 
-def drop_foreign_sightings(classes: DataFrame) -> DataFrame:
-    """Drop unexpected copies that were only observed and that another gateway delivered."""
+def drop_known_sightings(classes: DataFrame) -> DataFrame:
+    """Drop unexpected copies that were only observed, and whose delivery is known.
+
+    Another gateway delivered them; or this one did and died before it recorded that, received the
+    message again, marked, and delivered an equal one. Each such delivery explains one sighting.
+    """
     unexpected = (F.col("class") == CopyClass.UNEXPECTED.value) & (F.col("sightings") > 0)
     only_seen = unexpected & F.col("end_time").isNull()
     keys = ["route", "target", *ID]
-    delivered = classes.where("deliveries > 0").select(*keys)
-    seen = classes.where(only_seen).join(delivered, on=keys, how="left_anti")
-    return classes.where(~only_seen).unionByName(seen)
+    delivered = classes.where("deliveries > 0")
+    seen = classes.where(only_seen).join(delivered.select(*keys), on=keys, how="left_anti")
+    rank = F.row_number().over(Window.partitionBy("content").orderBy(*ID)).alias("rank")
+    again = delivered.where("redelivered").select("content", rank)
+    seen = seen.withColumn("rank", rank).join(again, on=["content", "rank"], how="left_anti")
+    return classes.where(~only_seen).unionByName(seen.select(*classes.columns))
 
 
 def exceptions(classes: DataFrame) -> DataFrame:

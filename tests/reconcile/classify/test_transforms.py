@@ -230,6 +230,31 @@ CASES = [
         id="seen-more-often-than-delivered",
     ),
     Case(
+        [received(1, redelivered=True), delivered(1, name="sent"), seen(1), seen(7)],
+        {(1, "erp"): "delivered"},
+        id="sent-before-the-process-died",
+    ),
+    Case(
+        [received(1, redelivered=True), delivered(1, name="same"), glimpsed(), glimpsed()],
+        {(1, "erp"): "delivered"},
+        id="sent-without-identity-before-the-process-died",
+    ),
+    Case(
+        [received(1, redelivered=True), delivered(1, name="sent"), seen(1), seen(7), seen(8)],
+        {(1, "erp"): "delivered", (8, "erp"): "unexpected"},
+        id="seen-more-often-than-redelivered",
+    ),
+    Case(
+        [received(1, redelivered=True), delivered(1, name="sent"), seen(1), seen(7, hash=b"new")],
+        {(1, "erp"): "delivered", (7, "erp"): "unexpected"},
+        id="another-payload-beside-a-redelivery",
+    ),
+    Case(
+        [received(1, redelivered=True), delivered(1, name="sent"), seen(1), seen(7, name="new")],
+        {(1, "erp"): "delivered", (7, "erp"): "unexpected"},
+        id="another-name-beside-a-redelivery",
+    ),
+    Case(
         [received(1), delivered(1), glimpsed(name="foreign", redelivered=True)],
         {(1, "erp"): "lost in target", (99, "erp"): "unexpected"},
         id="never-bridged-and-seen-in-a-redelivery-only",
