@@ -1,4 +1,4 @@
-"""Gaps of sources: the rules of gap rows, and the merge of the rows of one gap."""
+"""Gaps of sources and taps: the rules of gap rows, and the merge of the rows of one gap."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOMENTARY: Final = frozenset({GapRule.DROPPED.value, GapRule.LOOP_LIMIT.value}) 
 
 @dataclass(frozen=True, slots=True)
 class SourceGap:
-    """A time in which a source may have missed messages of a route.
+    """A time in which a source, or the tap at a target, may have missed messages of a route.
 
     `lost` is the number of lost messages where it is known.
     Units: microseconds since 1970-01-01 UTC.
@@ -44,6 +44,7 @@ class SourceGap:
     begin: int
     end: int
     lost: int | None
+    target: str = ""  # of the tap; empty for a source
 
     @property
     def counts(self) -> bool:
@@ -62,10 +63,11 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
         begin, end = _microseconds(row["source_time"]), _microseconds(row["time"])
         gap = SourceGap(
             row["gateway"], row["route"], row["endpoint"], row["name"], row["rule"],
-            row["reason"] or "", begin, end, row["size"],
+            row["reason"] or "", begin, end, row["size"], row["target"] or "",
         )  # fmt: skip
         momentary = row["rule"] in MOMENTARY
-        key = (gap.gateway, gap.endpoint, gap.route, begin, end if momentary else 0, momentary)
+        place = gap.gateway, gap.endpoint, gap.route, gap.target
+        key = (*place, begin, end if momentary else 0, momentary)
         if key not in latest or latest[key].end <= end:
             latest[key] = gap
     return sorted(latest.values(), key=lambda gap: (gap.begin, gap.endpoint, gap.route))

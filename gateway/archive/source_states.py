@@ -2,7 +2,7 @@
 
     ARCHIVE/_sources/<gateway>.json     the states by endpoint
 
-The gateway writes them while it runs and when it stops (`runtime/inbound/connection_log.py`). The
+The gateway writes them while it runs and when it stops (`runtime/record/connection_log.py`). The
 reconciliation reads from them the gaps that have not ended.
 """
 
@@ -39,7 +39,8 @@ class SourceConnection:
     """The state of one source: the last sign of its broker, and the outage that has not ended.
 
     `known` is true once the source was connected, `keeps` while its broker keeps messages for it.
-    `dropped` is the broker's own count of dropped messages, where the source reads one.
+    `dropped` is the broker's own count of dropped messages, where the source reads one. `tap` says
+    that the source is a tap.
     Units: microseconds.
     """
 
@@ -48,6 +49,7 @@ class SourceConnection:
     outage: Outage | None = None
     keeps: bool = True
     dropped: int | None = None
+    tap: bool = False
 
 
 def states_path(root: Path, gateway: str) -> Path:
@@ -70,6 +72,7 @@ def read_states(path: Path) -> dict[str, SourceConnection]:
                 Outage(**entry["outage"]) if entry["outage"] else None,
                 bool(entry["keeps"]),
                 entry.get("dropped"),
+                entry.get("tap", False) is True,
             )
             for name, entry in entries.items()
         }
@@ -81,7 +84,7 @@ def read_states(path: Path) -> dict[str, SourceConnection]:
 
 
 def open_gaps(root: Path) -> list[SourceGap]:
-    """Return the gaps of all sources that have not ended, without route and pattern.
+    """Return the gaps of all sources but taps that have not ended, without route and pattern.
 
     The gateway is named as in the file's name (`safe_name`). The folder of an archive that lies
     elsewhere may be out of reach; then there are none.
@@ -95,5 +98,5 @@ def open_gaps(root: Path) -> list[SourceGap]:
         for path in listed(root / SOURCES, ".json")
         if not path.name.startswith(".")
         for name, each in read_states(path).items()
-        if each.outage is not None
+        if each.outage is not None and not each.tap
     ]  # fmt: skip

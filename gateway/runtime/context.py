@@ -11,10 +11,10 @@ from gateway.endpoints.base import Source
 from gateway.routing.router import Router
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.batch import OutboundBatch
-from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.outbound.lane import SinkBinding
+from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.ledger import Ledger
 from gateway.translate.shorten import ShortNames
 

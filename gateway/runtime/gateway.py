@@ -23,7 +23,6 @@ from gateway.runtime.context import GatewayContext, MessageIds, OutboundLane, So
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.inbound.completion import BatchCompletion
-from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover, save_echoes
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.counters import EndpointState, RouteCounters
@@ -35,8 +34,9 @@ from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.pump import Pump
+from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.ledger import Ledger
-from gateway.runtime.record.tap import Tap, TapTarget
+from gateway.runtime.record.tap import Tap, TapContext, TapTarget
 
 if TYPE_CHECKING:  # its SDK is optional
     from gateway.tracing.spans import SpanRecorder
@@ -297,7 +297,8 @@ class Gateway:
         for target in wanted:
             if target not in self.taps and self.archive is not None:
                 append, message_ids = self.archive.append, self._message_ids
-                tap = wiring.make_tap(self.configuration, target, append, message_ids)
+                context = TapContext(append, message_ids, self._connections)
+                tap = wiring.make_tap(self.configuration, target, context)
                 self.taps[target] = tap
                 tap.start()
 

@@ -32,10 +32,11 @@ from gateway.runtime.delivery.in_flight import LaneBatch
 from gateway.runtime.delivery.loop_limit import MAX_ROUNDS
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.copies import CopyMaker
-from gateway.runtime.inbound.gap_recorder import GapRecorder
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.inbound.in_flight import SharedBatch
 from gateway.runtime.monitor.counters import ConnectionState, EndpointState
+from gateway.runtime.record.gap_recorder import GapRecorder
+from gateway.runtime.record.gap_rows import watched_by
 from gateway.runtime.record.rows import BatchOrigin
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,8 @@ class Pump:
         self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
         self._copies = self._make_copies(binding)
         archive = context.ledger.archive
-        self._gaps = GapRecorder(state.name, binding, archive, context.connections)
+        watched = watched_by(binding.router.routes)
+        self._gaps = GapRecorder(state.name, binding.source, watched, archive, context.connections)
         self._in_flight: set[SharedBatch] = set()
         self._stop = threading.Event()
         self._removed = False  # set with _stop
@@ -184,7 +186,7 @@ class Pump:
             self._binding.source.close()
             self.state.connection = ConnectionState.CONNECTING
         self._binding, self._next_binding = binding, None
-        self._gaps.attach(binding)
+        self._gaps.attach(binding.source, watched_by(binding.router.routes))
         self._copies = self._make_copies(binding)
 
     def _relay(self, batch: Batch) -> None:

@@ -18,14 +18,13 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.name_rules import to_rules
 from gateway.routing.route import Route
 from gateway.routing.router import Router
-from gateway.runtime.context import MessageIds, SourceBinding
+from gateway.runtime.context import SourceBinding
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.subscriptions import subscriptions
 from gateway.runtime.outbound.lane import SinkBinding
-from gateway.runtime.record.ledger import ArchiveAppend
-from gateway.runtime.record.tap import Tap, TapTarget
+from gateway.runtime.record.tap import Tap, TapContext, TapTarget
 from gateway.translate.names import OnTooLong
 from gateway.translate.shorten import ShortNamesInMemory
 
@@ -140,15 +139,13 @@ def tap_targets(configuration: Configuration) -> list[TapTarget]:
     return list(dict.fromkeys(observed))
 
 
-def make_tap(
-    configuration: Configuration, target: TapTarget, archive: ArchiveAppend, message_ids: MessageIds
-) -> Tap:
+def make_tap(configuration: Configuration, target: TapTarget, context: TapContext) -> Tap:
     """Create the tap of `target`: a connection of its own, without retained messages."""
     settings = configuration.endpoints[target.endpoint].settings
     wanted = [Subscription(target.pattern, exclude_retained=True)]
-    source = make_source(settings, wanted, instance=f"tap-{target.route}-{target.label}")
+    source = make_source(settings, wanted, instance=target.name)
     backoff = settings.backoff_min, settings.backoff_max
-    return Tap(target, source, backoff, archive, message_ids)
+    return Tap(target, source, backoff, context)
 
 
 def archive_location(archive: ArchiveSettings) -> ArchiveLocation:

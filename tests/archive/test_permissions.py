@@ -19,8 +19,8 @@ from gateway.archive.seals.waiting import chain_files, waiting_journals
 from gateway.archive.source_states import SourceConnection, open_gaps
 from gateway.archive.storage import LocalStorage
 from gateway.file_lock import FileLock
-from gateway.runtime.inbound.connection_log import ConnectionLog
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.record.connection_log import ConnectionLog
 
 
 @pytest.fixture(params=[0o022, 0o000, 0o077], ids=["usual", "open", "strict"])

@@ -15,18 +15,23 @@ from pyspark.sql import functions as F
 from gateway.archive.schema import Leg
 from gateway.reconcile.classify.transforms import ID, TARGET_KEYS
 
+_MAX_ATTEMPTS: Final = 10  # of one delivery that may have arrived
 _EQUAL_KEYS: Final = (*TARGET_KEYS, "name", "hash_high", "hash_low")
 
 
 def assign_by_content(rows: DataFrame) -> DataFrame:
     """Give each row with `no_id` the id and receipt of the equal delivery, in the order of time.
 
+    Every attempt of a delivery may have arrived; the first rows are those of first attempts.
     Surplus rows keep their own id; surplus redeliveries of a row before them are dropped.
     """
     equal = Window.partitionBy(*_EQUAL_KEYS)
-    delivered = rows.where(F.col("leg") == Leg.DELIVERED.value).select(
+    attempts = F.least(F.greatest(F.coalesce("attempt", F.lit(1)), F.lit(1)), F.lit(_MAX_ATTEMPTS))
+    attempt = F.explode(F.sequence(F.lit(1), attempts)).alias("number")
+    sent = rows.where(F.col("leg") == Leg.DELIVERED.value).select("*", attempt)
+    delivered = sent.select(
         *_EQUAL_KEYS,
-        F.row_number().over(equal.orderBy("time", *ID)).alias("rank"),
+        F.row_number().over(equal.orderBy("number", "time", *ID)).alias("rank"),
         *[F.col(name).alias(f"delivered_{name}") for name in (*ID, "receipt_time")],
     )
     rank = F.row_number().over(equal.orderBy("redelivered", "time", *ID))

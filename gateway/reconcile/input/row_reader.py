@@ -43,6 +43,17 @@ class SegmentFile:
 
 
 @dataclass(frozen=True, slots=True)
+class TapTimes:
+    """The time of the first observed row of a tap, and begin and end of its gaps after it.
+
+    Units: microseconds.
+    """
+
+    since: int
+    gaps: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """The rows to join: by receipt, and with `wanted` by id.
 
@@ -53,7 +64,7 @@ class Selection:
     since: int  # first and last receipt, the last excluded
     until: int
     around: tuple[int, int]  # time of the rows without a receipt, and of tapped targets
-    taps: Mapping[TapKey, int] = field(default_factory=dict)  # the time of its first observed row
+    taps: Mapping[TapKey, TapTimes] = field(default_factory=dict)
     wanted: Mapping[IdKey, Intervals] | None = None  # None: all ids
     open_since: Mapping[str, int] = field(default_factory=dict)  # gateway -> first recent receipt
 
@@ -259,13 +270,16 @@ def _is_recent(
     return pa.array(recent)
 
 
-def _is_tapped(rows: pa.Table, taps: Mapping[TapKey, int]) -> pa.Array:
-    """Return whether the tap of the row's target was observing at the time of the row."""
+def _is_tapped(rows: pa.Table, taps: Mapping[TapKey, TapTimes]) -> pa.Array:
+    """Return whether the tap of the row's target was observing from the receipt to the row."""
     tapped = np.zeros(rows.num_rows, np.bool_)
-    times = _numbers(rows["time"])
-    for (gateway, route, target), since in taps.items():
+    times, receipts = _numbers(rows["time"]), _numbers(pc.coalesce(rows["received"], rows["time"]))
+    for (gateway, route, target), tap in taps.items():
+        seen = times >= tap.since
+        for begin, end in tap.gaps:
+            seen &= (times < begin) | (receipts > end)
         own = pc.and_(pc.equal(rows["gateway"], gateway), pc.equal(rows["route"], route))
-        tapped |= pc.and_(own, pc.equal(rows["target"], target)).to_numpy() & (times >= since)
+        tapped |= pc.and_(own, pc.equal(rows["target"], target)).to_numpy() & seen
     return pa.array(tapped)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -38,6 +38,7 @@ from gateway.reconcile.input.row_reader import (
     SegmentFile,
     Selection,
     TapKey,
+    TapTimes,
     TargetName,
     is_merged,
     may_have_rows,
@@ -48,6 +49,7 @@ from gateway.reconcile.input.row_reader import (
 
 _GAP_COLUMNS: Final = (
     "gateway", "route", "leg", "endpoint", "name", "rule", "reason", "source_time", "time", "size",
+    "target",
 )  # fmt: skip
 _TAP_COLUMNS: Final = ("gateway", "route", "target", "leg", "time", "received")
 _NEVER: Final = np.iinfo(np.int64).max  # microseconds: later than any limit
@@ -78,7 +80,7 @@ class Survey:
     """The findings of all tasks; the tables are those of `Evaluation` over all gateways."""
 
     gaps: Sequence[SourceGap] = ()
-    taps: Mapping[TapKey, int] = field(default_factory=dict)  # -> first observed row, microseconds
+    taps: Mapping[TapKey, TapTimes] = field(default_factory=dict)
     proven: pa.Table = field(default_factory=PROVEN.empty_table)
     unproven: pa.Table = field(default_factory=UNPROVEN.empty_table)
     parts: pa.Table = field(default_factory=PARTS.empty_table)
@@ -130,17 +132,29 @@ def merged(rows: pa.Table) -> Survey:
     for kind, content in zip(rows["kind"].to_pylist(), rows["content"], strict=True):
         with pa.ipc.open_stream(content.as_buffer()) as stream:
             tables.setdefault(kind, []).append(stream.read_all())
-    gaps = [row for table in tables.get("gaps", ()) for row in table.to_pylist()]
-    taps: dict[TapKey, int] = {}
-    for row in (row for table in tables.get("taps", ()) for row in table.to_pylist()):
-        key = (row["gateway"], row["route"], row["target"])
-        taps[key] = min(taps.get(key, row["since"]), row["since"])
+    gaps = merge_gaps(row for table in tables.get("gaps", ()) for row in table.to_pylist())
     whole = {
         kind: pa.concat_tables([schema.empty_table(), *tables.get(kind, ())])
         for kind, schema in (("proven", PROVEN), ("unproven", UNPROVEN), ("parts", PARTS))
     }
     near = {row["path"] for table in tables.get("near", ()) for row in table.to_pylist()}
-    return Survey(merge_gaps(gaps), taps, **whole, near=frozenset(map(Path, near)))
+    of_sources = [each for each in gaps if not each.target]
+    taps = _tap_times(tables.get("taps", ()), gaps)
+    return Survey(of_sources, taps, **whole, near=frozenset(map(Path, near)))
+
+
+def _tap_times(tables: Iterable[pa.Table], gaps: Iterable[SourceGap]) -> dict[TapKey, TapTimes]:
+    """Return the times of taps; a kept session has the messages of a tap's absence for it."""
+    since: dict[TapKey, int] = {}
+    for row in (row for table in tables for row in table.to_pylist()):
+        key = (row["gateway"], row["route"], row["target"])
+        since[key] = min(since.get(key, row["since"]), row["since"])
+    missed: dict[TapKey, list[tuple[int, int]]] = {key: [] for key in since}
+    for gap in gaps:
+        own = missed.get((gap.gateway, gap.route, gap.target))
+        if own is not None and gap.counts:
+            own.append((gap.begin, gap.end))
+    return {key: TapTimes(first, tuple(missed[key])) for key, first in since.items()}
 
 
 def row_tasks(

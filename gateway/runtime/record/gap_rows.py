@@ -1,8 +1,9 @@
-"""Archive rows of the gaps of a source: one for each of its routes."""
+"""Archive rows of the gaps of a source or a tap: one for each of its routes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from gateway.archive.gaps import NO_ID, GapRule
 from gateway.archive.journal.records import Cell, Rows
@@ -10,8 +11,27 @@ from gateway.archive.schema import Leg, RowOutcome
 from gateway.routing.route import Route
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The messages that a source receives for a route, or the tap at one of its targets."""
+
+    route: str
+    subscription: str
+    system: str
+    target: str | None = None  # of a tap
+
+    def state_name(self, endpoint: str) -> str:
+        """Return the name of the state of its source: the endpoint's, or one of the tap's own."""
+        return endpoint if self.target is None else f"{endpoint} tap-{self.route}-{self.target}"
+
+
+def watched_by(routes: Iterable[Route]) -> list[Watched]:
+    """The messages that the source of `routes` receives."""
+    return [Watched(each.name, each.source.subscription, each.dialect.name) for each in routes]
+
+
 def gap_rows(  # noqa: PLR0913  # the facts of one gap
-    routes: Sequence[Route],
+    watched: Sequence[Watched],
     endpoint: str,
     *,
     rule: GapRule,
@@ -27,7 +47,7 @@ def gap_rows(  # noqa: PLR0913  # the facts of one gap
     common: dict[str, Cell] = {
         "leg": Leg.GAP.value,
         "endpoint": endpoint,
-        "system": routes[0].dialect.name,
+        "system": watched[0].system,
         "id": NO_ID,
         "source_time": begin,
         "received": begin,
@@ -39,7 +59,8 @@ def gap_rows(  # noqa: PLR0913  # the facts of one gap
         "outcome": RowOutcome.GAP.value,
     }
     columns: dict[str, Sequence[Cell]] = {
-        "route": [route.name for route in routes],
-        "name": [route.source.subscription for route in routes],
+        "route": [each.route for each in watched],
+        "name": [each.subscription for each in watched],
+        "target": [each.target for each in watched],
     }
-    return Rows(len(routes), common, columns)
+    return Rows(len(watched), common, columns)

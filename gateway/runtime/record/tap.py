@@ -20,6 +20,9 @@ from gateway.model.outcome import ACCEPTED
 from gateway.runtime.context import MessageIds
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.monitor.counters import ConnectionState, EndpointState
+from gateway.runtime.record.connection_log import ConnectionLog
+from gateway.runtime.record.gap_recorder import GapRecorder
+from gateway.runtime.record.gap_rows import Watched
 from gateway.runtime.record.ledger import ArchiveAppend
 from gateway.runtime.record.rows import fingerprint
 
@@ -37,6 +40,24 @@ class TapTarget:
     system: str
     pattern: str
 
+    @property
+    def name(self) -> str:
+        """The name of its thread, and the end of its client's name."""
+        return f"tap-{self.route}-{self.label}"
+
+    @property
+    def watched(self) -> Watched:
+        return Watched(self.route, self.pattern, self.system, self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class TapContext:
+    """The archive of a gateway, the ids of its rows, and the states of its connections."""
+
+    archive: ArchiveAppend
+    message_ids: MessageIds
+    connections: ConnectionLog | None
+
 
 class Tap:
     """The thread and the connection of one tap.
@@ -50,18 +71,18 @@ class Tap:
         target: TapTarget,
         source: Source,
         backoff: tuple[float, float],
-        archive: ArchiveAppend,
-        message_ids: MessageIds,
+        context: TapContext,
     ) -> None:
         self.target = target
         self.state = EndpointState(target.endpoint, "tap")
         self._source = source
         self._backoff = backoff
-        self._archive = archive
-        self._message_ids = message_ids
+        self._context = context
+        self._gaps = GapRecorder(
+            target.endpoint, source, [target.watched], context.archive, context.connections
+        )
         self._stop = threading.Event()
-        name = f"tap-{target.route}-{target.label}"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=target.name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -70,6 +91,7 @@ class Tap:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=4 * RECEIVE_TIMEOUT)
+        self._gaps.stopped()
         self._source.close()
 
     def _run(self) -> None:
@@ -78,11 +100,13 @@ class Tap:
             try:
                 if self.state.connection is not ConnectionState.CONNECTED:
                     self._source.open()
+                    self._gaps.connected()
                     self.state.connected()
                     backoff.connected(monotonic())
                 batch = self._source.receive(RECEIVE_TIMEOUT)
                 if batch is not None:
                     self._record(batch)
+                self._gaps.check()
                 continue
             except ArchiveError:
                 return  # the archive is closed
@@ -91,6 +115,7 @@ class Tap:
             except Exception as failure:  # a driver's fault must not end this thread
                 log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
                 error = unexpected_error(self.state.name, failure)
+            self._gaps.lost(error)
             self.state.lost(error)
             self._source.close()
             refused = not error.retryable
@@ -99,8 +124,8 @@ class Tap:
     def _record(self, batch: Batch) -> None:
         messages = batch.messages
         self.state.messages += len(messages)
-        rows = observed_rows(self.target, messages, self._message_ids, now())
-        self._archive([rows], lambda: batch.settle([ACCEPTED] * len(messages)))
+        rows = observed_rows(self.target, messages, self._context.message_ids, now())
+        self._context.archive([rows], lambda: batch.settle([ACCEPTED] * len(messages)))
 
 
 def observed_rows(

@@ -19,7 +19,7 @@ from gateway.reconcile.classes import CopyClass
 from gateway.reconcile.classify import evidence, tables, transforms
 from gateway.reconcile.classify.evidence import Scope
 from gateway.reconcile.input.inputs import day_range, hours_around, microseconds
-from gateway.reconcile.input.row_reader import JOIN_SCHEMA, Selection, TapKey, selected
+from gateway.reconcile.input.row_reader import JOIN_SCHEMA, Selection, TapKey, TapTimes, selected
 
 pytestmark = [
     pytest.mark.spark,
@@ -86,16 +86,16 @@ def dead(number: int, target: str = "erp", **more: object) -> Row:
     return row("dead", number, target, {"outcome": "rejected", "rule": "too-long", **more})
 
 
-def taps(rows: Sequence[Row]) -> dict[TapKey, int]:
+def taps(rows: Sequence[Row]) -> dict[TapKey, TapTimes]:
     """The minute of the first observed row of each target."""
-    found: dict[TapKey, int] = {}
+    found: dict[TapKey, TapTimes] = {}
     for each in rows:
         if each["leg"] == "observed":
             at = each.get("received") or each["time"]
             assert isinstance(at, datetime)
             key = (str(each["gateway"]), str(each["route"]), str(each["target"]))
             minute = int(at.replace(second=0).timestamp()) * SECOND
-            found[key] = min(minute, found.get(key, minute))
+            found[key] = TapTimes(min(minute, found[key].since if key in found else minute))
     return found
 
 
@@ -228,6 +228,27 @@ CASES = [
         ],
         {(1, "erp"): "delivered", (99, "erp"): "unexpected"},
         id="seen-more-often-than-delivered",
+    ),
+    Case(
+        [received(1), delivered(1, name="same", attempt=2), glimpsed(), glimpsed()],
+        {(1, "erp"): "delivered"},
+        id="both-attempts-seen",
+    ),
+    Case(
+        [received(1), delivered(1, name="same", attempt=2), glimpsed(), glimpsed(), glimpsed()],
+        {(1, "erp"): "delivered", (99, "erp"): "unexpected"},
+        id="seen-more-often-than-attempted",
+    ),
+    Case(
+        [
+            *messages(1, 2),
+            delivered(1, name="same", attempt=2),
+            delivered(2, name="same"),
+            glimpsed(),
+            glimpsed(),
+        ],
+        {(1, "erp"): "delivered", (2, "erp"): "delivered"},
+        id="each-of-two-alike-seen-before-a-second-attempt",
     ),
     Case(
         [received(1, redelivered=True), delivered(1, name="sent"), seen(1), seen(7)],

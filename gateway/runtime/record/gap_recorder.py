@@ -1,4 +1,4 @@
-"""Records the gaps of a source: the times in which it may have missed messages.
+"""Records the gaps of a source or a tap: the times in which it may have missed messages.
 
 A source that is not connected has an outage. A row is written when it begins, after each midnight
 while it lasts, and when it ends; all have the same begin (`gateway.archive.gaps.merge_gaps`).
@@ -18,6 +18,7 @@ from typing import Final
 from gateway.archive.gaps import MOMENTARY, GapRule
 from gateway.archive.source_states import Outage, SourceConnection
 from gateway.clock import now
+from gateway.endpoints.base import Source
 from gateway.endpoints.continuity import Continuity, ReportsContinuity, Retention
 from gateway.errors import (
     ArchiveError,
@@ -26,12 +27,10 @@ from gateway.errors import (
     SubscriptionRefusedError,
     TakenOverError,
 )
-from gateway.routing.route import Route
-from gateway.runtime.context import SourceBinding
 from gateway.runtime.delivery.admission import LOOP_LIMIT
 from gateway.runtime.delivery.loop_limit import MAX_ROUNDS
-from gateway.runtime.inbound.connection_log import ConnectionLog
-from gateway.runtime.record.gap_rows import gap_rows
+from gateway.runtime.record.connection_log import ConnectionLog
+from gateway.runtime.record.gap_rows import Watched, gap_rows
 from gateway.runtime.record.ledger import ArchiveAppend
 from gateway.runtime.record.rows import Cut
 
@@ -65,11 +64,17 @@ class GapRecorder:
     def __init__(
         self,
         endpoint: str,
-        binding: SourceBinding,
+        source: Source,
+        watched: Sequence[Watched],
         archive: ArchiveAppend | None,
         connections: ConnectionLog | None,
     ) -> None:
-        self._endpoint = endpoint
+        """Continue with the state of an earlier run.
+
+        A tap has seen nothing before its first connection, and the gateway may send before.
+        """
+        self._endpoint, self._tap = endpoint, watched[0].target is not None if watched else False
+        self._key = watched[0].state_name(endpoint) if watched else endpoint
         self._archive, self._connections = archive, connections
         self._known = False  # whether it was ever connected
         self._keeps = True  # whether the broker keeps messages, as of the last connection
@@ -81,20 +86,25 @@ class GapRecorder:
         self._last_row = 0  # time of the last row of the outage
         self._next_check = 0.0  # monotonic
         self._dispute = _Dispute()
-        self.attach(binding)
-        if connections is not None and (state := connections.get(endpoint)) is not None:
+        self.attach(source, watched)
+        if connections is None:
+            return
+        if (state := connections.get(self._key)) is not None:
             self._known, self._keeps = state.known, state.keeps
             reason = "the gateway did not run"
             self._outage = state.outage or Outage(state.heard, GapRule.NOT_RUNNING.value, reason)
+        elif self._tap:
+            reason = "the tap was not connected before"
+            self._outage = Outage(self._begun, GapRule.DISCONNECTED.value, reason)
 
-    def attach(self, binding: SourceBinding) -> None:
-        """Continue with the source and the routes of `binding`."""
-        self._binding = binding
+    def attach(self, source: Source, watched: Sequence[Watched]) -> None:
+        """Continue with `source`, which receives the messages `watched`."""
+        self._watched = watched
         self._source: ReportsContinuity | None = None
         recorded = self._archive is not None and self._connections is not None
-        if recorded and isinstance(binding.source, ReportsContinuity):
-            self._source = binding.source
-            self._restore_count(binding.source.continuity)
+        if recorded and isinstance(source, ReportsContinuity):
+            self._source = source
+            self._restore_count(source.continuity)
 
     def connected(self) -> None:
         """Note that the source is connected, and record the outage that ends."""
@@ -107,7 +117,7 @@ class GapRecorder:
             rule = self._final_rule(GapRule(outage.rule), retention)
             ended = self._unrecorded = replace(outage, rule=rule.value)
             self._write(ended, at, then=lambda: self._recorded(ended, at))
-            _report(self._endpoint, rule, outage, at)
+            self._report(rule, outage, at)
         self._outage, self._known, self._connected_at = None, True, at
         self._keeps = continuity.retention is not Retention.NOTHING
         self._save(at)
@@ -152,10 +162,10 @@ class GapRecorder:
         """Record the messages that the loop limit cut: an application may have repeated them."""
         cut_by_route = Counter(each.route for each in cuts if each.rule == LOOP_LIMIT)
         reason = f"equal messages came {MAX_ROUNDS} times, each soon after the one before"
-        for route in self._binding.router.routes if cut_by_route else ():
-            if route.name in cut_by_route:
+        for each in self._watched if cut_by_route else ():
+            if each.route in cut_by_route:
                 found = Outage(now(), GapRule.LOOP_LIMIT.value, reason)
-                self._append([route], found, found.begin, cut_by_route[route.name])
+                self._append([each], found, found.begin, cut_by_route[each.route])
 
     def stopped(self, *, removed: bool = False) -> None:
         """Note that the gateway stops: an outage continues until the next start.
@@ -181,7 +191,7 @@ class GapRecorder:
 
     def _restore_count(self, continuity: Continuity) -> None:
         """Continue with the broker's count of dropped messages that an earlier source saw."""
-        state = None if self._connections is None else self._connections.get(self._endpoint)
+        state = None if self._connections is None else self._connections.get(self._key)
         if state is not None and state.dropped is not None and continuity.dropped is None:
             continuity.dropped, continuity.heard = state.dropped, state.heard
 
@@ -245,25 +255,24 @@ class GapRecorder:
         then: Callable[[], None] = lambda: None,
     ) -> None:
         """Append the rows of all routes, then call `then`."""
-        routes = self._binding.router.routes
-        if routes and self._archive is not None and outage.rule not in MOMENTARY:
+        if self._watched and self._archive is not None and outage.rule not in MOMENTARY:
             self._last_row = end
-        self._append(routes, outage, end, lost, then)
+        self._append(self._watched, outage, end, lost, then)
 
     def _append(
         self,
-        routes: Sequence[Route],
+        watched: Sequence[Watched],
         outage: Outage,
         end: int,
         lost: int | None,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        """Append a row for each of `routes`, then call `then`; only a closed archive refuses."""
-        if not routes or self._archive is None:
+        """Append a row for each of `watched`, then call `then`; only a closed archive refuses."""
+        if not watched or self._archive is None:
             then()
             return
         rows = gap_rows(
-            routes, self._endpoint, rule=GapRule(outage.rule), reason=outage.reason,
+            watched, self._endpoint, rule=GapRule(outage.rule), reason=outage.reason,
             begin=outage.begin, end=end, lost=lost,
         )  # fmt: skip
         try:
@@ -277,15 +286,16 @@ class GapRecorder:
         with self._save_lock:  # the archive's thread saves too
             outage = self._outage or self._unrecorded
             dropped = self._source.continuity.dropped
-            state = SourceConnection(heard, self._known, outage, self._keeps, dropped)
-            self._connections.put(self._endpoint, state, durable=durable)
+            state = SourceConnection(heard, self._known, outage, self._keeps, dropped, self._tap)
+            self._connections.put(self._key, state, durable=durable)
 
-
-def _report(endpoint: str, rule: GapRule, outage: Outage, end: int) -> None:
-    level = logging.INFO if rule is GapRule.AWAY else logging.WARNING
-    begin, until = (_text(each) for each in (outage.begin, end))
-    text = "source gap, %s: from %s to %s: %s"
-    log.log(level, text, rule.value, begin, until, outage.reason, extra={"endpoint": endpoint})
+    def _report(self, rule: GapRule, outage: Outage, end: int) -> None:
+        level = logging.INFO if self._tap or rule is GapRule.AWAY else logging.WARNING
+        begin, until = (_text(each) for each in (outage.begin, end))
+        log.log(
+            level, "%s gap, %s: from %s to %s: %s", "tap" if self._tap else "source",
+            rule.value, begin, until, outage.reason, extra={"endpoint": self._endpoint},
+        )  # fmt: skip
 
 
 def _text(time: int) -> str:

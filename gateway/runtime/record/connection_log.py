@@ -32,7 +32,9 @@ class ConnectionLog:
     """
 
     def __init__(self, root: Path, gateway: str, endpoints: Collection[str]) -> None:
-        """Read the states that an earlier run left for `endpoints`.
+        """Read the states that an earlier run left for `endpoints`, and those of all taps.
+
+        A tap that the configuration has again missed everything since it was removed.
 
         Raises:
             ArchiveError: the folder cannot be written.
@@ -45,7 +47,9 @@ class ConnectionLog:
             found = read_states(self._path)
         except OSError as error:
             raise ArchiveError(f"{self._path}: cannot be used: {error.strerror}") from error
-        self._states = {name: found[name] for name in found if name in endpoints}
+        self._states = {
+            name: state for name, state in found.items() if state.tap or name in endpoints
+        }
 
     def get(self, endpoint: str) -> SourceConnection | None:
         """Return the state of a source; None before its first attempt to connect."""

@@ -14,9 +14,10 @@ from gateway.config.load import load
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.errors import ClosedByBrokerError, GatewayError, NotConnectedError, TakenOverError
-from gateway.runtime.inbound import gap_recorder
-from gateway.runtime.inbound.connection_log import ConnectionLog
-from gateway.runtime.inbound.gap_recorder import GapRecorder
+from gateway.runtime.record import gap_recorder
+from gateway.runtime.record.connection_log import ConnectionLog
+from gateway.runtime.record.gap_recorder import GapRecorder
+from gateway.runtime.record.gap_rows import watched_by
 from gateway.runtime.record.rows import Cut
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
@@ -63,7 +64,8 @@ class Recording:
         configuration = load(self._folder / "gateway.yaml")
         binding = make_source_binding(configuration, "here", cast(Source, self.source))
         connections = ConnectionLog(self._folder, "test", ["here"])
-        self.recorder = GapRecorder("here", binding, self._append, connections)
+        watched = watched_by(binding.router.routes)
+        self.recorder = GapRecorder("here", binding.source, watched, self._append, connections)
 
     def connect(self, retention: Retention, after: int = 0) -> None:
         self.time += after * SECOND
@@ -78,7 +80,7 @@ class Recording:
     @property
     def gaps(self) -> list[SourceGap]:
         names = ("gateway", "route", "endpoint", "name", "rule", "reason", "source_time", "time",
-                 "size")  # fmt: skip
+                 "size", "target")  # fmt: skip
         return merge_gaps(
             dict(zip(names, values, strict=True))
             for rows in self.rows
