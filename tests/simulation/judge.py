@@ -41,7 +41,7 @@ class Judge:
         # late heartbeats replace connections
         gentle = not (plan.heartbeat or plan.is_open_ring) and kinds <= HARMLESS
         for payload, broker in books.overtaken:
-            if not self._may_be_overtaken(payload, broker):
+            if not self._may_be_overtaken(payload):
                 books.report("order", f"{short(payload)} arrived at {broker} after a newer one")
         calm = settled and not plan.heartbeat and kinds <= HARMLESS | {"stop"}
         calm = calm and (plan.archive or "stop" not in kinds)  # it keeps what is on its way
@@ -85,8 +85,8 @@ class Judge:
         lost = max((at for at, line in enumerate(lines) if " lose-sessions " in line), default=0)
         return any(f" connected  {client} to " in line for line in lines[lost:])
 
-    def _may_be_overtaken(self, payload: bytes, target: str) -> bool:
-        """Whether it was a dead letter, perhaps of a run that died before it was recorded."""
+    def _may_be_overtaken(self, payload: bytes) -> bool:
+        """Whether it was a dead letter on its way, perhaps of a run that died before its row."""
         plan = self.outcomes.plan
         kinds = {each.kind for each in plan.faults}
         limited = plan.spool and (plan.spool_seconds or plan.when_full != "slow")
@@ -95,6 +95,7 @@ class Judge:
         return any(
             self.outcomes.is_dead_letter(each, target, payload)
             for each in self.outcomes.gateways.values()
+            for target in plan.brokers
         )
 
     # Replacements.
