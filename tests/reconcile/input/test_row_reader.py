@@ -19,13 +19,15 @@ from gateway.reconcile.input.row_reader import (
     IdKey,
     SegmentFile,
     Selection,
+    TapTimes,
     read_rows,
     read_segment,
     selected,
 )
 from tests.archive.samples import DAY, NOON, START, archive, dead, delivered, digest, received
 
-HOUR = 3_600_000_000
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
 DAY_OF_NOON = Selection(*day_range(DAY), hours_around(DAY))
 
 
@@ -62,6 +64,31 @@ def test_a_row_is_repeated_for_each_of_its_targets(tmp_path: Path) -> None:
     high, low = digest("1")[:8], digest("1")[8:]
     hashes = {(row["hash_high"], row["hash_low"]) for row in rows if row["counter"] == 1}
     assert hashes == {tuple(int.from_bytes(part, "big", signed=True) for part in (high, low))}
+
+
+@pytest.mark.parametrize(
+    ("receipt", "time", "tapped"),
+    [
+        pytest.param(-2, -1, False, id="before-its-first-row"),
+        pytest.param(-2, 1, True, id="since-its-first-row"),
+        pytest.param(5, 9, True, id="before-the-gap"),
+        pytest.param(5, 11, False, id="on-its-way-when-the-gap-began"),
+        pytest.param(12, 13, False, id="in-the-gap"),
+        pytest.param(19, 25, False, id="on-its-way-when-the-gap-ended"),
+        pytest.param(21, 25, True, id="after-the-gap"),
+    ],
+)
+def test_a_tap_observes_but_for_its_gaps(
+    tmp_path: Path, receipt: int, time: int, *, tapped: bool
+) -> None:
+    begin, end = NOON + 10 * SECOND, NOON + 20 * SECOND
+    taps = {("edge", "orders", "erp"): TapTimes(NOON, [(begin, end)])}
+    times = NOON + receipt * SECOND, NOON + time * SECOND
+    archive(tmp_path, delivered([1], received=times[0], time=times[1]))
+
+    (row,) = read(tmp_path, Selection(*day_range(DAY), hours_around(DAY), taps))
+
+    assert row["tapped"] is tapped
 
 
 def test_only_wanted_ids_are_read(tmp_path: Path) -> None:

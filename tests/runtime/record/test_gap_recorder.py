@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -10,6 +11,7 @@ import pytest
 
 from gateway.archive.gaps import SourceGap, merge_gaps
 from gateway.archive.journal.records import Rows
+from gateway.archive.source_states import open_gaps
 from gateway.config.load import load
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Continuity, Retention
@@ -56,6 +58,7 @@ class Recording:
         (folder / "gateway.yaml").write_text(ONE_ROUTE)
         self.rows: list[Rows] = []
         self.disk_works = True
+        self.tap: str | None = None  # the target, to record the gaps of a tap
         self.start(Retention.KEPT)
 
     def start(self, retention: Retention) -> None:
@@ -65,6 +68,8 @@ class Recording:
         binding = make_source_binding(configuration, "here", cast(Source, self.source))
         connections = ConnectionLog(self._folder, "test", ["here"])
         watched = watched_by(binding.router.routes)
+        if self.tap is not None:
+            watched = [replace(each, target=self.tap) for each in watched]
         self.recorder = GapRecorder("here", binding.source, watched, self._append, connections)
 
     def connect(self, retention: Retention, after: int = 0) -> None:
@@ -288,3 +293,48 @@ def test_a_damaged_connection_log_is_reported(
     recording.start(Retention.NOTHING)
 
     assert "is damaged" in caplog.text
+
+
+def test_a_tap_saw_nothing_before_its_first_connection(recording: Recording) -> None:
+    recording.tap = "erp"
+    recording.start(Retention.NEW)
+    recording.connect(Retention.NEW, after=7)
+
+    assert [(gap.target, gap.rule, gap.counts) for gap in recording.gaps] == [
+        ("erp", "disconnected", True)
+    ]
+    assert recording.rules == [("disconnected", 7)]
+
+
+def test_a_tap_and_the_source_of_its_endpoint_have_states_of_their_own(
+    recording: Recording, tmp_path: Path
+) -> None:
+    recording.connect(Retention.KEPT)
+    recording.tap = "erp"
+    recording.start(Retention.NEW)
+    recording.connect(Retention.NEW, after=1)
+    recording.lose(LOST, after=60)
+    assert not open_gaps(tmp_path), "the night would take it for one of the source"
+    recording.start(Retention.NEW)
+    recording.connect(Retention.NEW, after=5)
+
+    assert [(gap.target, gap.rule) for gap in recording.gaps] == [
+        ("erp", "disconnected"), ("erp", "session-lost"),
+    ]  # fmt: skip
+    assert [seconds for _, seconds in recording.rules] == [1, 5]
+
+
+def test_a_tap_that_was_removed_for_a_while_missed_that_time(recording: Recording) -> None:
+    recording.tap = "erp"
+    recording.start(Retention.NEW)
+    recording.connect(Retention.NEW)
+    recording.recorder.check()
+    recording.recorder.stopped()
+    recording.tap = None
+    recording.start(Retention.KEPT)
+    recording.connect(Retention.KEPT, after=3_000)
+    recording.tap = "erp"
+    recording.start(Retention.NEW)
+    recording.connect(Retention.NEW, after=600)
+
+    assert ("session-lost", 3_600) in recording.rules
