@@ -91,7 +91,6 @@ class Tap:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=4 * RECEIVE_TIMEOUT)
-        self._gaps.stopped()
         self._source.close()
 
     def _run(self) -> None:
@@ -120,6 +119,7 @@ class Tap:
             self._source.close()
             refused = not error.retryable
             self._stop.wait(backoff.pause(self._backoff, monotonic(), random(), refused=refused))  # noqa: S311  # jitter
+        self._gaps.stopped()
 
     def _record(self, batch: Batch) -> None:
         messages = batch.messages
