@@ -25,7 +25,9 @@ MAX_EARLY_RUN = 1.2  # seconds, about the time to connect
 
 
 @repetitions(FEW_KILLS, 100)
-@pytest.mark.parametrize("spool", ["", None], ids=["spool", "no-spool"])
+@pytest.mark.parametrize(
+    "spool", ["", pytest.param(None, marks=pytest.mark.chaos)], ids=["spool", "no-spool"]
+)
 def test_a_gateway_killed_at_any_moment_loses_no_message_and_marks_duplicates(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int, spool: str | None
 ) -> None:

@@ -38,7 +38,7 @@ BREAKS: Mapping[str, Callable[[Wire], object]] = MappingProxyType(
         ("reset", ""),
         pytest.param("reset", None, marks=pytest.mark.chaos),
         ("stall", ""),
-        ("broker closes", ""),
+        pytest.param("broker closes", "", marks=pytest.mark.chaos),
         ("gateway closes", None),
     ],
 )
