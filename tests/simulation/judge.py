@@ -48,8 +48,8 @@ class Judge:
         if (calm or "mqtt311" not in plan.brokers.values()) and not plan.is_open_ring:
             for payload, broker in books.echoes():
                 books.report("echo", f"{short(payload)} came back to {broker}")
-        unsynced = "power" in kinds and plan.sync == "interval"  # rows of a second may be lost
-        for each in self.outcomes.gateways.values() if plan.archive and not unsynced else ():
+        comparable = plan.archive and not plan.loses_rows
+        for each in self.outcomes.gateways.values() if comparable else ():
             self._judge_journals(each)
             if each.disk.damaged or any(journal.changed for journal in each.disk.journals):
                 continue  # the night's verdict is bad

@@ -47,14 +47,16 @@ class Outcomes:
         return self._is_dead(each, target, payload)
 
     def _is_dead(self, each: RunningGateway, target: str, payload: bytes) -> bool:
-        if not self.plan.archive:  # without a spool as well, a rejected message is only counted
-            return not self.plan.spool and self._may_be_rejected()
         digest = xxh3_128_digest(payload)
-        return any(
+        if self.plan.archive and any(
             row["leg"] == "dead" and row["hash"] == digest and row["target"] == target
             for rows in each.disk.rows()
             for row in each_row(rows)
-        )
+        ):
+            return True
+        # without a spool, a rejected message has its row, or is only counted
+        is_counted = not self.plan.spool and (not self.plan.archive or self.plan.loses_rows)
+        return is_counted and self._may_be_rejected()
 
     def _may_be_rejected(self) -> bool:
         """Whether a fault may have broken the connections of a message that was sent alone."""

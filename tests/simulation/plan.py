@@ -66,6 +66,11 @@ class Plan:
     prefix: str = ""  # of the gateways' names
 
     @property
+    def loses_rows(self) -> bool:
+        """Whether a power cut may lose rows of the archive."""
+        return self.sync == "interval" and any(each.kind == "power" for each in self.faults)
+
+    @property
     def is_open_ring(self) -> bool:
         """Whether no origin path ends the circles of a message."""
         return self.shape.startswith("ring") and {*self.brokers.values()} == {"mqtt311"}
