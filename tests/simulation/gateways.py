@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from gateway.errors import GatewayError
 from gateway.runtime.gateway import Gateway
@@ -14,6 +15,8 @@ from tests.simulation.disk import Disk
 from tests.simulation.plan import Plan
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
+
+RELOAD_INTERVAL: Final = 0.1  # seconds until a gateway that does not run is reloaded again
 
 
 @dataclass(slots=True)
@@ -121,7 +124,9 @@ class Processes:
 
     def reload(self, each: RunningGateway, variant: str) -> None:
         process, gateway = each.process, each.gateway
-        if process is None or gateway is None or each.stopping:
+        if process is None or gateway is None or each.stopping:  # an operator tries again
+            again = partial(self.reload, each, variant)
+            self.scheduler.at(self.scheduler.now + RELOAD_INTERVAL, again)
             return
 
         def apply(wanted: str) -> None:

@@ -86,11 +86,17 @@ class Judge:
         return any(f" connected  {client} to " in line for line in lines[lost:])
 
     def _may_be_overtaken(self, payload: bytes) -> bool:
-        """Whether it was a dead letter on its way, perhaps of a run that died before its row."""
+        """Whether it was a dead letter on its way, perhaps of a run that died before its row.
+
+        A message that breaks connections becomes one, and one whose row on the disk changed comes
+        again from its source.
+        """
         plan = self.outcomes.plan
         kinds = {each.kind for each in plan.faults}
         limited = plan.spool and (plan.spool_seconds or plan.when_full != "slow")
-        if kinds & KILLS and (limited or "poison" in kinds):
+        if kinds & KILLS and (limited or {"poison", "driver-fault"} & kinds):
+            return True
+        if self.outcomes.books.is_damaged(payload):
             return True
         return any(
             self.outcomes.is_dead_letter(each, target, payload)

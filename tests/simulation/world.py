@@ -222,7 +222,9 @@ class World:
                 if not 0 <= held <= SMALL["MAX_HELD_BYTES"] + largest:
                     self.books.report("memory", f"{each.name}: {held} bytes in lane {name}")
 
-        limited = self.plan.spool_messages and self.plan.when_full != "dead-letter-oldest"
+        # a rejected batch makes room before its row is deleted
+        rejects = self.plan.when_full == "dead-letter-oldest" or self.plan.spool_seconds
+        limited = self.plan.spool_messages and not rejects
         for each in self.gateways.values() if limited else ():
             if each.disk.changed:
                 continue  # its counts may be too large

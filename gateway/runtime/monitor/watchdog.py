@@ -110,18 +110,20 @@ class Watchdog:
         pump = self._pumps.get(heartbeat.endpoint)
         if pump is None or min(heartbeat.age, monotonic() - heartbeat.acted_at) < timeout:
             return
-        targets = _targets(pump, heartbeat.route)
-        states = [pump.state, *(self._lanes[name].state for name in targets)]
+        lanes = [self._lanes.get(name) for name in _targets(pump, heartbeat.route)]
+        targets = [lane for lane in lanes if lane is not None]  # a reload may remove one now
+        states = [pump.state, *(lane.state for lane in targets)]
         if any(state.connection is not ConnectionState.CONNECTED for state in states):
             return  # the lost connection is being reopened
         heartbeat.acted_at = monotonic()
         reason = f"no heartbeat of route {heartbeat.route!r} for {heartbeat.age:.0f} s"
         if heartbeat.source_age >= timeout:
-            self._lanes[heartbeat.endpoint].reconnect(reason)
+            if (lane := self._lanes.get(heartbeat.endpoint)) is not None:
+                lane.reconnect(reason)
             pump.reconnect(reason)
             return
-        for name in targets:
-            self._lanes[name].reconnect(reason)
+        for lane in targets:
+            lane.reconnect(reason)
 
 
 def _targets(pump: Pump, name: str) -> Sequence[str]:
