@@ -290,6 +290,8 @@ class GapRecorder:
             self._connections.put(self._key, state, durable=durable)
 
     def _report(self, rule: GapRule, outage: Outage, end: int) -> None:
+        if self._tap and not self._known:
+            return  # the first connection of a new tap
         level = logging.INFO if self._tap or rule is GapRule.AWAY else logging.WARNING
         begin, until = (_text(each) for each in (outage.begin, end))
         log.log(
