@@ -1,1 +1,1 @@
-"""The receiving side: threads and files around admission, header rules, gaps and recovery."""
+"""The receiving side: threads and files around admission, header rules and recovery."""

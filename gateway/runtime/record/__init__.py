@@ -1,1 +1,1 @@
-"""Archive rows of received, delivered and observed messages, and their restoration."""
+"""Archive rows of received, delivered and observed messages, of gaps, and their restoration."""
