@@ -40,7 +40,7 @@ endpoints:
 routes:
   relay:
     from: {{endpoint: source, pattern: "src/{{rest...}}"}}
-    to: {{endpoint: target, template: "dst/{{rest...}}"}}
+    to: {{endpoint: target, template: "dst/{{rest...}}"{tap}}}
 {route}archive: {{path: {folder}/archive{archive}}}
 {spool}"""
 FAST_BACKOFF = "backoff_min: 0.05, backoff_max: 0.2"
@@ -68,6 +68,7 @@ class RelayConfig:
     route: str = ""
     archive: str = ""
     spool: str | None = ""  # None: no spool
+    tap: str = ""
 
     def write(self) -> Path:
         spool = ""
@@ -79,6 +80,7 @@ class RelayConfig:
                 folder=self.folder, source=self.source, target=self.target, gateway=self.gateway,
                 source_settings=self.source_settings, target_settings=self.target_settings,
                 route=self.route, archive=self.archive, spool=spool, backoff=FAST_BACKOFF,
+                tap=self.tap,
             )
         )  # fmt: skip
         return file

@@ -57,6 +57,34 @@ def test_a_gateway_killed_at_any_moment_loses_no_message_and_marks_duplicates(
         reconcile(tmp_path / "archive")
 
 
+@pytest.mark.chaos
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_the_night_of_kills_beside_a_tap_is_clean(
+    tmp_path: Path, start_mosquitto: StartMosquitto, version: str
+) -> None:
+    """The tap saw what a killed gateway sent and could not record."""
+    chance = random.Random(20)  # noqa: S311  # the same moments in every run
+    source, target = start_mosquitto(), start_mosquitto()
+    settings = f', version: "{version}"'
+    config = RelayConfig(
+        tmp_path, source.port, target.port, source_settings=settings, target_settings=settings,
+        tap=', observe: "dst/#"',
+    ).write()  # fmt: skip
+    tick = threading.Event()
+    with load_and_witness(source.port, target.port, RATE) as (load, witness):
+        with running(config):
+            load.start()
+        for _ in range(20):
+            with running(config):
+                tick.wait(chance.uniform(0, MAX_RUN))
+        with running(config) as gateway:
+            end_after_all(gateway, load, witness)
+
+    assert witness.duplicates  # otherwise no kill hit a message on its way
+    read_archive(tmp_path)
+    reconcile(tmp_path / "archive")
+
+
 @repetitions(1, 10)
 def test_a_gateway_killed_while_its_spool_drains_marks_duplicates(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
@@ -155,18 +155,17 @@ def mark_disordered(classes: DataFrame, disordered: Column) -> DataFrame:
 def drop_known_sightings(classes: DataFrame) -> DataFrame:
     """Drop unexpected copies that were only observed, and whose delivery is known.
 
-    Another gateway delivered them; or this one did and died before it recorded that, received the
-    message again, marked, and delivered an equal one. Each such delivery explains one sighting.
+    Another gateway delivered them; or runs of this one did and died before they recorded that, and
+    the next one received the message again, marked, and delivered an equal one.
     """
     unexpected = (F.col("class") == CopyClass.UNEXPECTED.value) & (F.col("sightings") > 0)
     only_seen = unexpected & F.col("end_time").isNull()
     keys = ["route", "target", *ID]
     delivered = classes.where("deliveries > 0")
     seen = classes.where(only_seen).join(delivered.select(*keys), on=keys, how="left_anti")
-    rank = F.row_number().over(Window.partitionBy("content").orderBy(*ID)).alias("rank")
-    again = delivered.where("redelivered").select("content", rank)
-    seen = seen.withColumn("rank", rank).join(again, on=["content", "rank"], how="left_anti")
-    return classes.where(~only_seen).unionByName(seen.select(*classes.columns))
+    again = delivered.where("redelivered").select("content")
+    seen = seen.join(again, on="content", how="left_anti").select(*classes.columns)
+    return classes.where(~only_seen).unionByName(seen)
 
 
 def exceptions(classes: DataFrame) -> DataFrame:
