@@ -44,7 +44,7 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True)
 class TapTimes:
-    """The time of the first observed row of a tap, and begin and end of its gaps after it.
+    """The time of the first observed row of a tap, and begin and end of its gaps, by begin.
 
     Units: microseconds.
     """
@@ -275,12 +275,20 @@ def _is_tapped(rows: pa.Table, taps: Mapping[TapKey, TapTimes]) -> pa.Array:
     tapped = np.zeros(rows.num_rows, np.bool_)
     times, receipts = _numbers(rows["time"]), _numbers(pc.coalesce(rows["received"], rows["time"]))
     for (gateway, route, target), tap in taps.items():
-        seen = times >= tap.since
-        for begin, end in tap.gaps:
-            seen &= (times < begin) | (receipts > end)
+        seen = (times >= tap.since) & ~_is_in_gap(receipts, times, tap.gaps)
         own = pc.and_(pc.equal(rows["gateway"], gateway), pc.equal(rows["route"], route))
         tapped |= pc.and_(own, pc.equal(rows["target"], target)).to_numpy() & seen
     return pa.array(tapped)
+
+
+def _is_in_gap(begins: Numbers, ends: Numbers, gaps: Sequence[tuple[int, int]]) -> Flags:
+    """Return whether each interval meets one of `gaps`, which are sorted by their begin."""
+    if not gaps:
+        return np.zeros(len(begins), np.bool_)
+    first, last = np.array(gaps, np.int64).T
+    at = np.searchsorted(np.maximum.accumulate(last), begins)  # the first gap that ends later
+    found: Flags = (at < len(gaps)) & (first[np.minimum(at, len(gaps) - 1)] <= ends)
+    return found
 
 
 def _is_wanted(

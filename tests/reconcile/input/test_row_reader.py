@@ -66,6 +66,9 @@ def test_a_row_is_repeated_for_each_of_its_targets(tmp_path: Path) -> None:
     assert hashes == {tuple(int.from_bytes(part, "big", signed=True) for part in (high, low))}
 
 
+GAPS = [(10, 20), (12, 13), (30, 31), (40, 50)]
+
+
 @pytest.mark.parametrize(
     ("receipt", "time", "tapped"),
     [
@@ -76,13 +79,16 @@ def test_a_row_is_repeated_for_each_of_its_targets(tmp_path: Path) -> None:
         pytest.param(12, 13, False, id="in-the-gap"),
         pytest.param(19, 25, False, id="on-its-way-when-the-gap-ended"),
         pytest.param(21, 25, True, id="after-the-gap"),
+        pytest.param(21, 35, False, id="over-a-gap"),
+        pytest.param(14, 29, False, id="in-a-gap-behind-a-shorter-one"),
+        pytest.param(51, 60, True, id="after-all-gaps"),
     ],
 )
 def test_a_tap_observes_but_for_its_gaps(
     tmp_path: Path, receipt: int, time: int, *, tapped: bool
 ) -> None:
-    begin, end = NOON + 10 * SECOND, NOON + 20 * SECOND
-    taps = {("edge", "orders", "erp"): TapTimes(NOON, [(begin, end)])}
+    gaps = [(NOON + begin * SECOND, NOON + end * SECOND) for begin, end in GAPS]
+    taps = {("edge", "orders", "erp"): TapTimes(NOON, gaps)}
     times = NOON + receipt * SECOND, NOON + time * SECOND
     archive(tmp_path, delivered([1], received=times[0], time=times[1]))
 
