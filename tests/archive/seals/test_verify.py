@@ -411,6 +411,14 @@ def test_a_journal_that_ended_before_it_began_is_of_both_dates(tmp_path: Path) -
     assert warnings(made.verify(DAY + NEXT)) == ["killed-journal"]
 
 
+def test_a_clock_set_back_over_a_whole_date_leaves_nothing_unknown_there(tmp_path: Path) -> None:
+    made = chained(tmp_path)
+    made.add("east", NOON + 48 * HOUR, NOON, end=End.STOPPED)
+
+    for days in range(3):
+        assert not errors(made.verify(DAY + days * NEXT))
+
+
 def test_a_suspended_gateway_covers_the_dates_between(tmp_path: Path) -> None:
     made = chained(tmp_path)
     made.add("east", NOON, NOON + 96 * HOUR)
