@@ -26,7 +26,13 @@ def _name(seeds: Sequence[int]) -> str:
 
 
 @pytest.mark.parametrize("seeds", [(*range(80, 90), *TAPPED), *NIGHTLY], ids=_name)
-@pytest.mark.parametrize("full", [False, True], ids=["sets", "full"])
+@pytest.mark.parametrize(
+    "full",
+    [
+        pytest.param(False, id="sets"),
+        pytest.param(True, id="full", marks=pytest.mark.nightly),
+    ],
+)
 def test_the_night_says_what_the_books_say(
     tmp_path: Path, seeds: Sequence[int], *, full: bool
 ) -> None:
