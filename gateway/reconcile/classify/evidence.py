@@ -238,7 +238,7 @@ def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = 
     """Return the class of every copy of the date in `rows`, with its details when `detailed`."""
     own = on_date(F.col("received_time"), scope.day)
     assigned = taps.assign_by_content(rows) if tapped else rows
-    copies = transforms.copies(assigned, detailed=detailed).persist()
+    copies = transforms.copies(assigned, tapped=tapped, detailed=detailed).persist()
     classes = transforms.classified(copies, scope.late * _SECOND, scope.spooled_since)
     blocks, disordered = order.mark_out_of_order(classes, own)
     found = transforms.mark_disordered(blocks, disordered)

@@ -38,8 +38,10 @@ def is_receipt() -> Column:
     return (F.col("leg") == Leg.RECEIVED.value) | unrouted
 
 
-def copies(rows: DataFrame, *, detailed: bool = False) -> DataFrame:
+def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> DataFrame:
     """Aggregate rows to one row for each copy, with its DETAILS when `detailed`.
+
+    With `tapped`, it has its `content`, which `drop_known_sightings` compares.
 
     All other aggregates are numbers of fixed width: Spark sorts the rows to aggregate texts. A
     spooled copy was received: after a crash the spooled row may be its only one. A copy is recent
@@ -75,8 +77,8 @@ def copies(rows: DataFrame, *, detailed: bool = False) -> DataFrame:
         F.count_if(leg == Leg.SPOOLED.value).alias("spooled"),
         F.max(F.when(delivered, F.col("mode"))).alias("mode"),
         F.max(F.when(own, stream())).alias("stream"),
-        F.max(F.when(delivered | seen, content())).alias("content"),
         *[column for name, which in hashed.items() for column in _hash_range(name, which)],
+        *([F.max(F.when(delivered | seen, content())).alias("content")] if tapped else ()),
         *(_details() if detailed else ()),
     )
 
@@ -140,8 +142,7 @@ def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
         "end_time",
         "latency",
         "stream",
-        "content",
-        *(name for name in DETAILS if name in found.columns),
+        *(name for name in ("content", *DETAILS) if name in found.columns),
     )
 
 

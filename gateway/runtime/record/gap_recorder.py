@@ -54,10 +54,10 @@ class _Dispute:
 
 
 class GapRecorder:
-    """The outages and losses of one source endpoint.
+    """The outages and losses of one source endpoint, or of one tap.
 
     Without an archive, or for a broker inside this process, it records nothing.
-    Mutable: owned by the pump's thread.
+    Mutable: owned by the thread that receives from the source.
     Units: microseconds since 1970-01-01 UTC.
     """
 
@@ -73,7 +73,8 @@ class GapRecorder:
 
         A tap has seen nothing before its first connection, and the gateway may send before.
         """
-        self._endpoint, self._tap = endpoint, watched[0].target is not None if watched else False
+        self._endpoint = endpoint
+        self._tap = any(each.target is not None for each in watched)
         self._key = watched[0].state_name(endpoint) if watched else endpoint
         self._archive, self._connections = archive, connections
         self._known = False  # whether it was ever connected

@@ -20,9 +20,14 @@ class Watched:
     system: str
     target: str | None = None  # of a tap
 
+    @property
+    def tap_name(self) -> str:
+        """The name of the tap, which no other of its endpoint has; empty for a source."""
+        return "" if self.target is None else f"tap-{self.route}-{self.target}"
+
     def state_name(self, endpoint: str) -> str:
         """Return the name of the state of its source: the endpoint's, or one of the tap's own."""
-        return endpoint if self.target is None else f"{endpoint} tap-{self.route}-{self.target}"
+        return f"{endpoint} {self.tap_name}".rstrip()
 
 
 def watched_by(routes: Iterable[Route]) -> list[Watched]:

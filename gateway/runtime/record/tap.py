@@ -43,7 +43,7 @@ class TapTarget:
     @property
     def name(self) -> str:
         """The name of its thread, and the end of its client's name."""
-        return f"tap-{self.route}-{self.label}"
+        return self.watched.tap_name
 
     @property
     def watched(self) -> Watched:
