@@ -76,12 +76,16 @@ def counted(classes: DataFrame) -> DataFrame:
 
 
 def bucket(latency: Column) -> Column:
-    """Return the latency bucket of microseconds, as in `gateway.archive.segments.latency`."""
+    """Return the latency bucket of microseconds, as in `gateway.archive.segments.latency`.
+
+    A null latency has none: `least` leaves nulls out, and would give the last bucket.
+    """
     bits = F.length(F.bin(latency)) - 1
     shift = F.greatest(F.length(F.bin(latency)) - 2, F.lit(0))
     half = F.call_function("shiftright", latency, shift).bitwiseAND(F.lit(1))
     wide = F.least(2 * bits + half, F.lit(BUCKETS - 1))
-    return F.when(latency < 2, latency).otherwise(wide).cast("long")  # noqa: PLR2004  # 0 and 1 have buckets of their own
+    known = F.when(latency < 2, latency).when(latency.isNotNull(), wide)  # noqa: PLR2004  # 0 and 1 have buckets of their own
+    return known.cast("long")
 
 
 def minutes_of(counts: pa.Table) -> pa.Table:

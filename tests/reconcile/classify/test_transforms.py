@@ -505,3 +505,11 @@ def test_a_bucket_holds_half_an_octave(spark: SparkSession) -> None:
     assert list(numbers[:11]) == [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7]
     for latency, most in zip(LATENCIES, tables.upper_bounds(numbers), strict=True):
         assert latency <= most <= latency * 1.5 + 1
+
+
+def test_a_copy_without_a_latency_has_no_bucket(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(None,), (7,)], "latency long")
+
+    rows = frame.select(tables.bucket(F.col("latency")).alias("bucket")).collect()
+
+    assert [each["bucket"] for each in rows] == [None, int(buckets(np.array([7]))[0])]
