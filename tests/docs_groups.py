@@ -72,7 +72,12 @@ README = Story(
     section="Move messages between two brokers",
     arrives="hall/7/temperature 21.5",
     connections=2,
-    swaps={"1883": "{0}", "1884": "{1}"},
+    swaps={
+        "1883": "{0}",
+        "1884": "{1}",
+        "web: {}": "web: {{port: {2}}}",
+        "URL": "http://127.0.0.1:{2}",
+    },
 )
 SOLACE = Story(
     page="docs/solace.md",

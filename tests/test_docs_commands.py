@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import socket
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -30,14 +33,15 @@ from tests.docs_groups import (
 from tests.docs_world import (
     PATH,
     STAND_INS,
+    environment,
     in_background,
     make_world,
     run_command,
     stand_in,
     write_named_files,
 )
-from tests.printed_commands import ROOT, Command, page_commands, sections
-from tests.waiting import until
+from tests.printed_commands import ROOT, Command, fences, page_commands, sections
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +130,34 @@ def test_the_tables_have_no_entry_without_a_printed_command() -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("story", [README, SOLACE], ids=lambda story: story.page)
-def test_a_message_arrives(story: Story, tmp_path: Path) -> None:
-    carry(story, tmp_path)
+def test_the_first_block_delivers_as_one_paste(tmp_path: Path) -> None:
+    if shutil.which("mosquitto_pub") is None or shutil.which("mosquitto", path=PATH) is None:
+        pytest.skip("no mosquitto: apt-get install mosquitto mosquitto-clients")
+    ports = free_ports(3)
+    swaps = {text: used.format(*ports) for text, used in README.swaps.items()}
+    body = dict(sections((ROOT / README.page).read_text("utf-8")))[README.section]
+    write_named_files(tmp_path, stand_in(body, swaps))
+    (block,) = fences("sh", body)
+    with environment(tmp_path, {}):
+        shell = subprocess.Popen(
+            ["/bin/bash"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    try:
+        printed, _ = shell.communicate(f"{stand_in(block, swaps)}kill $(jobs -p)\nwait\n", PATIENCE)
+    finally:
+        with suppress(ProcessLookupError):  # all have ended
+            os.killpg(shell.pid, signal.SIGKILL)
+
+    assert README.arrives in printed.splitlines(), (tmp_path / "plant.log").read_text()
+
+
+@pytest.mark.broker
+def test_a_message_arrives(tmp_path: Path) -> None:
+    carry(SOLACE, tmp_path)
 
 
 @pytest.mark.broker
