@@ -213,7 +213,10 @@ def _own_findings(seal: Seal) -> Iterator[Finding]:
 def _waiting_findings(period: Period, around: Surroundings) -> Iterator[Finding]:
     for each in around.journals or ():
         if not each.live and period.has(each.opened, _FOREVER):
-            text = "its rows are in no segment yet; run the converter: start the gateway, or wait"
+            text = (
+                "no process holds it, and its rows are in no segment; the start of its gateway"
+                " converts it, and so does gateway reconcile"
+            )
             yield error("unconverted-journal", f".journal/{each.path.name}", text)
 
 

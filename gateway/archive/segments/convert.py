@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hmac import compare_digest
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from gateway.archive.durable import sync_folder
 from gateway.archive.journal.chain import update_chain
+from gateway.archive.journal.ends import new_hash, read_head, read_trailer
 from gateway.archive.journal.file import (
     acknowledged_size,
     claim_journal,
@@ -132,6 +134,36 @@ def convert(
             discard_journal(journal)
         sync_folder(journal.parent)
     return conversion
+
+
+def convert_abandoned(location: ArchiveLocation, storage: Storage, key: bytes | None) -> None:
+    """Convert the journals in reach that no process holds, as the next start of a gateway does.
+
+    A journal stays when it cannot be converted, or when its seal would need another key: then its
+    gateway converts it, and a verification names it.
+    """
+    try:
+        waiting = journals(location.local)
+    except OSError:
+        return
+    for path in waiting:
+        with suppress(ArchiveError, OSError):
+            if _has_key(path, key):
+                convert(location.local, path, storage, key)
+
+
+def _has_key(journal: Path, key: bytes | None) -> bool:
+    """Return whether `key` is that of a journal; only a trailer proves which key it is."""
+    data = journal.read_bytes()
+    head, trailed = read_head(data), read_trailer(data)
+    if head is None or not head.keyed:
+        return key is None
+    if key is None or trailed is None:
+        return False
+    trailer, offset = trailed
+    found = new_hash(key)
+    found.update(data[:offset])
+    return compare_digest(found.hexdigest(), trailer.digest)
 
 
 def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage) -> None:

@@ -133,10 +133,19 @@ class Converter:
         try:
             self._child.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            log.warning("archive: the converter was stopped; the next start converts the rest")
-            self._child.kill()
-            self._child.wait()
-        self._collect(self._child)
+            self._stop(self._child)
+        else:
+            self._collect(self._child)
+
+    def _stop(self, child: subprocess.Popen[bytes]) -> None:
+        """End a converter that needs more time than the gateway's stop has."""
+        child.kill()
+        child.wait()
+        log.warning("archive: its time to stop is over; the next start or night converts the rest")
+        if self._output is not None:
+            self._output.close()
+        self._child = self._output = None
+        self._waiting = [path for path in self._converting if path.exists()] + self._waiting
 
     def _collect(self, child: subprocess.Popen[bytes]) -> None:
         """Log the output of a converter that ended; its unconverted journals wait for the next."""

@@ -14,6 +14,7 @@ from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import pairs_path, parse_day, sets_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.verify import Verified, verify_day
+from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.segments.parquet import SCHEMA
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError
@@ -76,14 +77,18 @@ class Inputs:
 def find_inputs(location: ArchiveLocation, day: date, key: bytes | None = None) -> Inputs:
     """Verify the segments of `day` by their seals, and list those around it.
 
-    A segment that is not as it was sealed is left out, unless the date has no seals at all.
+    Journals in reach that a gateway left at its end are converted first. A segment that is not as
+    it was sealed is left out, unless the date has no seals at all.
 
     Raises:
         ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read.
     """
     storage = open_storage(location)
-    verified = verify_day(storage, day, key, journals=_journals(location))
+    journals = _journals(location)
+    if journals is not None:
+        convert_abandoned(location, storage, key)
+    verified = verify_day(storage, day, key, journals=journals)
     return Inputs(
         _segments(verified),
         _around(storage, day),

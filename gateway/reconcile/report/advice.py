@@ -106,8 +106,9 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "Nothing; the copies in it count as in flight.",
         ),
         "unconverted-journal": FindingAdvice(
-            "A journal of a gateway that is not running is not converted.",
-            "Start the gateway, or run: python -m gateway.archive.segments ARCHIVE",
+            "No process holds a journal, and this run could not convert it.",
+            "Start its gateway; or give this run the key of the seals, or the right to write the"
+            " archive.",
         ),
         "new-chain": FindingAdvice(
             "A gateway began a new chain although the former one had not ended with a stop, or"

@@ -136,3 +136,26 @@ def test_a_journal_that_ends_the_converter_does_not_hold_up_the_others(
 
     assert fatal.exists()
     assert "SIGABRT" in caplog.text
+
+
+class Slow(subprocess.Popen[str]):
+    """A converter that needs longer than a stop has."""
+
+    def __init__(self, _command: list[str], **options: object) -> None:
+        super().__init__(["sleep", "60"], **options)  # type: ignore[call-overload]
+
+
+def test_a_converter_that_the_gateway_ends_is_not_called_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", Slow)
+    path = journal_path(tmp_path, "edge", 1, 0)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    converter = Converter(ArchiveLocation(tmp_path))
+    converter.add([path])
+
+    assert converter.finish(0) == [path]
+
+    assert "the next start or night converts the rest" in caplog.text
+    assert "SIGKILL" not in caplog.text
