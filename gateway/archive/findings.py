@@ -27,8 +27,13 @@ class Finding:
 
 
 def error(rule: str, place: str, text: str) -> Finding:
-    return Finding(Weight.ERROR, rule, place, text)
+    return Finding(Weight.ERROR, rule, _sayable(place), _sayable(text))
 
 
 def warning(rule: str, place: str, text: str) -> Finding:
-    return Finding(Weight.WARNING, rule, place, text)
+    return Finding(Weight.WARNING, rule, _sayable(place), _sayable(text))
+
+
+def _sayable(text: str) -> str:
+    """Return `text` with the bytes of a file name that is no UTF-8 as escapes."""
+    return text.encode(errors="backslashreplace").decode()

@@ -146,7 +146,7 @@ class LocalStorage:
         return found
 
     def open(self, path: Path) -> pa.NativeFile:
-        return pa.OSFile(str(self._root / path))
+        return pa.OSFile(os.fsencode(self._root / path))  # a name may be no UTF-8
 
     def read(self, path: Path) -> bytes | None:
         with suppress(FileNotFoundError):

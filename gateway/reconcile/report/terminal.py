@@ -17,6 +17,7 @@ from gateway.archive.findings import Finding
 from gateway.reconcile.report.formatting import shortened
 from gateway.reconcile.report.gaps import Outage, clock, outages, rule_of
 from gateway.reconcile.report.text import COLUMNS, FATAL, Report, Row, became_breach, count_of
+from gateway.terminal import visible
 from gateway.terminal.console import print_lines, unlimited_off_terminal
 from gateway.terminal.row_layout import Column
 from gateway.terminal.table import Table
@@ -36,7 +37,7 @@ def print_report(report: Report, console: Console) -> None:
     if report.dead_letters:
         _print_dead_letters(report.dead_letters, console)
     for line in _lines(report):
-        console.print(Text(line), soft_wrap=True)
+        console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -97,7 +98,7 @@ def _print_dead_letters(rows: Sequence[Row], console: Console) -> None:
     for row in rows:
         route, target = _keys(row)
         line = f"{count_of(row, 'copies'):,} [{row['rule'] or '-'}] {route} -> {target}"
-        console.print(Text(line), soft_wrap=True)
+        console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
         console.print(Text(f"{_INDENT}{shortened(str(row['reason'] or '-'))}"), soft_wrap=True)
 
 

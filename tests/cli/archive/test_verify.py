@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,23 @@ def test_every_row_of_a_message_is_shown(
     assert json.loads(capsys.readouterr().out)["size"] == 100
     assert main(["archive", "show", str(tmp_path), identity(9).hex()]) == 1
     assert main(["archive", "show", str(tmp_path), identity(7).hex(), "--date", "2026-03-20"]) == 1
+
+
+def test_a_file_whose_name_is_no_text_is_a_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = sealed_day(tmp_path)
+    segment = segment_of(tmp_path, made.seals[0])
+    folder = os.fsencode(segment.parent)
+    for name in (b"\xff\xfe.parquet", b"a\nproven: b\x1b[31m.parquet"):
+        Path(os.fsdecode(folder + b"/" + name)).write_bytes(segment.read_bytes())
+    for other in (b"_seals/date=" + str(DAY).encode(), b"_routes", b".journal"):
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + other)).mkdir(exist_ok=True)
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + other + b"/\xff-1-1.json")).touch()
+
+    assert verify(tmp_path) == 1
+
+    lines = capsys.readouterr().out.splitlines()
+    assert any("\\udcff\\udcfe.parquet: " in line for line in lines)
+    assert [line for line in lines if line.startswith("proven")] == []
+    assert [line for line in lines if "damaged-routes" in line or "forged-seal" in line]

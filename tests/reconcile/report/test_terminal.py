@@ -148,3 +148,12 @@ def test_an_earlier_date_that_turned_out_not_clean_has_its_verdict() -> None:
     lines = printed(replace(clean(), carried=[again]))
 
     assert "reconciled again: 2026-03-13, 5 in flight -> 0, not clean: 5 missing" in lines
+
+
+def test_the_name_of_a_file_adds_no_line() -> None:
+    found = error("unsealed-segment", "a\nmissing 7\nb", "no seal names it")
+
+    lines = printed(replace(clean(), findings=[found]))
+
+    assert "missing 7" not in lines
+    assert lines[-1] == "missing 0"
