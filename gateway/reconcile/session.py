@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -165,12 +167,27 @@ def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the default is python3 on PATH
     java: Any = None  # py4j ships no types
     try:
-        java = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]  # pyspark left it untyped
-        return SparkSession(SparkContext(conf=conf, gateway=java))
+        # A process group of its own: a signal to that of the command reaches neither Java nor its
+        # tasks, and the command ends them when its work is done.
+        options = {"stdout": sink, "stderr": sink, "process_group": 0}
+        java = launch_gateway(conf, options)  # type: ignore[no-untyped-call]  # pyspark left it untyped
+        with _kept_interrupt():
+            return SparkSession(SparkContext(conf=conf, gateway=java))
     except (PySparkException, Py4JError, OSError) as error:
         text = f"spark: does not start on {conf.get('spark.master')!r}: {root_cause(error)}"
         _end(java)  # after the error text, which is read from the Java process
         raise ReconcileError("\n".join([text, *_log_lines(log)])) from error
+
+
+@contextmanager
+def _kept_interrupt() -> Iterator[None]:
+    """Restore the handler of SIGINT that Spark replaces, and that cancels all jobs."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
 
 
 def _log_lines(log: Path) -> list[str]:

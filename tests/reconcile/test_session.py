@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,6 +18,7 @@ pytestmark = pytest.mark.spark
 
 CONNECT = """
 import sys
+from typing import Any
 from gateway.errors import ReconcileError
 from gateway.reconcile.session import has_local_executors, spark_session
 
@@ -96,3 +99,12 @@ def test_the_end_of_java_is_the_error_and_no_refused_connection() -> None:
     )
     assert lines[-1] == "None None"
     assert ended.returncode == 0
+
+
+def test_an_interrupt_reaches_this_process_only(spark: SparkSession) -> None:
+    """Spark would cancel all jobs at an interrupt; Java has a process group of its own."""
+    launched: Any = spark.sparkContext._gateway  # noqa: SLF001  # no public way to its process
+    java = launched.proc
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert os.getpgid(java.pid) != os.getpgid(0)

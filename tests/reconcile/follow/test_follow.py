@@ -233,6 +233,34 @@ def test_compaction_and_a_new_run_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_process_group_lets_a_batch_finish(
+    tmp_path: Path, ends: signal.Signals
+) -> None:
+    """As Ctrl-C at a terminal, or systemd's stop: Java and its tasks are in another group."""
+    root = tmp_path / "archive"
+    made = night(24, messages=50)
+    made.write(root)
+    follows = [sys.executable, "-m", "gateway", "reconcile", str(root), "--follow", "--late", "120",
+               "--spooled-days", "100000"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
+    pause, printed = Event(), tmp_path / "printed"  # the event is never set: it only waits
+
+    with printed.open("w+") as output:
+        child = subprocess.Popen(  # noqa: S603
+            follows, env=environment, stdout=output, stderr=output, process_group=0
+        )
+        while "reconciling" not in printed.read_text() and child.poll() is None:
+            pause.wait(0.05)
+        os.killpg(child.pid, ends)
+        status = child.wait(120)
+
+    assert status == 1, printed.read_text()
+    assert "Traceback" not in printed.read_text()
+    assert classes(root) == model(made)
+
+
+@pytest.mark.nightly
 def test_a_killed_process_leaves_no_row_twice_and_a_signal_ends_it(
     tmp_path: Path,
 ) -> None:
