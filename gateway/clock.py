@@ -1,9 +1,19 @@
-"""The wall clock: every other module takes the current time from here."""
+"""The clocks: the wall clock, and the times of archive rows, which never go backwards."""
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, date, datetime
+from typing import Final, TypeAlias
+
+log = logging.getLogger(__name__)
+
+Clock: TypeAlias = Callable[[], int]  # microseconds
+
+MAX_AHEAD: Final = 86_400_000_000  # microseconds; a run does not continue from an end further ahead
 
 
 def now() -> int:
@@ -14,3 +24,53 @@ def now() -> int:
 def today() -> date:
     """Return the current date in UTC."""
     return datetime.now(UTC).date()
+
+
+def since_boot() -> int:
+    """Return the microseconds since the machine started; no step of the wall clock changes it."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+
+
+class RowClock:
+    """The times of a gateway's rows: the wall clock when a journal opens, plus the time since.
+
+    It never goes backwards. While it is ahead of the wall clock, which was set back, it runs at
+    half speed.
+    Thread-safe: guarded by self._lock.
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    def __init__(self, wall: Clock = now, elapsed: Clock = since_boot) -> None:
+        """Begin at the time of `wall`; `elapsed` is a monotonic clock."""
+        self._wall, self._elapsed = wall, elapsed
+        self._lock = threading.Lock()
+        self._since, self._base = elapsed(), wall()
+        self._ahead = 0  # of the wall clock, at `_since`
+
+    def __call__(self) -> int:
+        with self._lock:
+            return self._at(self._elapsed())
+
+    def anchor(self, least: int = 0) -> int:
+        """Follow the wall clock from now on; return the time, which is `least` or later."""
+        with self._lock:
+            elapsed, wall = self._elapsed(), self._wall()
+            base = max(wall, self._at(elapsed), least)
+            self._since, self._base, self._ahead = elapsed, base, base - wall
+            return base
+
+    def continue_from(self, end: int) -> None:
+        """Be no earlier than `end`, the last time of the run before, unless it is a day ahead."""
+        ahead = end - self.anchor()
+        if ahead <= MAX_AHEAD:
+            self.anchor(end)
+            return
+        log.warning(
+            "the clock of the run before was %d h ahead of the clock of now, and is not continued:"
+            " correct the clock if it is wrong",
+            ahead // 3_600_000_000,
+        )
+
+    def _at(self, elapsed: int) -> int:
+        passed = elapsed - self._since
+        return self._base + passed - min(self._ahead, passed // 2)

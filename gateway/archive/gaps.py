@@ -56,7 +56,8 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
     """Return the gaps of the gap rows `rows`, by begin.
 
     A gap has a row at its begin, one after each midnight while it lasts, and one at its end. The
-    rows have the same `source_time`, and the latest `time` replaces the earlier ones.
+    rows have the same `source_time`, and the latest `time` replaces the earlier ones. A momentary
+    gap has one row.
     """
     latest: dict[tuple[object, ...], SourceGap] = {}
     for row in rows:
@@ -65,9 +66,8 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
             row["gateway"], row["route"], row["endpoint"], row["name"], row["rule"],
             row["reason"] or "", begin, end, row["size"], row["target"] or "",
         )  # fmt: skip
-        momentary = row["rule"] in MOMENTARY
-        place = gap.gateway, gap.endpoint, gap.route, gap.target
-        key = (*place, begin, end if momentary else 0, momentary)
+        own = (end, gap.reason) if row["rule"] in MOMENTARY else ()
+        key = (gap.gateway, gap.endpoint, gap.route, gap.target, begin, *own)
         if key not in latest or latest[key].end <= end:
             latest[key] = gap
     return sorted(latest.values(), key=lambda gap: (gap.begin, gap.endpoint, gap.route))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Protocol, runtime_checkable
 
-from gateway.clock import now
+from gateway.clock import Clock, now
 
 COUNT_INTERVAL: Final = 60_000_000  # microseconds; brokers publish their counts more often
 BROKER_DROPPED: Final = "the broker counted dropped messages, for all its clients together"
@@ -40,15 +40,18 @@ class Continuity:
 
     `retention` is set before the first `open`, as the settings promise it, and by each `open`.
     `heard` is the time of the last sign of the broker, 0 without one. `dropped` is the broker's own
-    count of dropped messages, None without one.
+    count of dropped messages, None without one. The runtime sets `clock` to that of the rows.
     Thread-safe: guarded by self._lock.
     Units: microseconds since 1970-01-01 UTC.
     """
 
-    __slots__ = ("_away_since", "_lock", "_losses", "_opened", "dropped", "heard", "retention")
+    __slots__ = (
+        "_away_since", "_lock", "_losses", "_opened", "clock", "dropped", "heard", "retention",
+    )  # fmt: skip
 
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
+        self.clock: Clock = now
         self.heard = 0
         self.dropped: int | None = None
         self._opened = self._away_since = 0
@@ -57,7 +60,7 @@ class Continuity:
 
     def begin_counting(self) -> None:
         """Note a new connection: the first change of the count may be from the time before it."""
-        at = now()
+        at = self.clock()
         if at - self._opened > COUNT_INTERVAL:
             self._away_since = self.heard
         self._opened = at
@@ -71,13 +74,13 @@ class Continuity:
         new = total if before is None or total < before else total - before
         if before is None or not new:
             return
-        at = now()
+        at = self.clock()
         since = self._away_since if at - self._opened <= COUNT_INTERVAL else at - COUNT_INTERVAL
         self.report_loss(BROKER_DROPPED, new, since)
 
     def report_loss(self, reason: str, messages: int | None = None, since: int = 0) -> None:
         """Report messages that were dropped since `since`, or the last sign of the broker."""
-        at = now()
+        at = self.clock()
         with self._lock:
             found = self._losses.get(reason)
             if found is None:

@@ -10,9 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.archive.journal.chain import last_end
 from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import writer_name
 from gateway.archive.lookup.name_store import NameStore
-from gateway.clock import now
+from gateway.clock import RowClock, now
 from gateway.config.load import Configuration
 from gateway.config.process import SpoolSettings
 from gateway.endpoints.base import Source
@@ -67,8 +69,9 @@ class Gateway:
         self._names: NameStore | None = None
         self._connections: ConnectionLog | None = None
         self._echoes = EchoCache()
+        self._clock = RowClock()
         self._message_ids = MessageIds(self.started)
-        self._ledger = Ledger(self.counters)
+        self._ledger = Ledger(self.counters, clock=self._clock)
         self._span_recorder: SpanRecorder | None = None
         self._watchdog = Watchdog(
             self.lanes,
@@ -89,7 +92,9 @@ class Gateway:
         self._open_spool()  # first: another gateway may use it, and then nothing is touched
         recovered = self._open_archive()
         append = self.archive.append if self.archive else None
-        self._ledger = Ledger(self.counters, append, self.dead_letters, self._find_route)
+        self._ledger = Ledger(
+            self.counters, append, self.dead_letters, self._find_route, self._clock
+        )
         for name in wiring.target_endpoints(self.configuration):
             self.lanes[name] = self._make_lane(name)
         self._update_heartbeats()
@@ -167,7 +172,7 @@ class Gateway:
             for name in wiring.source_endpoints(wanted)
         }
         if old.archive is not None:
-            wiring.archive_routes(old.archive, old.gateway.name, wanted.routes, now())
+            wiring.archive_routes(old.archive, old.gateway.name, wanted.routes, self._clock())
         for route in wanted.routes:
             self.counters.setdefault(route.name, RouteCounters())
         self.configuration = wanted
@@ -204,7 +209,11 @@ class Gateway:
         root = location.local
         recovered = recover(root, name, wiring.echo_brokers(self.configuration))
         options = wiring.archive_options(archive)
-        self.archive = ArchiveWriter(location, name, self._message_ids.run, options)
+        self._clock.continue_from(last_end(root, writer_name(name)))
+        self._message_ids = MessageIds(self._clock())
+        self.archive = ArchiveWriter(
+            location, name, self._message_ids.run, options, clock=self._clock
+        )
         sources = wiring.source_endpoints(self.configuration)
         self._connections = ConnectionLog(root, name, sources)
         wiring.archive_routes(archive, name, self.configuration.routes, self._message_ids.run)
@@ -259,7 +268,7 @@ class Gateway:
         if self._span_recorder is None or self.configuration.tracing is None:
             return self.lanes
         return TracedLanes(
-            self.lanes, self._span_recorder, Sampler(self.configuration.tracing.sample)
+            self.lanes, self._span_recorder, Sampler(self.configuration.tracing.sample), self._clock
         )
 
     def _make_lane(self, name: str, binding: SinkBinding | None = None) -> Lane:
@@ -297,7 +306,7 @@ class Gateway:
         for target in wanted:
             if target not in self.taps and self.archive is not None:
                 append, message_ids = self.archive.append, self._message_ids
-                context = TapContext(append, message_ids, self._connections)
+                context = TapContext(append, message_ids, self._connections, self._clock)
                 tap = wiring.make_tap(self.configuration, target, context)
                 self.taps[target] = tap
                 tap.start()

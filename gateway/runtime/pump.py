@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from gateway.clock import now
 from gateway.endpoints.base import Batch, Source
 from gateway.errors import (
     ArchiveError,
@@ -65,9 +64,10 @@ class Pump:
         self._next_binding: SourceBinding | None = None  # set by a reload
         self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
         self._copies = self._make_copies(binding)
-        archive = context.ledger.archive
-        watched = watched_by(binding.router.routes)
-        self._gaps = GapRecorder(state.name, binding.source, watched, archive, context.connections)
+        ledger, watched = context.ledger, watched_by(binding.router.routes)
+        self._gaps = GapRecorder(
+            state.name, binding.source, watched, ledger.archive, context.connections, ledger.clock
+        )
         self._in_flight: set[SharedBatch] = set()
         self._stop = threading.Event()
         self._removed = False  # set with _stop
@@ -315,7 +315,8 @@ class Pump:
         message_ids = self._context.message_ids
         first = message_ids.reserve(len(batch.messages))
         system = self._binding.router.dialect.name
-        origin = BatchOrigin(self.state.name, system, now(), message_ids.run, first)
+        at = self._context.ledger.clock()
+        origin = BatchOrigin(self.state.name, system, at, message_ids.run, first)
         in_flight = SharedBatch(batch, origin, self._context.ledger, completion)
         self._in_flight.add(in_flight)
         in_flight.on_settled = self._in_flight.discard

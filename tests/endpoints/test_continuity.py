@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.endpoints import continuity
 from gateway.endpoints.continuity import COUNT_INTERVAL, Continuity, Retention
 
 HOUR = 3_600_000_000
@@ -16,13 +15,6 @@ class Clock:
     """A time that the test sets. Mutable."""
 
     time = 1_000 * HOUR
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(continuity, "now", lambda: clock.time)
-    return clock
 
 
 @pytest.mark.parametrize(
@@ -43,8 +35,9 @@ def test_a_rise_of_the_count_is_a_loss(counts: Sequence[int], lost: Sequence[int
     assert [loss.messages for loss in state.take_losses()] == lost
 
 
-def test_the_first_rise_after_a_break_may_be_from_the_time_away(clock: Clock) -> None:
-    state = Continuity(Retention.KEPT)
+def test_the_first_rise_after_a_break_may_be_from_the_time_away() -> None:
+    state, clock = Continuity(Retention.KEPT), Clock()
+    state.clock = lambda: clock.time
     state.begin_counting()
     state.count_dropped(7)
     state.heard = away = clock.time

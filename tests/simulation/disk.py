@@ -419,7 +419,7 @@ class SimulatedRollingJournal:
         writer, previous = self._writer, self._disk.last_link()
         number = number_of(previous) + 1
         head = Head(
-            writer.gateway, writer.name, writer.start, number, writer.clock(), previous,
+            writer.gateway, writer.name, writer.start, number, writer.anchor(), previous,
             keyed=False,
         )  # fmt: skip
         name = JournalName(writer.name, writer.start, number)
@@ -435,6 +435,13 @@ class SimulatedRollingJournal:
         ).pack()
         journal.synced = journal.acknowledged = len(journal.data)
         journal.converted = True
+
+
+def simulated_end(root: Path, writer: str) -> int:
+    """The end of the last journal of the disk, in place of `chain.last_end`."""
+    del root, writer
+    link = _disk().last_link()
+    return 0 if link is None else link.closed
 
 
 def simulated_journals(root: Path, writer: str | None = None) -> list[SimulatedJournalFile]:

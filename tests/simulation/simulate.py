@@ -14,6 +14,7 @@ from pathlib import Path
 
 import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded before they are patched
 from gateway.archive import layout
+from gateway.archive.journal import chain
 from gateway.archive.journal.rolling import RollingJournal
 from gateway.endpoints import registry
 from gateway.errors import SpoolError
@@ -24,6 +25,7 @@ from tests.simulation.disk import (
     SQLITE,
     SimulatedFileLock,
     SimulatedRollingJournal,
+    simulated_end,
     simulated_journals,
 )
 from tests.simulation.plan import Plan
@@ -84,6 +86,7 @@ def simulate(
             id(sqlite3): SQLITE,
             id(FileLock): SimulatedFileLock,
             id(RollingJournal): SimulatedRollingJournal,
+            id(chain.last_end): simulated_end,
             id(layout.journals): simulated_journals,
             id(registry.make_source): world.make_source,
             id(registry.make_sink): world.make_sink,

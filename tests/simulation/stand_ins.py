@@ -374,6 +374,7 @@ THREADING: Final = SimpleNamespace(
 TIME: Final = SimpleNamespace(
     monotonic=monotonic, time=wall_seconds, time_ns=time_ns, sleep=sleep, perf_counter=monotonic,
     monotonic_ns=lambda: int(monotonic() * 1e9), thread_time=lambda: 0.0,
+    clock_gettime_ns=lambda _: int(monotonic() * 1e9), CLOCK_BOOTTIME=time.CLOCK_BOOTTIME,
 )  # fmt: skip
 RANDOM: Final = SimpleNamespace(
     random=random_number,

@@ -19,7 +19,7 @@ AtBroker: TypeAlias = "Callable[[World, Fault, Broker], None]"
 AtGateway: TypeAlias = "Callable[[World, Fault, RunningGateway], None]"
 
 SLOW: Final = 1.5  # seconds of the longest latency, or flush, while something is slow
-BACKWARD: Final = 5_000_000  # microseconds that a jump of the clock goes back at most
+BACKWARD: Final = 3_600_000_000  # microseconds that a jump of the clock goes back at most
 HOUR: Final = 3_600_000_000  # microseconds
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.journal.records import Rows
+from gateway.clock import now
 from gateway.config.process import TracingSettings
 from gateway.endpoints.jms.property_names import encode_property_name
 from gateway.endpoints.solace.message_properties import build_properties
@@ -70,7 +71,7 @@ def lanes(
         lane.start()
         until(lambda: lane.direct)
         try:
-            yield collector, TracedLanes({"target": lane}, spans, Sampler(share, lambda: 0.5))
+            yield collector, TracedLanes({"target": lane}, spans, Sampler(share, lambda: 0.5), now)
         finally:
             lane.stop()
             spans.close()

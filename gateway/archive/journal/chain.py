@@ -61,6 +61,17 @@ def last_link(root: Path, writer: str) -> Previous | None:
     return max(read_chain(root, writer), last, key=number_of)
 
 
+def last_end(root: Path, writer: str) -> int:
+    """Return when the last journal of `writer` ended, in microseconds; 0 without one.
+
+    0 as well when the folder cannot be read: opening the next journal says so.
+    """
+    with suppress(OSError):
+        link = last_link(root, writer)
+        return 0 if link is None else link.closed
+    return 0
+
+
 def number_of(link: Previous | None) -> int:
     """Return the number of a journal in its chain; -1 without one."""
     return -1 if link is None else _number_in(Path(link.journal))

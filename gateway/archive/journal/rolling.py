@@ -30,14 +30,13 @@ from gateway.archive.layout import (
 )
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.converter_process import Converter
-from gateway.clock import now
+from gateway.clock import Clock, RowClock, now
 from gateway.errors import ArchiveError
 from gateway.file_lock import FileLock, FileLockedError
 
 log = logging.getLogger(__name__)
 
 Opener: TypeAlias = Callable[[Path, Head, "bytes | None"], Journal]
-Clock: TypeAlias = Callable[[], int]  # microseconds since 1970-01-01 UTC
 
 # The durability of acknowledged rows. `batch`: on the disk, they survive the machine. `interval`:
 # in the kernel, they survive the process, and the disk has them within `sync_seconds`.
@@ -80,6 +79,10 @@ class Writer:
     @property
     def name(self) -> str:
         return writer_name(self.gateway, replay=self.replay)
+
+    def anchor(self) -> int:
+        """Return the time at which a journal opens; from now on rows follow the wall clock."""
+        return self.clock.anchor() if isinstance(self.clock, RowClock) else self.clock()
 
 
 class RollingJournal:
@@ -231,14 +234,14 @@ class RollingJournal:
             writer=self._writer.name,
             start=self._writer.start,
             sequence=number_of(self._previous) + 1,
-            opened=self._writer.clock(),
+            opened=self._writer.anchor(),
             previous=self._previous,
             keyed=self._options.seal_key is not None,
         )
 
     def _is_due(self, journal: Journal, now: float) -> bool:
         if journal.empty:
-            return self._writer.clock() >= self._midnight
+            return self._writer.anchor() >= self._midnight
         return (
             now - self._first_row_time >= self._options.segment_seconds
             or journal.size >= self._options.segment_bytes

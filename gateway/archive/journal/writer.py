@@ -19,13 +19,12 @@ from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.journal.rolling import (
     ArchiveOptions,
-    Clock,
     Opener,
     RollingJournal,
     Writer,
 )
 from gateway.archive.location import ArchiveLocation
-from gateway.clock import now
+from gateway.clock import Clock, now
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)

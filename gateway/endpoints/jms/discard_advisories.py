@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Final
 
-from gateway.clock import now
+from gateway.clock import Clock
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import TOPIC
 from gateway.endpoints.jms.connection import JmsConnection
@@ -37,12 +37,12 @@ class DiscardAdvisories:
     Mutable: owned by the receiving thread.
     """
 
-    def __init__(self, advisories: Java, consumer_ids: Sequence[str]) -> None:
-        self._advisories = advisories
+    def __init__(self, advisories: Java, consumer_ids: Sequence[str], clock: Clock) -> None:
+        self._advisories, self._clock = advisories, clock
         self._discarded = dict.fromkeys(consumer_ids, 0)
         self._next_look = 0.0  # monotonic
-        self._looked = now()
-        self.since = self._looked  # wall clock: the look before the last one
+        self._looked = self._clock()
+        self.since = self._looked  # the look before the last one
 
     def take(self) -> int:
         """Return how many messages were discarded after `since`.
@@ -53,7 +53,7 @@ class DiscardAdvisories:
         if monotonic() < self._next_look:
             return 0
         self._next_look = monotonic() + _INTERVAL
-        self.since, self._looked = self._looked, now()
+        self.since, self._looked = self._looked, self._clock()
         before = sum(self._discarded.values())
         for _ in range(_MAX_READ):
             advisory = self._advisories.receiveNoWait()
@@ -75,7 +75,10 @@ class DiscardAdvisories:
 
 
 def discard_advisories(
-    connection: JmsConnection, specs: Sequence[ConsumerSpec], consumers: Sequence[Java]
+    connection: JmsConnection,
+    specs: Sequence[ConsumerSpec],
+    consumers: Sequence[Java],
+    clock: Clock,
 ) -> DiscardAdvisories | None:
     """Subscribe to the advisories about `consumers`.
 
@@ -99,4 +102,4 @@ def discard_advisories(
     except JavaError as error:
         log.debug("no advisories of discarded messages: %s", describe(error))
         return None
-    return DiscardAdvisories(advisories, [consumer for _, consumer in watched])
+    return DiscardAdvisories(advisories, [consumer for _, consumer in watched], clock)

@@ -215,7 +215,9 @@ class JmsSource:
             deserialize,
             settings.receive_window_bytes,
         )
-        self._advisories = discard_advisories(connection, self._consumers, consumers)
+        self._advisories = discard_advisories(
+            connection, self._consumers, consumers, self.continuity.clock
+        )
         connection.connection.start()
         return ReceivingSession(connection, receiver, settings, together=mode != ACK_EACH)
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from time import monotonic
 
-from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.mqtt.client_id import ClosedConnections
@@ -80,7 +79,8 @@ class MqttSource:
         """The state for the runtime; a ping a few times a minute is a sign of the broker."""
         state = self._state
         if state is not None and state.connection is not None:
-            self._continuity.heard = now() - int(state.connection.silence * 1_000_000)
+            silence = int(state.connection.silence * 1_000_000)
+            self._continuity.heard = self._continuity.clock() - silence
         if self._kept.has_qos_0:
             self._continuity.retention = Retention.NOTHING
         return self._continuity

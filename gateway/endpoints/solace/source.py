@@ -194,8 +194,8 @@ class SolaceSource:
             where = "here; raise direct_buffer" if dropped else "by the broker"
             log.warning("%s: direct messages were dropped %s", self._settings.name, where)
             self.continuity.report_loss(f"direct messages were dropped {where}")
-        at = self.continuity.heard = now()
-        queue.put_when_room([self._decode(frame, 0, at)])
+        self.continuity.heard = self.continuity.clock()
+        queue.put_when_room([self._decode(frame, 0, now())])
 
     def _decode(self, frame: bytes, message_id: int, at: int) -> Arrival:
         """Decode a message that arrived at `at` (microseconds); count and log a malformed one."""

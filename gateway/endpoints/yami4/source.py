@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway.clock import now as wall_clock
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.redelivery_queue import MAX_BATCH, message_queue
@@ -110,7 +109,7 @@ class Yami4Source:
                 if skipped := connection.take_skipped():
                     reason = "messages longer than `max_message` were dropped here"
                     self.continuity.report_loss(reason, skipped)
-                self.continuity.heard = wall_clock()
+                self.continuity.heard = self.continuity.clock()
                 self._decode(packets)
             else:
                 self._check_broker(connection)

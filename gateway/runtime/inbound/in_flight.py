@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from gateway.clock import now
 from gateway.endpoints.base import Batch
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.routing.router import Delivery, RouteMatch
@@ -45,7 +44,7 @@ class SharedBatch:
     def refuse(self, position: int, delivery: Delivery) -> None:
         """Record a dead letter for a delivery that the mapping refused."""
         with self._lock:
-            actions = self._in_flight.refused(position, delivery, now())
+            actions = self._in_flight.refused(position, delivery, self._ledger.clock())
         self._perform(actions)
 
     def expect_answer(self) -> None:
@@ -57,7 +56,9 @@ class SharedBatch:
     ) -> None:
         """Record the final settlements of one target."""
         with self._lock:
-            actions = self._in_flight.answered(lane_batch, settlements, attempts, now())
+            actions = self._in_flight.answered(
+                lane_batch, settlements, attempts, self._ledger.clock()
+            )
         self._perform(actions)
 
     def message_id(self, position: int) -> bytes:

@@ -13,7 +13,7 @@ from importlib import import_module
 from random import random
 from typing import TYPE_CHECKING, TypeAlias
 
-from gateway.clock import now
+from gateway.clock import Clock
 from gateway.config.process import TracingSettings
 from gateway.errors import DriverMissingError
 from gateway.extras import install_command
@@ -73,13 +73,16 @@ class Sampler:
 class TracedLanes(Mapping[str, "TracedLane"]):
     """A view of `lanes`, which may change, with tracing around each lane."""
 
-    def __init__(self, lanes: Mapping[str, Lane], recorder: SpanRecorder, sampler: Sampler) -> None:
+    def __init__(
+        self, lanes: Mapping[str, Lane], recorder: SpanRecorder, sampler: Sampler, clock: Clock
+    ) -> None:
         self._lanes = lanes
         self._recorder = recorder
         self._sampler = sampler
+        self._clock = clock  # of the rows: a span begins with the receipt
 
     def __getitem__(self, endpoint: str) -> TracedLane:
-        return TracedLane(self._lanes[endpoint], self._recorder, self._sampler)
+        return TracedLane(self._lanes[endpoint], self._recorder, self._sampler, self._clock)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._lanes)
@@ -95,6 +98,7 @@ class TracedLane:
     lane: Lane
     recorder: SpanRecorder
     sampler: Sampler
+    clock: Clock
 
     @property
     def binding(self) -> SinkBinding:
@@ -120,7 +124,7 @@ class TracedLane:
 
         def done(settlements: Sequence[Settlement], attempts: int) -> None:
             batch.done(settlements, attempts)
-            at = now()
+            at = self.clock()
             for position, span in open_spans:
                 settlement = settlements[position]
                 facts = {"gateway.outcome": settlement.outcome.value, "gateway.attempts": attempts}

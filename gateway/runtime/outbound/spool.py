@@ -231,7 +231,7 @@ class Spool:
         log.error("row %d is damaged and is not sent: %s", row.number, reason,
                   extra={"endpoint": self._endpoint})  # fmt: skip
         self.backlog.freed(row.messages, len(row.body))
-        at, routes = now(), "unknown"
+        at, routes = self._ledger.clock(), "unknown"
         with suppress(SpoolError):  # the file is damaged
             found = self._database.rows(_ROUTES, [row.number])
             routes = ", ".join(str(route) for (route,) in found) or routes

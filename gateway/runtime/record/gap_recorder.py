@@ -17,7 +17,7 @@ from typing import Final
 
 from gateway.archive.gaps import MOMENTARY, GapRule
 from gateway.archive.source_states import Outage, SourceConnection
-from gateway.clock import now
+from gateway.clock import Clock
 from gateway.endpoints.base import Source
 from gateway.endpoints.continuity import Continuity, ReportsContinuity, Retention
 from gateway.errors import (
@@ -61,15 +61,16 @@ class GapRecorder:
     Units: microseconds since 1970-01-01 UTC.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # the source, and where it is recorded
         self,
         endpoint: str,
         source: Source,
         watched: Sequence[Watched],
         archive: ArchiveAppend | None,
         connections: ConnectionLog | None,
+        clock: Clock,
     ) -> None:
-        """Continue with the state of an earlier run.
+        """Continue with the state of an earlier run; `clock` is that of the rows.
 
         A tap has seen nothing before its first connection, and the gateway may send before.
         """
@@ -77,12 +78,13 @@ class GapRecorder:
         self._tap = any(each.target is not None for each in watched)
         self._key = watched[0].state_name(endpoint) if watched else endpoint
         self._archive, self._connections = archive, connections
+        self._clock = clock
         self._known = False  # whether it was ever connected
         self._keeps = True  # whether the broker keeps messages, as of the last connection
         self._outage: Outage | None = None
         self._unrecorded: Outage | None = None  # ended, and its row is not durable
         self._save_lock = threading.Lock()
-        self._begun = now()
+        self._begun = self._clock()
         self._connected_at = 0  # 0 while it is not connected
         self._last_row = 0  # time of the last row of the outage
         self._next_check = 0.0  # monotonic
@@ -105,6 +107,7 @@ class GapRecorder:
         recorded = self._archive is not None and self._connections is not None
         if recorded and isinstance(source, ReportsContinuity):
             self._source = source
+            source.continuity.clock = self._clock
             self._restore_count(source.continuity)
 
     def connected(self) -> None:
@@ -112,7 +115,7 @@ class GapRecorder:
         if self._source is None:
             return
         continuity = self._source.continuity
-        at = now()
+        at = self._clock()
         if (outage := self._outage) is not None:
             retention = continuity.retention if self._keeps else Retention.NOTHING
             rule = self._final_rule(GapRule(outage.rule), retention)
@@ -129,7 +132,7 @@ class GapRecorder:
             return
         continuity = self._source.continuity
         self._record_losses(continuity)
-        at, before = now(), self._outage
+        at, before = self._clock(), self._outage
         rule, begin = self._judge(error, self._outage_begin(continuity, at), at)
         if self._connected_at:
             self._keeps = continuity.retention is not Retention.NOTHING
@@ -157,7 +160,7 @@ class GapRecorder:
         continuity = self._source.continuity
         self._record_losses(continuity)
         self._keeps = continuity.retention is not Retention.NOTHING
-        self._save(self._heard(continuity, now()), durable=False)
+        self._save(self._heard(continuity, self._clock()), durable=False)
 
     def cut(self, cuts: Sequence[Cut]) -> None:
         """Record the messages that the loop limit cut: an application may have repeated them."""
@@ -165,7 +168,7 @@ class GapRecorder:
         reason = f"equal messages came {MAX_ROUNDS} times, each soon after the one before"
         for each in self._watched if cut_by_route else ():
             if each.route in cut_by_route:
-                found = Outage(now(), GapRule.LOOP_LIMIT.value, reason)
+                found = Outage(self._clock(), GapRule.LOOP_LIMIT.value, reason)
                 self._append([each], found, found.begin, cut_by_route[each.route])
 
     def stopped(self, *, removed: bool = False) -> None:
@@ -178,7 +181,7 @@ class GapRecorder:
             return
         continuity = self._source.continuity
         self._record_losses(continuity)
-        at, outage = now(), self._outage
+        at, outage = self._clock(), self._outage
         if self._connected_at:
             self._keeps = continuity.retention is not Retention.NOTHING
         if self._connected_at and not self._keeps and not removed:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
-from gateway.clock import now
+from gateway.clock import Clock, now
 from gateway.errors import ArchiveError, SpoolError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement
@@ -47,6 +47,7 @@ class Ledger:
     archive: ArchiveAppend | None = None
     dead_letters: DeadLetters | None = None
     find_route: Callable[[str], Route | None] = lambda _: None  # by name, for its archive settings
+    clock: Clock = now  # of the rows
 
     def write(
         self, rows: Sequence[Rows], letters: Sequence[DeadLetter], then: Callable[[], None]
@@ -106,7 +107,7 @@ class Ledger:
         spooled again: the receipt may wait for another target, or have died with an earlier run,
         and an outcome must have a row before it.
         """
-        at = now()
+        at = self.clock()
         rows: list[Rows] = []
         letters: list[DeadLetter] = []
         for pending in batch.pending:

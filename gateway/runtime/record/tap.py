@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.archive.journal.records import Rows
 from gateway.archive.schema import Leg, RowOutcome
-from gateway.clock import now
+from gateway.clock import Clock
 from gateway.endpoints.base import Batch, Source
 from gateway.errors import ArchiveError, GatewayError, unexpected_error
 from gateway.model.message import GATEWAY_ID, Message
@@ -52,11 +52,12 @@ class TapTarget:
 
 @dataclass(frozen=True, slots=True)
 class TapContext:
-    """The archive of a gateway, the ids of its rows, and the states of its connections."""
+    """The archive of a gateway, ids and times of its rows, and the states of its connections."""
 
     archive: ArchiveAppend
     message_ids: MessageIds
     connections: ConnectionLog | None
+    clock: Clock
 
 
 class Tap:
@@ -79,8 +80,9 @@ class Tap:
         self._backoff = backoff
         self._context = context
         self._gaps = GapRecorder(
-            target.endpoint, source, [target.watched], context.archive, context.connections
-        )
+            target.endpoint, source, [target.watched], context.archive, context.connections,
+            context.clock,
+        )  # fmt: skip
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=target.name, daemon=True)
 
@@ -124,8 +126,9 @@ class Tap:
     def _record(self, batch: Batch) -> None:
         messages = batch.messages
         self.state.messages += len(messages)
-        rows = observed_rows(self.target, messages, self._context.message_ids, now())
-        self._context.archive([rows], lambda: batch.settle([ACCEPTED] * len(messages)))
+        context = self._context
+        rows = observed_rows(self.target, messages, context.message_ids, context.clock())
+        context.archive([rows], lambda: batch.settle([ACCEPTED] * len(messages)))
 
 
 def observed_rows(

@@ -16,7 +16,6 @@ from gateway.config.load import load
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.errors import ClosedByBrokerError, GatewayError, NotConnectedError, TakenOverError
-from gateway.runtime.record import gap_recorder
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
@@ -51,9 +50,8 @@ class QuietSource:
 class Recording:
     """A recorder with a clock that the test sets, and its rows. Mutable."""
 
-    def __init__(self, folder: Path, set_clock: Callable[[Callable[[], int]], None]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.time = MIDNIGHT - 3_600 * SECOND
-        set_clock(lambda: self.time)
         self._folder = folder
         (folder / "gateway.yaml").write_text(ONE_ROUTE)
         self.rows: list[Rows] = []
@@ -70,7 +68,9 @@ class Recording:
         watched = watched_by(binding.router.routes)
         if self.tap is not None:
             watched = [replace(each, target=self.tap) for each in watched]
-        self.recorder = GapRecorder("here", binding.source, watched, self._append, connections)
+        self.recorder = GapRecorder(
+            "here", binding.source, watched, self._append, connections, lambda: self.time
+        )
 
     def connect(self, retention: Retention, after: int = 0) -> None:
         self.time += after * SECOND
@@ -104,8 +104,8 @@ class Recording:
 
 
 @pytest.fixture
-def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recording:
-    return Recording(tmp_path, lambda clock: monkeypatch.setattr(gap_recorder, "now", clock))
+def recording(tmp_path: Path) -> Recording:
+    return Recording(tmp_path)
 
 
 @pytest.mark.parametrize(
