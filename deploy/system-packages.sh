@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install the programs that the tests and the demo use beside Python: mosquitto, openssl, Java,
+# Install the programs that the tests and the demo use beside Python: mosquitto, nats-server, openssl, Java,
 # ActiveMQ, Chromium with its driver, Spin with a C compiler for the model of delivery, and shells
 # and mandoc for completion and the man page.
 # Missing packages are installed by root on Debian or Ubuntu, and only listed elsewhere.
@@ -8,6 +8,7 @@ set -euo pipefail
 missing=()
 [ -x /usr/sbin/mosquitto ] || command -v mosquitto >/dev/null || missing+=(mosquitto)
 command -v mosquitto_pub >/dev/null || missing+=(mosquitto-clients)
+command -v nats-server >/dev/null || missing+=(nats-server)
 command -v openssl >/dev/null || missing+=(openssl)
 command -v java >/dev/null || missing+=(default-jre-headless)
 [ -e /usr/share/java/activemq-broker.jar ] || missing+=(activemq libmqtt-client-java)

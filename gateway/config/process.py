@@ -169,7 +169,7 @@ class GatewaySettings:
         renamed_from="answer_seconds",
     )
     isolate_after: int = setting(
-        "connection losses after which the unanswered messages are sent one by one, to find the"
+        "connection losses after which the unanswered messages are searched by halves, to find the"
         " message that causes them",
         default=3,
         minimum=1,

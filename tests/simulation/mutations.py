@@ -196,7 +196,7 @@ MUTATIONS: Final = (
              _instead(lambda _self, count: [*range(1, count + 1)])),
     Mutation("a tap settles a message when its row is durable", Tap, "_record",
              _settle_at_once),
-    Mutation("a poisoned message is rejected", LaneState, "_send_alone",
+    Mutation("a poisoned message is rejected", LaneState, "_send_part",
              _without_poison),
     Mutation("a full spool slows its sources", SpoolBacklog, "fits",
              _instead(lambda _self, _batch: True)),

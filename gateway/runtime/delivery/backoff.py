@@ -26,6 +26,10 @@ class Backoff:
         """Note that an attempt succeeded."""
         self._connected_at = now
 
+    def forgive(self) -> None:
+        """Note that a message broke the connection: the broker is well, and needs no pause."""
+        self._failed, self._connected_at = 0, None
+
     def pause(
         self, backoff: tuple[float, float], now: float, jitter: float, *, refused: bool = False
     ) -> float:

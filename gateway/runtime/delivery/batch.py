@@ -40,7 +40,7 @@ class QueuedBatch:
     """
 
     __slots__ = (
-        "attempts", "batch", "number", "resend", "settlements", "solo_losses", "stored",
+        "attempts", "batch", "number", "parts", "resend", "settlements", "solo_losses", "stored",
         "unsettled",
     )  # fmt: skip
 
@@ -60,6 +60,7 @@ class QueuedBatch:
         self.attempts = attempts
         self.unsettled = list(range(len(batch.messages)))  # positions
         self.settlements: list[Settlement | None] = [None] * len(batch.messages)  # final ones
+        self.parts: list[Sequence[int]] = []  # positions that a search sends together, in order
         self.solo_losses: Counter[int] = Counter()  # lost connections with only this position sent
 
     def messages(self, positions: Sequence[int]) -> Sequence[Message]:

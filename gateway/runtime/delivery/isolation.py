@@ -1,4 +1,4 @@
-"""Isolation of the messages that break connections: sent alone, counted, and rejected at last."""
+"""The search for messages that break connections: by halves, then alone, and rejected at last."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from gateway.runtime.delivery.batch import QueuedBatch
 
 MAX_SOLO_LOSSES: Final = 2  # connections a message may break alone; then it is poisoned
 POISON_WINDOW: Final = 5.0  # seconds after a send; a later loss is not the message's fault
+WARY_SECONDS: Final = 60.0  # after a poisoned message, one loss is enough to search a batch
+MAX_FRUITLESS: Final = 64  # losses of a search without an answer between them, and no pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +27,86 @@ class UnansweredSend:
 
 @dataclass(slots=True)
 class Isolation:
-    """A batch whose messages are sent one by one.
+    """A batch that is sent part by part; a part that breaks the connection is halved.
 
-    `positions` are yet to be sent, None before the first; `number` is the send without an answer.
+    `parts` are yet to be sent, in order, None before the first; `number` is the send without an
+    answer.
     """
 
     queued: QueuedBatch
     until: float  # when to begin although other sends have no answer
     attempts: int
-    positions: deque[int] | None = None
+    parts: deque[Sequence[int]] | None = None
     number: int = 0
 
+    def begin(self) -> None:
+        """Take up the parts to which earlier losses led, without what has its outcome."""
+        unsettled = set(self.queued.unsettled)
+        parts = self.queued.parts or [self.queued.unsettled]
+        left = ([each for each in part if each in unsettled] for part in parts)
+        self.parts = deque(part for part in left if part)
 
-def suspect(sends: Sequence[UnansweredSend], now: float) -> None:
-    """Count a lost connection for a message that was the only one sent, shortly before."""
-    if len(sends) != 1 or len(sends[0].positions) != 1:
-        return
-    if now - sends[0].since < POISON_WINDOW:
-        sends[0].queued.solo_losses[sends[0].positions[0]] += 1
+    def narrow(self, send: UnansweredSend | None, *, guilty: bool) -> None:
+        """Keep the parts for the next connection; halve the one that is `guilty` of the loss."""
+        if self.parts is None:
+            return
+        parts: list[Sequence[int]] = list(self.parts)
+        if send is not None:
+            unsettled = set(self.queued.unsettled)
+            lost = [each for each in send.positions if each in unsettled]
+            middle = (len(lost) + 1) // 2 if guilty else len(lost)
+            parts[:0] = [lost[:middle], lost[middle:]]
+        self.queued.parts = [part for part in parts if part]
 
 
-def reject_poisoned(queued: QueuedBatch, target: str) -> None:
-    """Reject the messages of a batch that broke the connection to `target` alone."""
+class Search:
+    """The losses of one lane, and the messages that they accuse.
+
+    Mutable: owned by the lane.
+    """
+
+    def __init__(self) -> None:
+        self._fruitless = 0  # losses since the last answer
+        self._wary_until = 0.0
+
+    def answered(self) -> None:
+        """Note that the target answered a message: it is well."""
+        self._fruitless = 0
+
+    def found(self, now: float) -> None:
+        """Note that a message was poisoned: more of its kind may follow."""
+        self._wary_until = now + WARY_SECONDS
+
+    def is_wary(self, now: float) -> bool:
+        """Return whether one lost connection is enough to search a batch."""
+        return now < self._wary_until
+
+    def lost(
+        self,
+        sends: Sequence[UnansweredSend],
+        isolation: Isolation | None,
+        now: float,
+        *,
+        ours: bool,
+    ) -> bool:
+        """Find what broke the connection; return whether the search goes on without a pause.
+
+        It was the only send without an answer, if that was shortly before; nothing if it is `ours`.
+        """
+        guilty = not ours and len(sends) == 1 and now - sends[0].since < POISON_WINDOW
+        if guilty and len(sends[0].positions) == 1:
+            sends[0].queued.solo_losses[sends[0].positions[0]] += 1
+        if isolation is not None:
+            isolation.narrow(sends[0] if sends else None, guilty=guilty)
+        if ours or not sends or not (self.is_wary(now) or (guilty and isolation)):
+            return False
+        self._fruitless += 1
+        return self._fruitless <= MAX_FRUITLESS
+
+
+def reject_poisoned(queued: QueuedBatch, target: str) -> bool:
+    """Reject the messages of a batch that broke the connection to `target` alone, if any."""
     poisoned = [at for at in queued.unsettled if queued.solo_losses[at] >= MAX_SOLO_LOSSES]
     reason = f"the connection to {target} broke each time it was sent"
     queued.settle(poisoned, [rejected("poisoned", reason)] * len(poisoned))
+    return bool(poisoned)

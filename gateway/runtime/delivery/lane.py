@@ -4,13 +4,13 @@ While the target is connected and nothing waits, the lane is direct: a batch is 
 is accepted. Otherwise it joins the backlog. After a lost connection every unanswered batch is sent
 again before any newer one.
 
-A batch that was in flight at several losses is sent message by message. A message that breaks
-connections alone is rejected as poisoned; the other messages are sent.
+A batch that was in flight at several losses is searched by halves, without pauses while the target
+answers between the losses. A message that breaks connections alone is rejected as poisoned; the
+other messages are sent. For a while after one, a single loss is enough to search a batch.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -34,7 +34,7 @@ from gateway.runtime.delivery.actions import (
 from gateway.runtime.delivery.backlog import Backlog, SpoolBacklog, refuse_newest
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
-from gateway.runtime.delivery.isolation import Isolation, UnansweredSend, reject_poisoned, suspect
+from gateway.runtime.delivery.isolation import Isolation, Search, UnansweredSend, reject_poisoned
 
 MAX_HELD_BYTES: Final = 64 << 20
 IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection
@@ -49,7 +49,7 @@ class LaneLimits:
 
     backoff: tuple[float, float]
     capacity: int = MAX_HELD_BYTES  # bytes in flight and waiting in memory
-    isolate_after: int = 3  # attempts after which the messages of a batch are sent one by one
+    isolate_after: int = 3  # attempts after which a batch is searched by halves
     stuck_after_seconds: float = 60.0  # silence after which an unanswered target is stuck
 
 
@@ -85,6 +85,7 @@ class LaneState:
         self._sends = 0
         self._taken: QueuedBatch | None = None  # taken from the backlog, and not sent yet
         self._isolation: Isolation | None = None
+        self._search = Search()
 
     @property
     def is_up(self) -> bool:
@@ -156,6 +157,8 @@ class LaneState:
             return []  # a late answer, from a connection that was given up
         self._last_answer = now
         queued = send.queued
+        if any(each.outcome is not Outcome.RETRY for each in settlements):
+            self._search.answered()
         if not queued.settle(send.positions, settlements):
             refusals = [each for each in settlements if each.outcome is Outcome.RETRY]
             self.broken(ours=all(each.rule == NO_ROOM.rule for each in refusals))
@@ -192,8 +195,7 @@ class LaneState:
         if self.connection is not Connection.BROKEN:
             return
         sends, self._unanswered = list(self._unanswered.values()), {}
-        if not self._ours:
-            suspect(sends, now)
+        searching = self._search.lost(sends, self._isolation, now, ours=self._ours)
         queued = [send.queued for send in sends]
         if self._taken is not None:
             queued.append(self._taken)
@@ -209,7 +211,11 @@ class LaneState:
             freed = [each for each in freed if not each.resend]
         self.held -= sum(each.batch.size for each in freed)
         self.backlog.put_back(each for each in left if each.resend)
-        self._go_away(now, jitter, refused=False)
+        if searching:
+            self._backoff.forgive()
+            self.connection, self._retry_at = Connection.AWAY, now
+        else:
+            self._go_away(now, jitter, refused=False)
 
     # The connection
 
@@ -313,7 +319,7 @@ class LaneState:
         """The next step until the backlog is empty; None if the lane is direct."""
         if self.direct:
             return None
-        if self._isolation is not None and (action := self._send_alone(self._isolation, now)):
+        if self._isolation is not None and (action := self._send_part(self._isolation, now)):
             return action
         if self.draining:
             return Wait(None)
@@ -339,31 +345,34 @@ class LaneState:
                 return Wait(None)
             self.held += queued.batch.size
         self._taken = None
-        if queued.attempts < self.limits.isolate_after:
+        isolate_after = 1 if self._search.is_wary(now) else self.limits.isolate_after
+        if queued.attempts < isolate_after and not queued.parts:
             return self._send(queued, queued.unsettled, now)
         until = now + self.limits.stuck_after_seconds
-        self._isolation = Isolation(queued, until, queued.attempts + 1)
-        return self._send_alone(self._isolation, now) or Wait(0.0)
+        attempts = queued.attempts if queued.parts else queued.attempts + 1
+        self._isolation = Isolation(queued, until, attempts)
+        return self._send_part(self._isolation, now) or Wait(0.0)
 
-    def _send_alone(self, isolation: Isolation, now: float) -> Action | None:
-        """The next step for a batch that is sent message by message; None when it is done."""
+    def _send_part(self, isolation: Isolation, now: float) -> Action | None:
+        """The next step for a batch that is sent part by part; None when it is done."""
         queued = isolation.queued
-        if isolation.positions is None:
+        if isolation.parts is None:
             if self._unanswered and now < isolation.until:
                 return Wait(isolation.until - now)
-            reject_poisoned(queued, self._name)
+            if reject_poisoned(queued, self._name):
+                self._search.found(now)
             if not queued.unsettled:
                 self._isolation = None
                 self.held -= queued.batch.size
                 return Finish(queued)
-            isolation.positions = deque(queued.unsettled)
+            isolation.begin()
         elif isolation.number in self._unanswered:
             return Wait(None)
-        if not isolation.positions:
+        if not isolation.parts:
             self._isolation = None
             return None
-        send = self._send(queued, [isolation.positions.popleft()], now)
-        queued.attempts = isolation.attempts  # counted for the batch, not for each message
+        send = self._send(queued, isolation.parts.popleft(), now)
+        queued.attempts = isolation.attempts  # counted for the batch, not for each part
         isolation.number = send.number
         return send
 

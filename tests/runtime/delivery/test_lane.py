@@ -9,7 +9,17 @@ import pytest
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
 from gateway.routing.route import WhenFull
-from gateway.runtime.delivery.actions import Action, Finish, Mark, Open, Read, Recover, Send, Store
+from gateway.runtime.delivery.actions import (
+    Action,
+    Finish,
+    Mark,
+    Open,
+    Read,
+    Recover,
+    Send,
+    Store,
+    Wait,
+)
 from gateway.runtime.delivery.backlog import (
     MemoryBacklog,
     RowsTaken,
@@ -225,3 +235,57 @@ def test_a_removed_target_leaves_no_batch_in_memory() -> None:
     assert [each.batch.messages[0].address for each in finished] == ["a", "b", "c"]
     outcomes = [(s.outcome, s.rule) for each in finished for s in each.settlements if s]
     assert outcomes == [(Outcome.REJECTED, "target-removed")] * 3
+
+
+def test_a_hundred_messages_that_break_connections_are_found_by_halves_without_a_pause() -> None:
+    """The target answers what comes before such a message, and closes the connection at it."""
+    names = [f"bad-{n}" if n % 10 == 3 else f"good-{n}" for n in range(1_000)]
+    backlog = MemoryBacklog()
+    lane = LaneState("target", LaneLimits((0.5, 30.0)), backlog, 0.0)
+    lane.accept(OutboundBatch([Message(each, b"") for each in names], 1, _done, list), 0.0)
+    now, losses, delivered = 0.0, 0, list[str]()
+    while not isinstance(action := lane.next(now, 0), Finish):
+        if isinstance(action, Wait):
+            assert action.seconds is not None
+            now += action.seconds
+        elif isinstance(action, Open):
+            lane.opened(now)
+        elif isinstance(action, Recover):
+            lane.recover(now, 0.0)
+        elif isinstance(action, Send):
+            taken = [each.address for each in action.messages]
+            bad = next((at for at, name in enumerate(taken) if "bad" in name), len(taken))
+            delivered += taken[:bad]
+            losses += bad < len(taken)
+            answers = [ACCEPTED] * bad + [RETRY] * (len(taken) - bad)
+            done = lane.answered(action.number, answers, now)
+            if done:
+                action = done[0]
+                break
+
+    assert isinstance(action, Finish)
+    rules = [each.rule for each in action.queued.settlements if each]
+    assert rules == ["poisoned" if "bad" in name else "" for name in names]
+    assert delivered == [name for name in names if "good" in name]
+    assert now < 4.0  # the pauses before the search
+    assert losses < 800
+
+
+def test_a_target_that_answers_nothing_gets_pauses_during_a_search_too() -> None:
+    lane = LaneState("target", LaneLimits((0.5, 30.0)), MemoryBacklog(), 0.0)
+    lane.accept(OutboundBatch([Message("a", b"")] * 1_000, 1, _done, list), 0.0)
+    now, losses = 0.0, 0
+    while losses < 200:
+        action = lane.next(now, 0)
+        if isinstance(action, Wait):
+            assert action.seconds is not None
+            now += action.seconds
+        elif isinstance(action, Open):
+            lane.opened(now)
+        elif isinstance(action, Recover):
+            lane.recover(now, 0.0)
+        elif isinstance(action, Send):
+            losses += 1
+            lane.answered(action.number, [RETRY] * len(action.positions), now)
+
+    assert now > 100 * 10
