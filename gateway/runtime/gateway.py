@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.archive.journal.chain import last_end
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import writer_name
 from gateway.archive.lookup.name_store import NameStore
 from gateway.clock import RowClock, now
 from gateway.config.load import Configuration
@@ -91,10 +89,8 @@ class Gateway:
         self._span_recorder = self._open_span_recorder()
         self._open_spool()  # first: another gateway may use it, and then nothing is touched
         recovered = self._open_archive()
-        append = self.archive.append if self.archive else None
-        self._ledger = Ledger(
-            self.counters, append, self.dead_letters, self._find_route, self._clock
-        )
+        append, letters = self.archive.append if self.archive else None, self.dead_letters
+        self._ledger = Ledger(self.counters, append, letters, self._find_route, self._clock)
         for name in wiring.target_endpoints(self.configuration):
             self.lanes[name] = self._make_lane(name)
         self._update_heartbeats()
@@ -209,14 +205,13 @@ class Gateway:
         root = location.local
         recovered = recover(root, name, wiring.echo_brokers(self.configuration))
         options = wiring.archive_options(archive)
-        self._clock.continue_from(last_end(root, writer_name(name)))
-        self._message_ids = MessageIds(self._clock())
-        self.archive = ArchiveWriter(
-            location, name, self._message_ids.run, options, clock=self._clock
-        )
+        for last in wiring.last_times(root, name, self.spool_database):
+            self._clock.continue_from(last)
+        self._message_ids = MessageIds(run := self._clock())
+        self.archive = ArchiveWriter(location, name, run, options, clock=self._clock)
         sources = wiring.source_endpoints(self.configuration)
         self._connections = ConnectionLog(root, name, sources)
-        wiring.archive_routes(archive, name, self.configuration.routes, self._message_ids.run)
+        wiring.archive_routes(archive, name, self.configuration.routes, run)
         self._open_name_store(self.configuration)
         return recovered
 
@@ -267,9 +262,8 @@ class Gateway:
         """The lanes, wrapped for tracing only when tracing is configured."""
         if self._span_recorder is None or self.configuration.tracing is None:
             return self.lanes
-        return TracedLanes(
-            self.lanes, self._span_recorder, Sampler(self.configuration.tracing.sample), self._clock
-        )
+        sampler = Sampler(self.configuration.tracing.sample)
+        return TracedLanes(self.lanes, self._span_recorder, sampler, self._clock)
 
     def _make_lane(self, name: str, binding: SinkBinding | None = None) -> Lane:
         binding = binding or wiring.make_sink_binding(self.configuration, name, self._echoes)

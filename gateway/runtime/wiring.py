@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
+from gateway.archive.journal.chain import last_end
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.layout import writer_name
 from gateway.archive.location import ArchiveLocation, parse_location
@@ -24,6 +26,7 @@ from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.subscriptions import subscriptions
 from gateway.runtime.outbound.lane import SinkBinding
+from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.tap import Tap, TapContext, TapTarget
 from gateway.translate.names import OnTooLong
 from gateway.translate.shorten import ShortNamesInMemory
@@ -151,6 +154,18 @@ def make_tap(configuration: Configuration, target: TapTarget, context: TapContex
 def archive_location(archive: ArchiveSettings) -> ArchiveLocation:
     """The location of journals and segments; a checked configuration always has a valid one."""
     return parse_location(archive.path, archive.buffer)
+
+
+def last_times(root: Path, gateway: str, spool: SpoolDatabase | None) -> Iterator[int]:
+    """Yield the latest times that earlier runs left: in their journals, and in the spool.
+
+    A killed run may have put copies into the spool after its last durable row.
+    Units: microseconds since 1970-01-01 UTC; 0 for none.
+    """
+    yield last_end(root, writer_name(gateway))
+    if spool is not None:
+        query = "SELECT CAST(time AS INTEGER) FROM parcels ORDER BY number DESC LIMIT 1"
+        yield from (int(str(time)) for (time,) in spool.rows(query))
 
 
 def archive_routes(

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -35,7 +36,8 @@ def read_archive(folder: Path) -> ArchivedHashes:
     """Read all rows of a closed archive; journals that are left are converted first.
 
     Raises:
-        AssertionError: a journal is damaged or cannot be converted, or the archive is not proven.
+        AssertionError: a journal is damaged or cannot be converted, the archive is not proven, or
+            the latest row of a delivered copy is not its outcome.
     """
     root = folder / "archive"
     convert_journals(root)
@@ -46,16 +48,20 @@ def read_archive(folder: Path) -> ArchivedHashes:
     outcomes: dict[bytes, bytes] = {}
     found: dict[str, dict[bytes, bytes]] = {"received": {}, "spooled": {}}
     marked: set[bytes] = set()
-    columns = ["leg", "id", "hash", "attempt", "redelivered"]
+    latest: dict[bytes, tuple[datetime, bool]] = {}  # time, and whether it is an outcome
+    columns = ["leg", "id", "hash", "attempt", "redelivered", "time"]
     for segment in (each for day in days(root) for each in segments(root, day)):
         table = pq.read_table(segment, columns=columns, partitioning=None)
         rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
-        for leg, identity, digest, attempt, again in rows:
+        for leg, identity, digest, attempt, again, time in rows:
             if leg in NOT_COPIES:
                 continue
             found.get(leg, outcomes)[identity] = digest
+            row = (time, leg not in found)
+            latest[identity] = max(latest.get(identity, row), row)
             if again or (leg == "delivered" and attempt > 1):
                 marked.add(digest)
+    assert all(latest[each][1] for each in outcomes), "a spooled row is later than the outcome"
     return ArchivedHashes(**found, outcomes=outcomes, marked=frozenset(marked))
 
 

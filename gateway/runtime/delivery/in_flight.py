@@ -19,15 +19,17 @@ from gateway.runtime.record.rows import BatchOrigin, BatchRecord, Cut
 class LaneBatch:
     """The entries of a received batch that go to one lane, as parallel lists.
 
+    `packed_at` is the time at which the spool took them, in microseconds.
     Mutable: filled by the pump before it is handed over.
     """
 
-    __slots__ = ("deliveries", "messages", "positions")
+    __slots__ = ("deliveries", "messages", "packed_at", "positions")
 
     def __init__(self) -> None:
         self.positions: list[int] = []  # in the received batch
         self.deliveries: list[Delivery] = []
         self.messages: list[Message] = []  # as sent to the target
+        self.packed_at = 0
 
     def entries(self) -> Iterator[tuple[int, Delivery]]:
         """The position and the delivery of each entry."""
@@ -155,8 +157,9 @@ class InFlightBatch:
         """The id of the message at `position` in the batch."""
         return self._record.message_id(position)
 
-    def pending_rows(self, lane_batch: LaneBatch) -> list[PendingRow]:
-        """The delivered rows to write later, for a batch that goes to the spool."""
+    def pending_rows(self, lane_batch: LaneBatch, at: int) -> list[PendingRow]:
+        """The delivered rows to write later, for a batch that the spool takes at `at`."""
+        lane_batch.packed_at = at
         every = range(len(lane_batch.deliveries))
         return [self._pending_row(lane_batch, group) for group in lane_batch.by_target(every)]
 
@@ -175,7 +178,9 @@ class InFlightBatch:
         """Rows of the spooled entries; rejected entries become dead letters."""
         actions: list[BatchAction] = []
         for group in lane_batch.by_target(_with_outcome(Outcome.SPOOLED, settlements)):
-            self._rows.append(self._pending_row(lane_batch, group).spooled(group, at))
+            self._rows.append(
+                self._pending_row(lane_batch, group).spooled(group, lane_batch.packed_at)
+            )
             for route, indices in _by_route([lane_batch.deliveries[i].route for i in group]):
                 actions.append(Count(route.name, spooled=len(indices)))
         for i in _with_outcome(Outcome.REJECTED, settlements):

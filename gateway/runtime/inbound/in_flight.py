@@ -65,7 +65,7 @@ class SharedBatch:
         return self._in_flight.message_id(position)
 
     def pending_rows(self, lane_batch: LaneBatch) -> list[PendingRow]:
-        return self._in_flight.pending_rows(lane_batch)
+        return self._in_flight.pending_rows(lane_batch, self._ledger.clock())
 
     def release(self) -> None:
         """Drop a reference; after the last one, record the rows and settle the source."""

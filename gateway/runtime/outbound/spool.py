@@ -191,6 +191,7 @@ class Spool:
 
     def _join(self, taken: RowsTaken) -> QueuedBatch:
         """One batch of several rows."""
+        at = self._ledger.clock()
         messages: list[Message] = []
         pending: list[PendingRow] = []
         rows: list[SpoolRow] = []
@@ -212,7 +213,7 @@ class Spool:
         def done(settlements: Sequence[Settlement], attempts: int) -> None:
             self.tell(lambda: self.backlog.freed(len(messages), size_on_disk))
             self._ledger.record_spooled(
-                SpooledBatch(messages, pending),
+                SpooledBatch(messages, pending, at),
                 settlements,
                 attempts,
                 lambda: self._delete(numbers),

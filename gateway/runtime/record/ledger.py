@@ -33,10 +33,14 @@ Counters: TypeAlias = Mapping[str, RouteCounters]
 
 @dataclass(frozen=True, slots=True)
 class SpooledBatch:
-    """A batch from the spool, with the rows of its copies."""
+    """A batch that was taken from the spool at the time `taken`, with the rows of its copies.
+
+    Units: microseconds since 1970-01-01 UTC.
+    """
 
     messages: Sequence[Message]
     pending: Sequence[PendingRow]
+    taken: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,8 @@ class Ledger:
         """Record the final settlements of a spooled batch, then call `then`.
 
         The rows have the hashes of the payloads that the spool returned. The copies are recorded as
-        spooled again: the receipt may wait for another target, or have died with an earlier run,
-        and an outcome must have a row before it.
+        spooled again, at the time at which the spool returned them: the receipt may wait for
+        another target, or have died with an earlier run, and an outcome must have a row before it.
         """
         at = self.clock()
         rows: list[Rows] = []
@@ -113,7 +117,7 @@ class Ledger:
         for pending in batch.pending:
             common, positions = pending.rows.common, pending.positions
             marks = [batch.messages[each].headers.redelivered for each in positions]
-            rows.append(_marked(pending.spooled(positions, at), marks))
+            rows.append(_marked(pending.spooled(positions, batch.taken), marks))
             accepted = [each for each in positions if settlements[each].outcome is Outcome.ACCEPTED]
             route = str(common["route"])
             attempt = attempts + int(str(common["attempt"]))  # with those before it was spooled

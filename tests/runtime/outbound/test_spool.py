@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,10 @@ class SpoolRig:
         self.counters = RouteCounters()
         self.database = SpoolDatabase(folder)
         self.letters = DeadLetters(self.database, letters)
-        self.ledger = Ledger({"relay": self.counters}, self._archive, self.letters)
+        ticks = count(1)
+        self.ledger = Ledger(
+            {"relay": self.counters}, self._archive, self.letters, clock=lambda: next(ticks)
+        )
         self.spool = Spool("target", self.database, self.ledger, limits)
         binding = SinkBinding(self.sink, "mqtt", frozenset(), LaneLimits(BACKOFF, capacity))
         self.lane = Lane(binding, EndpointState("target", "sink"), self.spool)
@@ -151,6 +155,18 @@ def test_spooled_messages_are_settled_at_once_and_delivered_later_in_order(
     assert [message.address for message in rig.sink.received] == names
     assert rig.delivered() == names
     assert rig.attempts() == {1}
+
+
+def test_the_spooled_row_of_a_copy_is_earlier_than_its_outcome(tmp_path: Path) -> None:
+    """The latest row of a copy says what became of it."""
+    with spool_rig(tmp_path) as rig:
+        rig.deliver("m/1", "m/2")
+        until(lambda: len(rig.settled) == 2)
+        rig.sink.up = True
+        until(lambda: len(rig.delivered()) == 2)
+
+    spooled, delivered = (int(str(rows.common["time"])) for rows in rig.rows)
+    assert spooled < delivered
 
 
 def test_new_messages_queue_behind_the_spool(tmp_path: Path) -> None:
