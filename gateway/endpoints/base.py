@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from gateway.model.message import Message
-from gateway.model.outcome import Settlement
+from gateway.model.outcome import Settlement, rejected
 
 Settle: TypeAlias = Callable[[Sequence[Settlement]], None]
+
+
+def unwritable(endpoint: str, error: Exception) -> Settlement:
+    """Return the refusal of a message for an error that its endpoint did not foresee.
+
+    Every error while one message is written concerns that message, and not the connection.
+    """
+    return rejected("unwritable", f"{endpoint}: {type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from threading import Condition, Thread, current_thread
 from time import monotonic
 from typing import Protocol
 
-from gateway.endpoints.base import Settle
+from gateway.endpoints.base import Settle, unwritable
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import DESTINATION_KINDS
 from gateway.endpoints.jms.connection import JmsConnection, connect, connect_error, open_library
@@ -160,6 +160,9 @@ class JmsSink:
             except UnsendableError as error:
                 text = f"{self._settings.name}: {error}"
                 batch.settlements[position] = rejected(error.rule, text)
+                continue
+            except Exception as error:  # noqa: BLE001  # of this message; the others are written
+                batch.settlements[position] = unwritable(self._settings.name, error)
                 continue
             if len(record) > self._max_record:
                 text = (

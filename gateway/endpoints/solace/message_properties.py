@@ -13,6 +13,7 @@ from gateway.errors import TranslationError
 from gateway.model.message import DeliveryMode, Headers, Value
 
 _INTEGERS: Final = range(-(2**63), 2**64)
+_PRIORITIES: Final = range(256)
 _MAX_TIME_TO_LIVE: Final = 315_360_000_000  # milliseconds; a longer one is left out
 _SETTINGS_PREFIX: Final = "solace."  # of names that the library reads as settings
 
@@ -37,6 +38,9 @@ def build_properties(headers: Headers, key: str, now: TimeSource) -> dict[str, A
     if key:
         found[names.PARTITION_KEY] = key
     if headers.priority is not None:
+        if headers.priority not in _PRIORITIES:
+            reason = f"the priority {headers.priority} is outside 0..255"
+            raise TranslationError("solace", "priority", "priority", reason)
         found[keys.PRIORITY] = headers.priority
     if headers.content_type is not None:
         found[keys.HTTP_CONTENT_TYPE] = check_text(headers.content_type, "content type")

@@ -10,9 +10,14 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Final
 
-from gateway.endpoints.base import Settle
+from gateway.endpoints.base import Settle, unwritable
 from gateway.endpoints.settings.solace import SolaceSettings
-from gateway.endpoints.solace.native_library import NativeDestination, NativeLibrary, native_topic
+from gateway.endpoints.solace.native_library import (
+    NativeDestination,
+    NativeLibrary,
+    Pointer,
+    native_topic,
+)
 from gateway.endpoints.solace.publisher_session import PublisherSession
 from gateway.endpoints.solace.receipts import SentBatch
 from gateway.endpoints.solace.topic_rules import refuse_topic
@@ -94,17 +99,25 @@ class SolaceSink:
             return topic
         if len(message.payload) > self._settings.max_message:
             return self._too_large(message)
+        prepared = self._write(session, message)
+        if isinstance(prepared, Settlement):
+            return prepared
         try:
-            prepared = session.writer.write(message)
             if self._guaranteed and message.headers.mode is not DeliveryMode.AT_MOST_ONCE:
                 return session.publish_guaranteed(prepared, topic, batch, position)
             return session.publish_direct(prepared, topic)
-        except TranslationError as error:
-            return rejected(error.rule, str(error))
         except NotConnectedError:
             raise
         except EndpointError as error:  # the library refuses a field, and would again
             return rejected("library", str(error))
+
+    def _write(self, session: PublisherSession, message: Message) -> Pointer | Settlement:
+        try:
+            return session.writer.write(message)
+        except TranslationError as error:
+            return rejected(error.rule, str(error))
+        except Exception as error:  # noqa: BLE001  # of this message; the others are sent
+            return unwritable(self._settings.name, error)
 
     def _read_topic(self, address: str) -> NativeDestination | Settlement:
         topic = refuse_topic(address) or native_topic(address)

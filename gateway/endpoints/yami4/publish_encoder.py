@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from threading import Lock
 
-from gateway.endpoints.base import Settle
+from gateway.endpoints.base import Settle, unwritable
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.bodies import BodyWriter, find_address_fault
 from gateway.errors import LimitError, TranslationError
@@ -121,6 +121,9 @@ class RequestEncoder:
                 data = self._encode(message, confirm=confirm)
             except TranslationError as error:
                 chunk.refused.append((position, rejected(error.rule, str(error))))
+                continue
+            except Exception as error:  # noqa: BLE001  # of this message; the others are written
+                chunk.refused.append((position, unwritable(self._name, error)))
                 continue
             chunk.parts.append(data)
             chunk.size += len(data)

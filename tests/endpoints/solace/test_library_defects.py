@@ -225,3 +225,15 @@ def test_messages_that_wait_on_a_broken_connection_are_settled(system: Restartab
         first, second, third = answer.wait()
 
     assert (first, second.rule, third) == (RETRY, "nul", RETRY)
+
+
+def test_a_priority_out_of_range_concerns_its_message_alone(system: RestartableBroker) -> None:
+    source, sink = system.source("ok/>"), system.sink()
+    wrong = Message("ok/x", b"", Headers(priority=256))
+    with opened(source, sink):
+        first, second, third = send(sink, Message("ok/x", b"1"), wrong, Message("ok/x", b"2"))
+        got = collect(source, 2)
+
+    assert (second.outcome, second.rule) == (Outcome.REJECTED, "priority")
+    assert [first, third] == [ACCEPTED, ACCEPTED]
+    assert [each.payload for each in got] == [b"1", b"2"]
