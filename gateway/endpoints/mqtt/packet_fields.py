@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from struct import Struct
 
@@ -9,12 +10,31 @@ from gateway.errors import TranslationError, WireError
 
 MAX_TEXT = 65_535  # bytes
 
+# Control characters and noncharacters, for which a receiver may close the connection (MQTT 5.0,
+# 1.5.4); mosquitto does. NUL and surrogates have rules of their own.
+_CLOSING = "\x01-\x1f\x7f-\x9f\ufdd0-\ufdef" + "".join(
+    f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17)
+)
+_find_closing = re.compile(f"[{_CLOSING}]").search
+
 U16, U32 = Struct(">H"), Struct(">I")
 
 
 def unsendable_error(rule: str, reason: str) -> TranslationError:
     """Return the error of a message without a legal form in MQTT; `rule` is the short name."""
     return TranslationError("mqtt", "", rule, reason)
+
+
+def has_closing(text: str) -> bool:
+    """Return whether the text has a character for which a broker may close the connection."""
+    return not text.isprintable() and _find_closing(text) is not None
+
+
+def refuse_closing(text: str, field_name: str) -> None:
+    """Raise TranslationError for such a character."""
+    if not text.isprintable() and (found := _find_closing(text)) is not None:
+        reason = f"the {field_name} holds U+{ord(found[0]):04X}, and a broker may hang up for it"
+        raise unsendable_error("control-character", reason)
 
 
 @lru_cache(maxsize=4096)
@@ -70,6 +90,7 @@ def encode_text(text: str, field_name: str) -> bytes:
         raise unsendable_error("surrogate", f"the {field_name} holds a lone surrogate") from error
     if b"\0" in raw:
         raise unsendable_error("nul", f"the {field_name} holds U+0000")
+    refuse_closing(text, field_name)
     return encode_binary(raw, field_name)
 
 

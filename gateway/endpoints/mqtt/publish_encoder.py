@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.endpoints.mqtt.packet_fields import MAX_TEXT, U16, encode_length, unsendable_error
+from gateway.endpoints.mqtt.packet_fields import (
+    MAX_TEXT,
+    U16,
+    encode_length,
+    refuse_closing,
+    unsendable_error,
+)
 from gateway.endpoints.mqtt.publish_properties import encode_properties
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import NO_HEADERS, Headers, Message
@@ -163,6 +169,7 @@ def _topic(address: str) -> bytes:
         raw = address.encode()
     except UnicodeEncodeError as error:
         raise unsendable_error("surrogate", "a lone surrogate in a topic name") from error
+    refuse_closing(address, "topic name")
     if len(raw) > MAX_TEXT:
         raise unsendable_error("too-long", f"{len(raw)} bytes of topic name, limit {MAX_TEXT}")
     return U16.pack(len(raw)) + raw

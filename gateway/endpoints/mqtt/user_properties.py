@@ -11,7 +11,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 
-from gateway.endpoints.mqtt.packet_fields import unsendable_error
+from gateway.endpoints.mqtt.packet_fields import has_closing, unsendable_error
 from gateway.model.message import NO_PROPERTIES, Headers, Value
 
 PREFIX = "gateway-"
@@ -96,7 +96,7 @@ def join_pairs(headers: Headers) -> list[tuple[str, str]]:
     for name, value in headers.properties.items():
         if name in _OWN_NAMES:
             raise unsendable_error("property-name", f"the property name {name!r} is the gateway's")
-        if isinstance(value, str):
+        if isinstance(value, str) and not has_closing(value):
             pairs.append((name, value))
         elif (texts := _text_list(value)) is not None:
             pairs.extend((name, text) for text in texts)
@@ -120,7 +120,7 @@ def _text_list(value: Value) -> list[str] | None:
     if not isinstance(value, list) or len(value) < 2:  # noqa: PLR2004
         return None
     texts = [item for item in value if isinstance(item, str)]
-    return texts if len(texts) == len(value) else None
+    return texts if len(texts) == len(value) and not any(map(has_closing, texts)) else None
 
 
 def _encode_typed(name: str, value: Value) -> tuple[str, str]:
@@ -141,6 +141,9 @@ def _encode_typed(name: str, value: Value) -> tuple[str, str]:
 
 def _json(name: str, value: Value) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise unsendable_error("property-value", f"the property {name!r}: {error}") from error
+    if has_closing(text):  # then escapes replace all that is not ASCII, and DEL
+        text = json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
+    return text

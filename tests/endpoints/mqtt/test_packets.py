@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.endpoints.mqtt import publish_encoder
-from gateway.endpoints.mqtt.packet_fields import encode_length
+from gateway.endpoints.mqtt.packet_fields import encode_length, has_closing
 from gateway.endpoints.mqtt.packets import (
     LARGE,
     PUBREC,
@@ -24,15 +24,18 @@ from gateway.endpoints.mqtt.packets import (
 )
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.publish_properties import MAX_USER_PROPERTIES, encode_properties
-from gateway.endpoints.mqtt.user_properties import parse_whole_number, split_pairs
+from gateway.endpoints.mqtt.user_properties import join_pairs, parse_whole_number, split_pairs
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError
 from gateway.model.message import DeliveryMode, Headers, Message, Value
 
 VERSIONS = ["3.1.1", "5"]
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"]), max_size=12)
 TOPICS = st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\0+#"), min_size=1, max_size=12
+    st.characters(exclude_categories=["Cs", "Cc", "Cn"], exclude_characters="+#"),
+    min_size=1,
+    max_size=12,
 )
 NAMES = TEXT.filter(lambda name: not name.startswith("gateway-"))
 SCALARS: st.SearchStrategy[Value] = st.one_of(
@@ -40,12 +43,14 @@ SCALARS: st.SearchStrategy[Value] = st.one_of(
     st.booleans(),
     st.integers(),
     st.floats(allow_nan=False),
-    TEXT,
+    VALUES,
     st.binary(max_size=6),
 )
 TREES: st.SearchStrategy[Value] = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), TEXT),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXT, inner, max_size=3)),
+    st.one_of(st.none(), st.booleans(), st.integers(), VALUES),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(VALUES, inner, max_size=3)
+    ),
     max_leaves=5,
 )
 PROPERTIES = st.dictionaries(NAMES, st.one_of(SCALARS, TREES), max_size=4)
@@ -65,7 +70,9 @@ HEADERS = st.builds(
     ),
     properties=PROPERTIES,
 )
-MESSAGES = st.lists(st.builds(Message, TOPICS, st.binary(max_size=300) | TEXT, HEADERS), max_size=6)
+MESSAGES = st.lists(
+    st.builds(Message, TOPICS, st.binary(max_size=300) | VALUES, HEADERS), max_size=6
+)
 LONGEST = 400
 
 
@@ -326,6 +333,15 @@ UNSENDABLE = [
     pytest.param("3.1.1", Message("a/#", b""), "wildcard-in-name", id="4.7.1-hash"),
     pytest.param("5", Message("a\0", b""), "nul", id="4.7.3-nul"),
     pytest.param("5", Message("\ud800", b""), "surrogate", id="1.5.4-surrogate"),
+    pytest.param("5", Message("a\x01", b""), "control-character", id="1.5.4-control"),
+    pytest.param("3.1.1", Message("a\x9f", b""), "control-character", id="1.5.4-control-of-c1"),
+    pytest.param("5", Message("a\ufdd0", b""), "control-character", id="1.5.4-noncharacter"),
+    pytest.param(
+        "5", Message("t", b"", Headers(properties={"a\n": ""})), "control-character", id="name"
+    ),
+    pytest.param(
+        "5", Message("t", b"", Headers(content_type="\x7f")), "control-character", id="content-type"
+    ),
     pytest.param("5", Message("x" * 65_536, b""), "too-long", id="4.7.3-length"),
     pytest.param("5", Message("t", {"a": 1}), "payload-kind", id="map"),
     pytest.param("3.1.1", Message("t", "\ud800"), "surrogate", id="text"),
@@ -360,6 +376,20 @@ def test_a_message_that_mqtt_cannot_carry_is_refused_by_rule(
 
     assert caught.value.rule == rule
     assert caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["two\nlines", "\x7f", "\x80\ufdd0", ["a\t", "b"], {"a": "\x85\U0010ffff"}],
+    ids=repr,
+)
+def test_a_value_for_which_a_broker_hangs_up_is_escaped_and_restored(value: Value) -> None:
+    message = Message("t", b"", Headers(properties={"a": value}))
+    data = encode("5", [message])
+    (got,) = decode("5", data).messages
+
+    assert not any(has_closing(text) for _, text in join_pairs(message.headers))
+    assert got.headers.properties == {"a": value}
 
 
 HOSTILE = [

@@ -32,7 +32,7 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError, WireError
 
 VERSIONS = ["3.1.1", "5"]
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"]), max_size=12)
 FILTERS = st.text("ab/+#$", min_size=1, max_size=8)
 TOPICS = st.text("ab/$", min_size=1, max_size=8)
 WELCOME = b"\x20\x03\x00\x00\x00"
