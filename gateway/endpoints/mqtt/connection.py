@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 PAUSED_INTERVAL = 0.02  # seconds between checks for room while reading is paused
 LARGE_BLOCK = 65_536  # bytes after which nothing is gained by a pause
+MAX_ANSWERS = 4_194_304  # bytes of answers that wait to be written; above it reading is paused
 CLOSE_TIMEOUT = 1.0  # seconds to write the last acknowledgements and the DISCONNECT
 
 
@@ -76,6 +77,8 @@ class MqttConnection:
         self._ping_sent = 0.0  # when the unanswered ping was sent; 0 without one
         self._reading = True
         self._last_block = 0  # bytes
+        self._answers = 0  # bytes of answers since nothing waited to be written
+        self._written, self._written_at = 0, 0.0  # bytes that the socket had taken, and when
         self._rate = ReadRate()
         self.answer_awaited = False  # a thread waits for an answer
         self._clock_checked = 0.0
@@ -100,7 +103,7 @@ class MqttConnection:
         deadline = monotonic() + self._settings.connect_timeout
         self._socket = NonBlockingSocket(connect(self._settings))
         self._leadership.attach(self._socket.fileno)
-        self._last_read = self._last_write = monotonic()
+        self._last_read = self._last_write = self._written_at = monotonic()
         self.session = MqttSession(
             self._settings, self._client_id, clean=self._clean, label=self._errors.label
         )
@@ -132,6 +135,15 @@ class MqttConnection:
             raise self._errors.not_connected(error) from error
         if not done:
             self.wake()
+
+    def answer(self, data: bytes) -> None:
+        """Write an answer to received packets; too many that wait pause the reading.
+
+        Raises:
+            NotConnectedError: the connection is over.
+        """
+        self._answers = self._answers + len(data) if self._socket.backlog else 0
+        self.write(data)
 
     @property
     def backlog(self) -> int:
@@ -238,7 +250,7 @@ class MqttConnection:
     def poll(self, *, readable: bool) -> None:
         """Read when `readable`; check the clock when that is due."""
         if readable:
-            self._reading = self._owner.wants_more()
+            self._reading = self._wants_more()
             self._handle(select.POLLIN)
         self._tick()
 
@@ -250,7 +262,7 @@ class MqttConnection:
 
     def _serve_socket(self, timeout: float) -> None:
         socket = self._socket
-        reading = self._reading = self._owner.wants_more()
+        reading = self._reading = self._wants_more()
         if not reading:
             timeout = PAUSED_INTERVAL
         elif socket.more:
@@ -262,6 +274,10 @@ class MqttConnection:
             pause=GATHER_PAUSE if gather else 0.0,
         )
         self._handle(events)
+
+    def _wants_more(self) -> bool:
+        answers_wait = self._answers > MAX_ANSWERS and self._socket.backlog > 0
+        return not answers_wait and self._owner.wants_more()
 
     def _may_gather(self) -> bool:
         """Return whether packets arrive fast and no thread waits for one of them."""
@@ -317,6 +333,11 @@ class MqttConnection:
 
     def _check_clock(self, now: float) -> None:
         keepalive = self.session.keepalive
+        if not self._socket.backlog or self._socket.written != self._written:
+            self._written, self._written_at = self._socket.written, now
+        elif now - self._written_at >= keepalive:  # although its own bytes may arrive
+            self._fail(self._errors.not_connected(f"the broker reads nothing for {keepalive} s"))
+            return
         if not self._reading:  # the answer to a ping may wait in the socket
             self._ping_sent = self._ping_sent and now
         if self._ping_sent and now - self._ping_sent >= keepalive:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from gateway import clock
-from gateway.endpoints.base import Settle
+from gateway.endpoints.base import Settle, unwritable
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.packets import PUBCOMP, PUBREC, DecodedPackets, encode_pubrel
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
@@ -113,6 +113,9 @@ class PublishState:
             except TranslationError as error:
                 batch.settlements[position] = rejected(error.rule, error.reason)
                 settled += 1
+            except Exception as error:  # noqa: BLE001  # of this message; the others are written
+                batch.settlements[position] = unwritable(self._settings.name, error)
+                settled += 1
             else:
                 if packet_id:
                     batch.positions[ids.pop()] = position
@@ -201,7 +204,7 @@ class PublishState:
             self._changed.notify_all()
         if pubrels and self.connection is not None:
             with suppress(NotConnectedError):  # `connection_lost` follows
-                self.connection.write(b"".join(pubrels))
+                self.connection.answer(b"".join(pubrels))
         for batch in finished:
             batch.settled(batch.settlements)
 

@@ -178,7 +178,7 @@ class ReceiveState:
     def _write(self, data: bytes) -> None:
         if data and self.connection is not None:
             with suppress(NotConnectedError):  # `connection_lost` follows; the broker sends again
-                self.connection.write(data)
+                self.connection.answer(data)
 
 
 def _count(payload: Payload) -> int | None:

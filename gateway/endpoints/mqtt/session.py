@@ -81,7 +81,7 @@ class MqttSession:
         self.granted = 2  # the lowest QoS of all subscriptions
         self.warnings: list[str] = []  # for the log; the connection takes them
         self.unsubscribed: set[str] = set()  # filters that the broker has removed
-        self.keepalive = settings.keepalive  # seconds; the broker may choose another
+        self.keepalive = settings.keepalive  # seconds; the broker may choose fewer
         self.limits = BrokerLimits()
 
     @property
@@ -174,7 +174,8 @@ class MqttSession:
             text = _reason_string(properties)
             return connack_error(self._label, self._settings.version, connack.reason, text)
         self.connected, self.present = True, connack.session_present
-        self.keepalive = _number(properties, SERVER_KEEP_ALIVE, self.keepalive)
+        asked = _number(properties, SERVER_KEEP_ALIVE, self.keepalive)
+        self.keepalive = min(asked or self.keepalive, self.keepalive)  # 0: none for the broker
         self.limits = BrokerLimits(
             qos=_number(properties, MAXIMUM_QOS, 2),
             receive_maximum=_number(properties, RECEIVE_MAXIMUM, U16),

@@ -14,6 +14,7 @@ from gateway.endpoints.base import Batch, Source, Subscription
 from gateway.endpoints.mqtt import open_sink, open_source
 from gateway.endpoints.mqtt.packet_fields import encode_length
 from gateway.endpoints.mqtt.receive_state import ReceiveState
+from gateway.endpoints.mqtt.session import MqttSession
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import (
     EndpointError,
@@ -201,6 +202,24 @@ PUBACKS = [
 ]
 
 
+def test_an_unforeseen_error_of_a_message_concerns_that_message_alone(peer: Peer) -> None:
+    sink = open_sink(peer.settings)
+    future = peer.opening(sink)
+    peer.write(WELCOME)
+    future.result(PATIENCE)
+    answer = Answer()
+    wrong = Message(7, b"")  # type: ignore[arg-type]  # no text
+    sink.send([wrong, Message("t", b"", ONCE)], answer)
+    assert peer.read()[0] == 0x32
+    peer.write(b"\x40\x02\x00\x01")
+    settlements = answer.wait()
+    peer.hang_up()
+    sink.close()
+
+    assert [each.rule for each in settlements] == ["unwritable", ""]
+    assert settlements[1] == ACCEPTED
+
+
 @pytest.mark.parametrize(("reply", "outcome", "rule"), PUBACKS)
 def test_the_reason_of_a_puback_decides(
     peer: Peer, reply: bytes, outcome: Outcome, rule: str
@@ -305,6 +324,40 @@ def test_a_disconnect_or_a_protocol_error_loses_the_connection(peer: Peer, data:
     peer.write(data)
 
     assert wait_for_loss(source) == []
+    source.close()
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(0, 3), (65_535, 3), (2, 2)])
+def test_a_broker_shortens_the_keep_alive_and_does_not_switch_it_off(
+    peer: Peer, asked: int, kept: int
+) -> None:
+    session = MqttSession(replace(peer.settings, keepalive=3), "c", clean=True, label="l")
+    session.log_in()
+
+    assert session.receive(b"\x20\x06\x00\x00\x03\x13" + asked.to_bytes(2, "big")) is None
+    assert session.keepalive == kept
+
+
+def test_answers_to_a_broker_that_does_not_read_are_bounded_and_end_the_connection(
+    peer: Peer,
+) -> None:
+    peer.settings = replace(peer.settings, keepalive=1)
+    source = listening(peer)
+    flood = b"\x62\x02\x00\x01" * 65_536  # each PUBREL has a PUBCOMP of its size as its answer
+
+    def is_over() -> bool:
+        peer.write(flood)
+        return False
+
+    with pytest.raises(OSError, match=r"reset|Broken pipe"):
+        until(is_over)
+
+    def is_lost() -> bool:
+        source.receive(1.0)
+        return False
+
+    with pytest.raises(NotConnectedError, match="the broker reads nothing for 1 s"):
+        until(is_lost)
     source.close()
 
 
