@@ -15,6 +15,7 @@ from gateway.endpoints.settings.base import (
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
+MAX_PACKET_IN = 16_777_216  # bytes: longer ones cost the other messages seconds
 MQTT_PACKET = 268_435_460  # bytes: 268,435,455 after a fixed header of 5 (MQTT 5.0, 2.1.4)
 
 
@@ -79,7 +80,7 @@ class MqttSettings:
     max_packet_in: int = setting(
         "bytes of the longest packet that the endpoint receives (Maximum Packet Size of MQTT 5.0);"
         " a broker of 5.0 drops longer messages, and in 3.1.1 they end the connection",
-        default=MQTT_PACKET,
+        default=MAX_PACKET_IN,
         minimum=4_194_304,
         maximum=MQTT_PACKET,
     )
