@@ -57,6 +57,9 @@ class SimulatedMqttConnection:
         lost = self.connection
         return NotConnectedError(f"{self._client}: {lost.reason}") if lost.broken else None
 
+    def answer(self, data: bytes) -> None:
+        self.write(data)
+
     def write(self, *pieces: bytes) -> None:
         if self.failure is not None:
             raise self.failure
