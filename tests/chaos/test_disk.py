@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import product
@@ -17,6 +16,7 @@ from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process
 from tests.chaos.archived import check_without_gap, read_archive
 from tests.chaos.rig import RelayConfig, load_and_witness, running
+from tests.small_disks import mounted
 
 pytestmark = pytest.mark.broker
 
@@ -69,16 +69,8 @@ def _fits(file: int, size: int) -> bool:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[SmallDisk]:
-    mount = folder / "disk"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(mount)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
-    try:
+    with mounted(folder, megabytes=32) as mount:
         yield SmallDisk(mount)
-    finally:
-        subprocess.run(["umount", "-l", str(mount)], check=True)  # noqa: S603, S607  # a tool of the system
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """The SQLite file of a gateway's spool: spooled batches and dead letters.
 
-One thread writes. It commits all queued changes at once and then calls back, so that one flush of
-the disk serves every change that arrived during the last one. On a full disk it commits the changes
-that need no room alone: deletions make room, and marks keep copies from being sent unmarked. A
-reserve file gives them the little that they need.
+One thread writes. It commits the queued changes together, up to MAX_COMMIT_BYTES, and then calls
+back, so that one flush of the disk serves every change that arrived during the last one. On a full
+disk it first commits the changes that need no room: deletions make room, and marks keep copies from
+being sent unmarked. A reserve file gives them the little that they need. Then it halves what waits
+until a part fits. Each failed attempt leaves its pages in the log, so the log is emptied after it.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ _QueuedChanges: TypeAlias = tuple[Sequence[Change], int, Durable]
 
 FILE_NAME: Final = "spool.sqlite"
 RESERVE_NAME: Final = "spool.reserve"  # deleted when the disk is full
-RESERVE_BYTES: Final = 1 << 20
+RESERVE_BYTES: Final = 8 << 20  # the log at its largest goes into the database with it
 MAX_QUEUED_BYTES: Final = 32 << 20  # changes waiting for the disk; past it callers wait
+MAX_COMMIT_BYTES: Final = 4 << 20  # of one transaction, beside one larger change
 RETRY_INTERVAL: Final = 0.5  # seconds between attempts to write to a failing disk
 _FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)  # the text of an error can have a damaged name
-MAX_VACUUM_PAGES: Final = 256  # free pages returned to the file system after a commit
+_VACUUM: Final = "PRAGMA incremental_vacuum(256)"  # free pages that the file system gets back
+_EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 # `parcels` are spooled batches, `parcel_routes` the routes of their messages; `letters` are dead
 # letters; `handed` is the last batch that was read for sending, by endpoint.
@@ -211,15 +214,18 @@ class SpoolDatabase:
             self._reserve.unlink(missing_ok=True)
             return connect(self._folder, create=True)
 
-    def _make_reserve(self) -> None:
-        """Keep the room that deletions need on a full disk."""
+    def _make_reserve(self) -> bool:
+        """Keep the room that deletions need on a full disk; return whether it is kept."""
         if self._reserve.exists():
-            return
+            return True
         try:
             with open(self._reserve, "wb", opener=open_private) as file:  # `Path.open` has none
                 file.write(bytes(RESERVE_BYTES))
         except OSError:
-            self._reserve.unlink(missing_ok=True)
+            with suppress(OSError):  # a read-only disk
+                self._reserve.unlink(missing_ok=True)
+            return False
+        return True
 
     def _run(self) -> None:
         waiting: list[_QueuedChanges] = []  # taken, and not durable
@@ -239,17 +245,51 @@ class SpoolDatabase:
 
     def _commit(self, changes: list[_QueuedChanges]) -> list[_QueuedChanges]:
         """Make the changes durable and call back; return those that found no room."""
-        left: list[_QueuedChanges] = []
-        if not self._try_commit(changes):
-            without_size = [each for each in changes if not each[1]]
-            if not without_size or not self._try_commit_on_full_disk(without_size):
-                return changes
-            left = [each for each in changes if each[1]]
-            changes = without_size
-        elif self.failure:
+        if not self.failure:
+            while changes and self._try_commit(part := _first_part(changes)):
+                self._call_back(part)
+                changes = changes[len(part) :]
+        if changes:
+            changes = self._commit_freeing(changes)
+            if self._make_reserve():  # new copies never take the room that frees the disk
+                changes = changes[self._commit_halves(changes) :]
+        if self.failure and not changes:
             log.warning("spool %s: works again", self._folder)
             self.failure = ""
-            self._make_reserve()
+        with self._lock:
+            self._busy = bool(changes)
+            self._lock.notify_all()
+        return changes
+
+    def _commit_freeing(self, changes: list[_QueuedChanges]) -> list[_QueuedChanges]:
+        """Commit the changes that need no room, if need be with the reserve; return the others."""
+        without_size = [each for each in changes if not each[1]]
+        if without_size and not self._try_commit(without_size):
+            with suppress(OSError):  # a read-only disk
+                self._reserve.unlink(missing_ok=True)
+            self._empty_log()
+            if not self._try_commit(without_size):
+                return changes
+        self._call_back(without_size)
+        self._empty_log()
+        return [each for each in changes if each[1]]
+
+    def _commit_halves(self, changes: list[_QueuedChanges]) -> int:
+        """Commit as many of the first changes as fit; return their number."""
+        committed, limit = 0, len(changes)
+        while committed < len(changes):
+            part = _first_part(changes[committed : committed + limit])
+            if self._try_commit(part):
+                self._call_back(part)
+                committed += len(part)
+                continue
+            self._empty_log()
+            if len(part) == 1:
+                break
+            limit = len(part) // 2
+        return committed
+
+    def _call_back(self, changes: Sequence[_QueuedChanges]) -> None:
         with self._lock:
             self._queued_bytes -= sum(size for _, size, _ in changes)
             self._lock.notify_all()
@@ -258,16 +298,12 @@ class SpoolDatabase:
                 durable()
             except Exception:  # it must not end this thread, on which every target depends
                 log.exception("unexpected error after a change of the spool")
-        with self._lock:
-            self._busy = bool(left)
-            self._lock.notify_all()
-        return left
 
-    def _try_commit_on_full_disk(self, changes: Sequence[_QueuedChanges]) -> bool:
-        if self._try_commit(changes):
-            return True
-        self._reserve.unlink(missing_ok=True)
-        return self._try_commit(changes)
+    def _empty_log(self) -> None:
+        """Give the room of the log, and of free pages, back to the file system."""
+        for statement in (_EMPTY_LOG, _VACUUM, _EMPTY_LOG):
+            with suppress(*_FAULTS):  # the disk may be read-only, or a reader uses the log
+                self._writing.execute(statement).fetchall()
 
     def _last_number(self) -> int:
         tables = "SELECT number FROM parcels UNION ALL SELECT number FROM letters"
@@ -291,8 +327,18 @@ class SpoolDatabase:
             self.failure = str(error)
             return False
         with suppress(*_FAULTS):  # a full disk; the changes are durable nevertheless
-            self._writing.execute(f"PRAGMA incremental_vacuum({MAX_VACUUM_PAGES})").fetchall()
+            self._writing.execute(_VACUUM).fetchall()
         return True
+
+
+def _first_part(changes: list[_QueuedChanges]) -> list[_QueuedChanges]:
+    """The first changes, up to MAX_COMMIT_BYTES; at least one."""
+    size = 0
+    for at, (_, more, _) in enumerate(changes):
+        size += more
+        if size > MAX_COMMIT_BYTES:
+            return changes[: max(1, at)]
+    return changes
 
 
 def _lock_folder(folder: Path) -> FileLock:

@@ -27,10 +27,11 @@ from gateway.runtime.outbound.dead_letters import COLUMNS, DeadLetters, from_row
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_codec import PendingRow
-from gateway.runtime.outbound.spool_db import FILE_NAME, SpoolDatabase
+from gateway.runtime.outbound.spool_db import FILE_NAME, RETRY_INTERVAL, SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.rows import fingerprint
 from tests.runtime.targets import ScriptedSink
+from tests.small_disks import make_read_only, mounted, mounted_ext4
 from tests.threads import on_a_thread
 from tests.waiting import PATIENCE, until
 
@@ -434,6 +435,40 @@ def test_a_full_disk_is_freed_by_what_the_target_takes(tmp_path: Path) -> None:
         assert rig.waiting() == 0
 
     assert [message.address for message in rig.sink.received] == ["old", "new"]
+
+
+def test_a_full_disk_takes_new_copies_again_when_the_target_is_back(tmp_path: Path) -> None:
+    """More waits than fits into one transaction on the disk, which was full before."""
+    with mounted(tmp_path, megabytes=24) as disk, spool_rig(disk / "spool") as rig:
+        names = [f"n{number}" for number in range(700)]
+
+        def feed() -> None:
+            for name in names:
+                rig.spool.wait_for_disk()
+                rig.deliver(name, payload=b"x" * 60_000)
+
+        feeding = threading.Thread(target=feed)
+        feeding.start()
+        until(lambda: bool(rig.database.failure))
+        rig.sink.up = True
+        until(lambda: len(rig.settled) == len(names))
+        feeding.join(PATIENCE)
+        until(lambda: rig.delivered() == names)
+        until(lambda: not rig.database.failure)
+        assert rig.waiting() == 0
+
+
+def test_a_disk_that_becomes_read_only_leaves_the_writer_alive(tmp_path: Path) -> None:
+    with mounted_ext4(tmp_path, megabytes=24) as disk, spool_rig(disk / "spool") as rig:
+        rig.deliver("old")
+        until(lambda: rig.settled == {"old": Outcome.SPOOLED})
+        make_read_only(disk)
+        rig.deliver("new")
+        rig.sink.up = True  # a mark needs no room
+        until(lambda: bool(rig.database.failure))
+        assert rig.database.flush(3 * RETRY_INTERVAL) is False
+        assert rig.database._thread.is_alive()  # noqa: SLF001  # every target depends on it
+        assert "new" not in rig.settled
 
 
 def limit_pages(rig: SpoolRig, pages: int) -> None:
