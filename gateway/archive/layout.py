@@ -14,6 +14,7 @@ ARCHIVE/_seals/date=YYYY-MM-DD/<journal>.json           seals, by the date on wh
 ARCHIVE/_seals/date=YYYY-MM-DD/merged-<n>.json          seals of the compactions of the date
 ARCHIVE/_compacting/date=.../hour=.../<segment>         merged segments that have no final name yet
 ARCHIVE/_names/<gateway>.jsonl                          whole names behind shortened ones
+ARCHIVE/_heads/<writer>.json                            its last closed and its open journal
 ARCHIVE/_routes/<writer>-<since>.json                   routes of the writer from a time on
 ARCHIVE/_sources/<gateway>.json                         last signs of the brokers of its sources
 ARCHIVE/_dictionary/                                    the shortened names of all gateways
@@ -44,6 +45,7 @@ SEALS: Final = "_seals"
 COMPACTING: Final = "_compacting"
 NAMES: Final = "_names"
 ROUTES: Final = "_routes"
+HEADS: Final = "_heads"
 SOURCES: Final = "_sources"
 DICTIONARY: Final = "_dictionary"
 HOUR: Final = 3_600_000_000  # microseconds

@@ -181,6 +181,8 @@ def parse(kind: Any, value: object, name: str = "content") -> Any:  # noqa: ANN4
         kind = NoneType if value is None else get_args(kind)[0]
     if get_origin(kind) is tuple and isinstance(value, list):
         return tuple(parse(get_args(kind)[0], each, name) for each in value)
+    if get_origin(kind) is Mapping and isinstance(value, dict):
+        return {each: parse(get_args(kind)[1], value[each], each) for each in value}
     if is_dataclass(kind) and isinstance(value, dict):
         return _parse_members(kind, value, name)
     if kind is End and isinstance(value, str) and value in list(End):

@@ -1,0 +1,174 @@
+"""The head of each writer: its last closed journal, its open one, and the states of its sources.
+
+    ARCHIVE/_heads/<writer>.json
+
+A writer replaces its head when the file of its next journal exists, before that accepts a row. A
+journal that a head names is therefore somewhere: it waits, or it has a seal. A head is canonical
+JSON with the `mac` of a seal. Times are microseconds since 1970-01-01 UTC.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from gateway.archive.durable import make_folders, replacing
+from gateway.archive.layout import HEADS, parse_journal_name
+from gateway.archive.seals.seal import Previous, canonical_json, mac_of, parse
+from gateway.archive.source_states import SourceConnection
+
+if TYPE_CHECKING:  # the gateway itself never loads Arrow
+    from gateway.archive.storage import Storage
+
+VERSION: Final = 1
+_THREADS: Final = 16  # of a reader: requests to a remote storage wait
+_SUFFIX: Final = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class WriterHead:
+    """What a writer states of itself at the time `at`.
+
+    `instance` and `lease` are those of a pair: empty and 0 for a gateway alone. `closed` is the
+    last closed journal; `open` the stem of the journal that it writes, None after a clean stop.
+    """
+
+    writer: str
+    gateway: str
+    at: int
+    closed: Previous | None = None
+    open: str | None = None
+    sources: Mapping[str, SourceConnection] = field(default_factory=dict)
+    instance: str = ""
+    lease: int = 0
+    keyed: bool = False
+    mac: str = ""
+
+    def signed(self, key: bytes | None) -> Self:
+        """Return the head with its `mac`; keyed when there is a `key`."""
+        keyed = replace(self, keyed=key is not None)
+        return replace(keyed, mac=_mac_of(keyed, key))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHead:
+    """A file in the folder of the heads; the `fault`, a predicate, says why nothing proves it.
+
+    A head that is readable, but not what its writer signed, is there all the same.
+    """
+
+    path: Path
+    head: WriterHead | None
+    fault: str = ""
+
+    @property
+    def writer(self) -> str:
+        """The writer in the name of the file."""
+        return self.path.stem
+
+
+def head_path(root: Path, writer: str) -> Path:
+    """Return the path of the head of `writer`."""
+    return root / HEADS / f"{writer}{_SUFFIX}"
+
+
+def write_head(root: Path, head: WriterHead, key: bytes | None = None) -> None:
+    """Sign `head` and replace the head of its writer, durably and in one step.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    path = head_path(root, head.writer)
+    make_folders(path.parent)
+    with replacing(path) as file:
+        file.write(to_json(head.signed(key)))
+
+
+def read_head(root: Path, writer: str, key: bytes | None = None) -> StoredHead:
+    """Return the head of `writer` in the local folder `root`; without a fault when it is absent.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    path = head_path(Path(), writer)
+    try:
+        content = (root / path).read_bytes()
+    except FileNotFoundError:
+        return StoredHead(path, None)
+    return parsed(path, content, key)
+
+
+def read_heads(storage: Storage, key: bytes | None = None) -> list[StoredHead]:
+    """Return the heads of all writers, sorted by name; with a `key`, unsigned ones have a fault.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    names = storage.names(Path(HEADS))
+    paths = [
+        Path(HEADS) / name for name in names if name.endswith(_SUFFIX) and not name.startswith(".")
+    ]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        contents = list(pool.map(storage.read, paths))
+    return [
+        parsed(path, content or b"", key) for path, content in zip(paths, contents, strict=True)
+    ]
+
+
+def parsed(path: Path, content: bytes, key: bytes | None = None) -> StoredHead:
+    """Return the head that `content`, the file at `path`, states."""
+    try:
+        head = from_json(content)
+    except ValueError as fault:
+        return StoredHead(path, None, str(fault))
+    if head.writer != path.stem:
+        return StoredHead(path, None, f"is that of {head.writer!r}")
+    return StoredHead(path, head, _fault(head, key))
+
+
+def to_json(head: WriterHead) -> bytes:
+    """Return the canonical JSON of `head`."""
+    return canonical_json({"version": VERSION, **asdict(head)})
+
+
+def from_json(content: bytes) -> WriterHead:
+    """Parse a head; its `mac` is not checked.
+
+    Raises:
+        ValueError: `content` is no head, or none of this version; the text is a predicate.
+    """
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        raise ValueError("is no JSON") from None
+    if not isinstance(document, dict):
+        raise ValueError("is no JSON object")  # noqa: TRY004  # a fault of the content
+    version = document.pop("version", None)
+    if version != VERSION:
+        raise ValueError(f"has version {version!r}; this program reads version {VERSION}")
+    head: WriterHead = parse(WriterHead, document)
+    for stem in (head.open, None if head.closed is None else head.closed.journal):
+        if stem is not None and parse_journal_name(stem) is None:
+            raise ValueError(f"names {stem!r}, which is no journal")
+    return head
+
+
+def _fault(head: WriterHead, key: bytes | None) -> str:
+    if head.keyed and key is None:
+        return ""  # nothing can be said: the finding `unchecked-seals` says so
+    if key is not None and not head.keyed:
+        return "has no signature, although a key is given"
+    if not hmac.compare_digest(head.mac.encode(errors="replace"), _mac_of(head, key).encode()):
+        return "is not what its writer wrote, or was signed with another key"
+    return ""
+
+
+def _mac_of(head: WriterHead, key: bytes | None) -> str:
+    document = {"version": VERSION, **asdict(head)}
+    del document["mac"]
+    return mac_of(document, key)
