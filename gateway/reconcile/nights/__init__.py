@@ -1,0 +1,1 @@
+"""Nights: the links of a chain of judged dates."""

@@ -1,0 +1,233 @@
+"""What a night judges, and what it finds before: decided from values alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+from gateway.archive.layout import day_start, parse_journal_name
+from gateway.reconcile.nights.record import (
+    NOT_JUDGED,
+    DateRecord,
+    HeadSeen,
+    Named,
+    Night,
+    Seen,
+    extended,
+    with_judged,
+)
+
+NO_ANSWER: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NewJournal:
+    """A journal with a seal that no night judged; `concerns` are the dates of its rows."""
+
+    writer: str
+    start: int
+    number: int
+    mac: str
+    concerns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The archive as a night finds it.
+
+    `kept` are the dates with rows, `results` those with published results, and `live` the writers
+    whose process is known to run. `heads` are those that their writers signed.
+    """
+
+    today: date
+    heads: Sequence[HeadSeen]
+    journals: Sequence[NewJournal]
+    kept: frozenset[str]
+    results: frozenset[str]
+    retired: frozenset[str] = frozenset()
+    live: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The dates to judge, oldest first, and the errors that belong to no date.
+
+    `pending` has these dates with the evidence that the night judges them by.
+    """
+
+    dates: tuple[str, ...]
+    findings: tuple[Named, ...]
+    pending: Mapping[str, DateRecord] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict of one date."""
+
+    status: int
+    in_flight: int
+
+
+def is_new(previous: Night | None, writer: str, start: int, number: int) -> bool:
+    """Return whether a journal was judged by no night, by its name alone."""
+    known = _seen_by(previous).get(writer)
+    return known is None or not known.has(start, number)
+
+
+def plan_night(previous: Night | None, world: World) -> Plan:
+    """Return what a night judges after `previous`; None for the first night.
+
+    It judges a closed date that is kept and newer than the last night, that is not settled, that
+    a new journal concerns, or that has no results.
+    """
+    macs = _concerned(world)
+    before = {each.date: each for each in previous.dates} if previous else {}
+    unsettled = {each.date for each in previous.unsettled} if previous else set()
+    until = previous.until if previous else ""
+    today = world.today.isoformat()
+    fresh = {day for day in world.kept if day >= until or day not in world.results}
+    wanted = {day for day in fresh | unsettled & world.kept | macs.keys() if day < today}
+    pending = {day: _pending(day, before.get(day), macs.get(day, [])) for day in wanted}
+    findings = [*_head_findings(previous, world), *_forgotten(unsettled, world)]
+    return Plan(tuple(sorted(wanted)), tuple(findings), pending)
+
+
+def next_night(
+    previous: Night | None,
+    world: World,
+    plan: Plan,
+    judged: Mapping[str, Judged],
+    *,
+    at: int,
+    spooled_days: int,
+) -> Night:
+    """Return the link after `previous`, unsigned, when the dates of `judged` have their results.
+
+    A planned date without a verdict stays to be judged: an interrupted run resumes.
+    """
+    today = world.today.isoformat()
+    open_dates = {
+        day: _pending(day, _record(previous, day), macs)
+        for day, macs in _concerned(world).items()
+        if day >= today
+    }
+    carried = {each.date: each for each in previous.dates if each.date >= today} if previous else {}
+    done = {day: _judged(record, judged.get(day)) for day, record in plan.pending.items()}
+    dates = carried | open_dates | done
+    return Night(
+        n=previous.n + 1 if previous else 1,
+        previous=previous.mac if previous else "",
+        at=at,
+        until=max(today, previous.until) if previous else today,
+        spooled_days=spooled_days,
+        heads=_heads(previous, world),
+        seen=_seen(previous, world),
+        dates=tuple(dates[day] for day in sorted(dates)),
+        findings=plan.findings,
+    )
+
+
+def _concerned(world: World) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for journal in world.journals:
+        for day in journal.concerns:
+            found[day].append(journal.mac)
+    return dict(found)
+
+
+def _record(night: Night | None, day: str) -> DateRecord | None:
+    return next((each for each in night.dates if each.date == day), None) if night else None
+
+
+def _pending(day: str, before: DateRecord | None, macs: Sequence[str]) -> DateRecord:
+    known = before or DateRecord(day, "", 0, NOT_JUDGED, 0, settled=False)
+    evidence, journals = extended(known.evidence, macs), known.journals + len(macs)
+    return DateRecord(day, evidence, journals, known.status, known.in_flight, settled=False)
+
+
+def _judged(record: DateRecord, verdict: Judged | None) -> DateRecord:
+    if verdict is None:
+        return record
+    settled = verdict.status != NO_ANSWER and not verdict.in_flight
+    return DateRecord(
+        record.date, record.evidence, record.journals, verdict.status, verdict.in_flight, settled
+    )
+
+
+def _heads(previous: Night | None, world: World) -> tuple[HeadSeen, ...]:
+    """Return the heads to compare the next ones with: one that vanished or went back stays."""
+    heads = {each.writer: each for each in previous.heads} if previous else {}
+    for head in world.heads:
+        if head.writer not in heads or not _went_back(heads[head.writer], head):
+            heads[head.writer] = head
+    return tuple(heads[writer] for writer in sorted(heads) if writer not in world.retired)
+
+
+def _seen_by(night: Night | None) -> dict[str, Seen]:
+    return {each.writer: each for each in night.seen} if night else {}
+
+
+def _seen(previous: Night | None, world: World) -> tuple[Seen, ...]:
+    found = _seen_by(previous)
+    by_writer: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for journal in world.journals:
+        by_writer[journal.writer].append((journal.start, journal.number))
+    for writer, journals in by_writer.items():
+        found[writer] = with_judged(found.get(writer), journals, writer)
+    return tuple(found[writer] for writer in sorted(found))
+
+
+def _head_findings(previous: Night | None, world: World) -> list[Named]:
+    """Return the errors about writers that fell silent, and heads that went back or vanished."""
+    found: list[Named] = []
+    before = {each.writer: each for each in previous.heads} if previous else {}
+    now = {each.writer: each for each in world.heads}
+    for writer in sorted((before.keys() | now.keys()) - world.retired):
+        place = f"_heads/{writer}.json"
+        old, head = before.get(writer), now.get(writer)
+        if head is None:
+            text = f"the head of {writer} vanished since the last night"
+            found.append(Named("head-vanished", place, text))
+        elif old is not None and _went_back(old, head):
+            text = f"the head of {writer} states an earlier journal than at the last night"
+            found.append(Named("head-back", place, text))
+        elif _is_silent(previous, old, head, world):
+            text = (
+                f"{writer} wrote nothing since its last head, and did not stop: start it, or run"
+                f" gateway archive retire ARCHIVE {writer} --why TEXT"
+            )
+            found.append(Named("silent-writer", place, text))
+    return found
+
+
+def _is_silent(previous: Night | None, old: HeadSeen | None, head: HeadSeen, world: World) -> bool:
+    if head.open is None or head.writer in world.live:
+        return False
+    midnight = day_start(world.today)
+    unmoved = old is not None and (old.closed, old.open) == (head.closed, head.open)
+    return head.at < midnight or (unmoved and previous is not None and previous.at < midnight)
+
+
+def _went_back(old: HeadSeen, head: HeadSeen) -> bool:
+    """Return whether a head states an earlier journal; a new process may count from the begin."""
+    before, after = _last(old), _last(head)
+    return after[1] < before[1] and after[0] <= before[0]
+
+
+def _last(head: HeadSeen) -> tuple[int, int]:
+    """Return the start and the number of the last journal that a head names."""
+    stem = head.open or (head.closed.journal if head.closed else "")
+    name = parse_journal_name(stem)
+    return (name.start, name.number) if name else (0, -1)
+
+
+def _forgotten(unsettled: set[str], world: World) -> list[Named]:
+    """Return an error for each date that was removed before its copies were resolved."""
+    return [
+        Named("forgotten-unresolved", f"date={day}", "it was removed with unresolved copies")
+        for day in sorted(unsettled - world.kept)
+        if day < world.today.isoformat()
+    ]

@@ -1,0 +1,194 @@
+"""The record of a night: the heads and the journals that it judged, and the dates that it left.
+
+    ARCHIVE/_nights/<n>.json
+
+A record is canonical JSON with the `mac` of a seal, and names the `mac` of its predecessor. Times
+are microseconds since 1970-01-01 UTC; dates are YYYY-MM-DD.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
+
+from gateway.archive.seals.seal import Previous, canonical_json, mac_of, parse
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSeen:
+    """The head of a writer as a night saw it; `open` is None after a clean stop."""
+
+    writer: str
+    closed: Previous | None
+    open: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Numbers of journals, both ends included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The journals of a writer that were judged: all up to `number` but the `missing` ones.
+
+    `start` is that of the process that wrote the last one.
+    """
+
+    writer: str
+    start: int
+    number: int
+    missing: tuple[Span, ...] = ()
+
+    def has(self, start: int, number: int) -> bool:
+        """Return whether a journal was judged; a later process may count from the begin again."""
+        if number > self.number or (start > self.start and number <= self.number):
+            return False
+        return not any(span.first <= number <= span.last for span in self.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class DateRecord:
+    """A date that a night judged, or that is not settled.
+
+    `evidence` is the digest of the seals of the journals that concern it, in the order in which
+    nights read them; `journals` counts them. `status` is the exit status of its verdict, and
+    `NOT_JUDGED` before the first one.
+    """
+
+    date: str
+    evidence: str
+    journals: int
+    status: int
+    in_flight: int
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An error that the night found beside those of a date."""
+
+    rule: str
+    place: str
+    text: str
+
+
+NOT_JUDGED: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One link of the chain; `previous` is the `mac` of night `n - 1`, empty for the first.
+
+    All dates before `until` were judged, or are in `dates`.
+    """
+
+    n: int
+    previous: str
+    at: int
+    until: str
+    spooled_days: int
+    heads: tuple[HeadSeen, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    dates: tuple[DateRecord, ...] = ()
+    findings: tuple[Named, ...] = ()
+    keyed: bool = False
+    mac: str = ""
+
+    @property
+    def unsettled(self) -> tuple[DateRecord, ...]:
+        """The dates that the next night judges again."""
+        return tuple(each for each in self.dates if not each.settled)
+
+    def signed(self, key: bytes | None) -> Self:
+        """Return the record with its `mac`; keyed when there is a `key`."""
+        keyed = replace(self, keyed=key is not None)
+        return replace(keyed, mac=_mac_of(keyed, key))
+
+
+def to_json(night: Night) -> bytes:
+    """Return the canonical JSON of `night`."""
+    return canonical_json({"version": VERSION, **asdict(night)})
+
+
+def from_json(content: bytes) -> Night:
+    """Parse a record; its `mac` is not checked.
+
+    Raises:
+        ValueError: `content` is no record of this version; the text is a predicate.
+    """
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        raise ValueError("is no JSON") from None
+    if not isinstance(document, dict):
+        raise ValueError("is no JSON object")  # noqa: TRY004  # a fault of the content
+    version = document.pop("version", None)
+    if version != VERSION:
+        raise ValueError(f"has version {version!r}; this program reads version {VERSION}")
+    night: Night = parse(Night, document)
+    return night
+
+
+def fault_of(night: Night, key: bytes | None) -> str:
+    """Return why nothing proves the record, as a predicate; empty when its `mac` is right."""
+    if night.keyed and key is None:
+        return ""  # nothing can be said: the finding `unchecked-seals` says so
+    if key is not None and not night.keyed:
+        return "has no signature, although a key is given"
+    if not hmac.compare_digest(night.mac.encode(errors="replace"), _mac_of(night, key).encode()):
+        return "is not what its night wrote, or was signed with another key"
+    return ""
+
+
+def extended(evidence: str, macs: Iterable[str]) -> str:
+    """Return the digest of `evidence` and of further seals, in any order of theirs."""
+    found = evidence
+    for mac in sorted(macs):
+        found = hashlib.sha256(f"{found}{mac}".encode()).hexdigest()
+    return found
+
+
+def with_judged(known: Seen | None, journals: Sequence[tuple[int, int]], writer: str) -> Seen:
+    """Return the judged journals of `writer` with further ones, each a start and a number.
+
+    Numbers below the first one of an archive are not missing: their dates were removed.
+    """
+    ordered = sorted(journals)
+    start, number = ordered[-1]
+    again = known is None or (start > known.start and number <= known.number)
+    if again or known is None:
+        numbers = {each for begin, each in ordered if begin == start or known is None}
+        low = min(numbers)
+        return Seen(writer, start, max(numbers), _gaps(low, max(numbers), numbers))
+    numbers = {each for _, each in ordered}
+    absent = [span for old in known.missing for span in _gaps(old.first, old.last, numbers)]
+    last = max(known.number, *numbers)
+    absent += _gaps(known.number + 1, last, numbers)
+    return Seen(writer, max(known.start, start), last, tuple(absent))
+
+
+def _gaps(first: int, last: int, numbers: set[int]) -> tuple[Span, ...]:
+    """Return the spans of `first` to `last` without the `numbers`."""
+    found: list[Span] = []
+    for number in sorted(each for each in numbers if first <= each <= last):
+        if number > first:
+            found.append(Span(first, number - 1))
+        first = number + 1
+    return (*found, Span(first, last)) if first <= last else tuple(found)
+
+
+def _mac_of(night: Night, key: bytes | None) -> str:
+    document: dict[str, Any] = {"version": VERSION, **asdict(night)}
+    del document["mac"]
+    return mac_of(document, key)
