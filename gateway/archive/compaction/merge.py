@@ -27,7 +27,7 @@ from gateway.archive.segments.pairs import PAIR_SCHEMA, pairs_of
 from gateway.archive.segments.parquet import SCHEMA, row_group_writer, sort_rows
 from gateway.archive.segments.sets import blocks_of
 from gateway.archive.segments.words import words
-from gateway.archive.segments.write import JOURNAL_KEY, VERSION_KEY
+from gateway.archive.segments.write import JOURNAL_KEY, VERSION_KEY, dates_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError, first_line
 
@@ -133,12 +133,14 @@ def _write(storage: Storage, task: MergeTask, inputs: _Inputs) -> SegmentEntry |
     times: list[pa.ChunkedArray] = []
     sets: list[pa.Table] = []
     pairs: list[pa.Table] = []
+    dates: set[str] = set()
     with row_group_writer(SCHEMA.with_metadata(metadata), content) as writer:
         for part, group in enumerate(row_groups(inputs.tables())):
             writer.write_table(group, row_group_size=len(group))
             times += group["time"].cast(pa.int64()).chunks
             sets.append(blocks_of(group, part))
             pairs.append(_pairs_of(group, part))
+            dates.update(dates_of(group))
     time = pa.chunked_array(times, pa.int64())
     if len(time) != inputs.rows:
         raise ArchiveError(f"{path}: {len(time)} of {inputs.rows} rows were written")
@@ -156,6 +158,7 @@ def _write(storage: Storage, task: MergeTask, inputs: _Inputs) -> SegmentEntry |
         misplaced=len(time) - pc.sum(own_hour).as_py(),
         sets=storage.write(sets_path(Path(), path), pa.concat_tables(sets)),
         pairs=storage.write(pairs_path(Path(), path), pa.concat_tables(pairs)),
+        concerns=tuple(sorted(dates)),
     )
 
 

@@ -68,6 +68,8 @@ class SegmentEntry:
     misplaced: int  # rows whose `time` is not in the hour of the folder
     sets: StoredDigest
     pairs: StoredDigest | None
+    # The dates that it has rows of, YYYY-MM-DD, sorted: by receipt, and all that a gap covers.
+    concerns: tuple[str, ...] = ()
 
     @property
     def file(self) -> StoredDigest:

@@ -186,5 +186,8 @@ def _check_paths(seal: AnySeal, path: Path) -> None:
     for match, each in found:
         if match is None or (isinstance(seal, MergeSeal) and match[1] != seal.date):
             raise ValueError(f"names {each!r}, which is no segment of it")
+    for each in (day for entry in seal.segments for day in entry.concerns):
+        if parse_day(f"date={each}") is None:
+            raise ValueError(f"concerns {each!r}, which is no date")
     if path != seal_path(seal):
         raise ValueError(f"is the seal of {seal_path(seal).as_posix()}")

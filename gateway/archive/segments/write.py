@@ -13,10 +13,12 @@ from gateway.archive.layout import (
     HOUR,
     MAX_TIME,
     SCHEMA_VERSION,
+    day_of,
     hour_folder,
     pairs_path,
     sets_path,
 )
+from gateway.archive.schema import Leg
 from gateway.archive.seals.seal import SegmentEntry
 from gateway.archive.segments.pairs import pairs_of
 from gateway.archive.segments.sets import blocks_of
@@ -24,6 +26,9 @@ from gateway.archive.storage import Storage
 
 VERSION_KEY: Final = b"gateway.schema"  # in the metadata of a Parquet file
 JOURNAL_KEY: Final = b"gateway.journal"  # stem of the journal, or name of the merge
+
+_DAY: Final = 24 * HOUR
+_LONGEST_GAP: Final = 400  # days; an earlier begin is no time of a gateway
 
 
 def write_rows(
@@ -67,7 +72,26 @@ def write_segment(storage: Storage, path: Path, rows: pa.Table, journal: str) ->
         misplaced=_count_misplaced(rows, path),
         sets=storage.write(sets_path(Path(), path), blocks_of(rows)),
         pairs=None if pairs is None else storage.write(pairs_path(Path(), path), pairs),
+        concerns=dates_of(rows),
     )
+
+
+def dates_of(rows: pa.Table) -> tuple[str, ...]:
+    """Return the dates that `rows` concern: of their receipts, and all that their gaps cover."""
+    times = rows["time"].cast(pa.int64())
+    receipts = pc.coalesce(rows["received"].cast(pa.int64()), times)
+    receipts = receipts.filter(pc.greater_equal(receipts, 0))  # the division is towards zero
+    days = set(pc.unique(pc.divide(receipts, _DAY)).to_pylist())
+    gaps = rows.filter(pc.equal(rows["leg"], Leg.GAP.value))
+    if gaps.num_rows:
+        ends = gaps["time"].cast(pa.int64())
+        begins = pc.coalesce(gaps["source_time"].cast(pa.int64()), ends)
+        for begin, end in zip(begins.to_pylist(), ends.to_pylist(), strict=True):
+            if end is not None:
+                last = end // _DAY
+                days.update(range(max(begin // _DAY, last - _LONGEST_GAP), last + 1))
+    valid = (day * _DAY for day in days if day is not None and 0 <= day < MAX_TIME // _DAY)
+    return tuple(sorted(day_of(time).isoformat() for time in valid))
 
 
 def _count_misplaced(rows: pa.Table, path: Path) -> int:

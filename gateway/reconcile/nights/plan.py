@@ -81,21 +81,23 @@ def plan_night(previous: Night | None, world: World) -> Plan:
     """Return what a night judges after `previous`; None for the first night.
 
     It judges a closed date that is kept and newer than the last night, that is not settled, that
-    a new journal concerns, or that has no results.
+    a new journal concerns, or that has no results. Dates before the oldest kept one are over.
     """
     macs = _concerned(world)
     before = {each.date: each for each in previous.dates} if previous else {}
     unsettled = {each.date for each in previous.unsettled} if previous else set()
+    oldest = min(world.kept, default="")
     until = previous.until if previous else ""
     today = world.today.isoformat()
     fresh = {day for day in world.kept if day >= until or day not in world.results}
-    wanted = {day for day in fresh | unsettled & world.kept | macs.keys() if day < today}
+    asked = fresh | (unsettled & world.kept) | macs.keys()
+    wanted = {day for day in asked if oldest <= day < today}
     pending = {day: _pending(day, before.get(day), macs.get(day, [])) for day in wanted}
     findings = [*_head_findings(previous, world), *_forgotten(unsettled, world)]
     return Plan(tuple(sorted(wanted)), tuple(findings), pending)
 
 
-def next_night(
+def next_night(  # noqa: PLR0913  # the facts of one night
     previous: Night | None,
     world: World,
     plan: Plan,

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from gateway.archive.layout import pairs_path, sets_path
 from gateway.archive.seals.seal import SegmentEntry
 from gateway.archive.seals.store import digest_of
+from gateway.archive.segments.write import dates_of
 from gateway.archive.storage import Storage
 
 
@@ -21,7 +22,8 @@ def make_entry(storage: Storage, path: Path) -> SegmentEntry:
     assert file is not None
     assert sets is not None
     with storage.open(path) as opened:
-        footer = pq.ParquetFile(opened).metadata
+        parquet = pq.ParquetFile(opened)
+        footer, concerns = parquet.metadata, dates_of(parquet.read())
     first, last = _time_range(footer)
     return SegmentEntry(
         path=path.as_posix(),
@@ -33,6 +35,7 @@ def make_entry(storage: Storage, path: Path) -> SegmentEntry:
         misplaced=0,
         sets=sets,
         pairs=pairs,
+        concerns=concerns,
     )
 
 

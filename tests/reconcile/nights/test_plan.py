@@ -1,0 +1,198 @@
+"""The plan of a night, by values alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+
+from gateway.archive.layout import JournalName, day_start
+from gateway.archive.seals.seal import Previous
+from gateway.reconcile.nights.plan import (
+    Judged,
+    NewJournal,
+    Plan,
+    World,
+    is_new,
+    next_night,
+    plan_night,
+)
+from gateway.reconcile.nights.record import HeadSeen, Night, Span, fault_of, from_json, to_json
+
+FIRST = date(2026, 3, 10)
+HOUR = 3_600_000_000
+CLEAN = Judged(0, 0)
+
+
+def day(number: int) -> str:
+    """Day 1 is `FIRST`."""
+    return (FIRST + timedelta(days=number - 1)).isoformat()
+
+
+def head(writer: str, number: int, at: int, *, stopped: bool = False) -> HeadSeen:
+    closed = Previous(str(JournalName(writer, 1, number)), "d", at)
+    return HeadSeen(
+        writer, closed, None if stopped else str(JournalName(writer, 1, number + 1)), at
+    )
+
+
+def journal(number: int, *concerns: int, writer: str = "a") -> NewJournal:
+    return NewJournal(writer, 1, number, f"mac-{writer}-{number}", tuple(map(day, concerns)))
+
+
+def noon(number: int) -> int:
+    return day_start(FIRST + timedelta(days=number - 1)) + 12 * HOUR
+
+
+def world(today: int, *journals: NewJournal, heads: tuple[HeadSeen, ...] = ()) -> World:
+    """The archive at one o'clock of day `today`; every date before has rows and results."""
+    dates = frozenset(map(day, range(1, today)))
+    now = FIRST + timedelta(days=today - 1)
+    return World(now, heads, journals, dates | {day(today)}, dates - {day(today - 1)})
+
+
+def link(previous: Night | None, seen: World, verdict: Judged = CLEAN) -> tuple[Plan, Night]:
+    plan = plan_night(previous, seen)
+    judged = dict.fromkeys(plan.dates, verdict)
+    at = day_start(seen.today) + HOUR
+    return plan, next_night(previous, seen, plan, judged, at=at, spooled_days=7).signed(None)
+
+
+def rules(plan: Plan) -> list[str]:
+    return [each.rule for each in plan.findings]
+
+
+def test_the_first_night_judges_every_closed_date() -> None:
+    plan, _ = link(None, world(4, journal(1, 1), journal(2, 2), journal(3, 3), journal(4, 4)))
+
+    assert plan.dates == (day(1), day(2), day(3))
+
+
+def test_an_ordinary_night_judges_one_date() -> None:
+    _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
+
+    plan, _ = link(night, world(4, journal(3, 3)))
+
+    assert plan.dates == (day(3),)
+
+
+def test_a_night_judges_a_settled_date_again_that_a_later_row_concerns() -> None:
+    _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
+    _, night = link(night, world(4, journal(3, 3)))
+    assert [each.date for each in night.dates] == [day(3)]
+
+    plan, night = link(night, world(5, journal(4, 1, 4)))
+
+    assert plan.dates == (day(1), day(4))
+
+
+def test_a_journal_of_today_is_evidence_of_the_next_night() -> None:
+    _, night = link(None, world(3, journal(1, 1, 2), journal(2, 3)))
+
+    _, night = link(night, world(4))
+
+    assert [(each.date, each.journals) for each in night.dates] == [(day(3), 1)]
+
+
+def test_an_outage_of_five_days_is_judged_at_once() -> None:
+    _, night = link(None, world(3))
+
+    plan, _ = link(night, world(8))
+
+    assert plan.dates == tuple(map(day, range(3, 8)))
+
+
+def test_a_date_with_copies_in_flight_is_judged_every_night() -> None:
+    _, night = link(None, world(3), Judged(0, 5))
+
+    plan, night = link(night, world(4))
+    assert plan.dates == (day(1), day(2), day(3))
+
+    plan, _ = link(night, world(5))
+    assert plan.dates == (day(4),)
+
+
+def test_a_date_without_results_is_judged_again() -> None:
+    _, night = link(None, world(4))
+    later = world(5)
+
+    plan, _ = link(night, replace(later, results=later.results - {day(2)}))
+
+    assert plan.dates == (day(2), day(4))
+
+
+def test_an_interrupted_night_resumes_at_the_dates_that_it_did_not_judge() -> None:
+    seen = world(5, journal(1, 1))
+    plan = plan_night(None, seen)
+    half = next_night(None, seen, plan, {day(1): CLEAN}, at=1, spooled_days=7)
+
+    assert plan_night(half, world(5)).dates == (day(2), day(3), day(4))
+
+
+def test_a_late_upload_of_an_older_journal_is_new() -> None:
+    _, night = link(None, world(3, journal(1, 1), journal(4, 2)))
+    assert night.seen[0].missing == (Span(2, 3),)
+    assert is_new(night, "a", 1, 3)
+    assert not is_new(night, "a", 1, 4)
+
+    plan, night = link(night, world(4, journal(3, 1)))
+
+    assert plan.dates == (day(1), day(3))
+    assert night.seen[0].missing == (Span(2, 2),)
+
+
+def test_a_silent_writer_is_named_until_it_moves() -> None:
+    night: Night | None = None
+    for today in range(2, 7):
+        heads = (head("a", 1, noon(1)), head("b", today, day_start(FIRST) + today * 24 * HOUR))
+        plan, night = link(night, world(today, heads=heads))
+        assert rules(plan) == ["silent-writer"]
+
+    moved = (head("a", 9, noon(7)), head("b", 7, noon(7)))
+    plan, _ = link(night, world(7, journal(2, 1), heads=moved))
+    assert rules(plan) == []
+    assert day(1) in plan.dates
+
+
+@pytest.mark.parametrize("kind", ["retired", "live", "stopped"])
+def test_a_writer_that_ended_or_runs_is_not_silent(kind: str) -> None:
+    seen = world(4, heads=(head("a", 1, noon(1), stopped=kind == "stopped"),))
+    seen = replace(seen, retired=frozenset({"a"} if kind == "retired" else ()))
+    seen = replace(seen, live=frozenset({"a"} if kind == "live" else ()))
+
+    assert rules(plan_night(None, seen)) == []
+
+
+def test_a_head_that_vanished_or_went_back_is_named_every_night() -> None:
+    _, night = link(None, world(3, heads=(head("a", 5, noon(3)), head("b", 5, noon(3)))))
+
+    for today in (4, 5, 6):
+        plan, night = link(night, world(today, heads=(head("a", 4, noon(today)),)))
+        assert rules(plan) == ["head-back", "head-vanished"]
+
+
+def test_a_date_that_was_removed_with_copies_in_flight_is_named() -> None:
+    _, night = link(None, world(3), Judged(0, 1))
+    later = world(4)
+
+    plan, night = link(night, replace(later, kept=later.kept - {day(1)}))
+
+    assert rules(plan) == ["forgotten-unresolved"]
+    assert night.findings == plan.findings
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    _, night = link(None, world(3, journal(1, 1), journal(3, 2), heads=(head("a", 3, noon(3)),)))
+
+    assert from_json(to_json(night)) == night
+    assert fault_of(night, None) == ""
+    assert fault_of(replace(night, at=5), None)
+    assert fault_of(night.signed(b"key"), b"key") == ""
+    assert fault_of(night, b"key")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"version": 1, "n": 1}'])
+def test_a_damaged_record_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"is no JSON|has version|lacks or adds"):
+        from_json(content)
