@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from gateway.archive.findings import error
+from gateway.archive.findings import Finding, error
 from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.routes import Rules
@@ -76,7 +76,8 @@ class Job:
     key: bytes | None = None  # of the seals
     mapping: Rules | None = None  # of all names; None: the archived routes of their time
     now: int | None = None  # microseconds; by default the time of this machine
-    carried: Sequence[Row] = ()  # earlier nights that were reconciled again, for the report
+    carried: Sequence[Row] = ()  # the other dates of the run, for the report
+    named: Sequence[Finding] = ()  # errors of the night that belong to no date
 
     @property
     def location(self) -> ArchiveLocation:
@@ -121,6 +122,7 @@ def reconcile(job: Job, show_step: ShowStep) -> Report:
     """
     with job.results.locked() as check_held:
         report = _reconcile(job, show_step)
+        report = replace(report, findings=[*report.findings, *job.named])
         check_held()
         job.results.publish(report)
         return report

@@ -19,7 +19,7 @@ from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import segments
 from gateway.cli import main
 from gateway.cli.archive import reconcile
-from gateway.reconcile import carried
+from gateway.reconcile import job
 from gateway.reconcile.classify import tables
 from gateway.reconcile.report.html import page
 from tests.archive.samples import (
@@ -256,7 +256,7 @@ def test_an_unexpected_error_replaces_the_verdict_of_the_last_night(
     root, metrics = tmp_path / "archive", tmp_path / "night.prom"
     root.mkdir()
     metrics.write_text("gateway_reconcile_status 0\n")
-    monkeypatch.setattr(carried, "reconcile_night", broken)
+    monkeypatch.setattr(job, "_reconcile", broken)
 
     failed = run(root, "--metrics", str(metrics))
 

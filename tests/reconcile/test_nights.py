@@ -13,8 +13,8 @@ from gateway.archive.gaps import NO_ID
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import reconciled_folder
 from gateway.errors import ReconcileError
-from gateway.reconcile.carried import reconcile_night
 from gateway.reconcile.job import Job, reconcile
+from gateway.reconcile.nights.run import run_night
 from tests.archive.samples import DAY, NOON, START, archive, dead, delivered, received
 
 pytestmark = [
@@ -70,56 +70,80 @@ def test_a_night_becomes_clean_when_its_copies_arrive(tmp_path: Path) -> None:
         delivered([3, 4], time=at, received=NOON, replayed=True),
         start=START + 1,
     )
-    second = Job(root, later, output / f"date={later}", late=10**6, now=at + DAYS)
-
-    report = reconcile_night(second, silent)
+    report = reconcile(
+        Job(root, later, output / f"date={later}", late=10**6, now=at + DAYS), silent
+    )
 
     assert report.verdict == "clean"
-    (carried,) = report.carried
-    assert (carried["date"], carried["before"], carried["after"]) == (str(DAY), 1, 0)
-    assert (carried["verdict"], carried["status"]) == ("clean", 0)
     for full in (True, False):
         again = reconcile(Job(root, DAY, tmp_path / "again", full=full, late=10**6), silent)
         assert (again.verdict, again.total("recovered"), again.total("delivered")) == (
             "clean", 2, 2,
         )  # fmt: skip
-    assert not reconcile_night(second, silent).carried
 
 
-def test_a_night_in_flight_waits_for_the_next_run_however_late_it_comes(tmp_path: Path) -> None:
+def test_a_night_judges_again_what_its_copies_in_flight_became(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     spooled = delivered([1], received=NOON, leg="spooled", outcome="spooled")
     archive(root, received([1], received=NOON), spooled)
-    reconcile(Job(root, DAY, now=NOON + DAYS), silent)
-    at = NOON + 40 * DAYS
-    archive(root, received([9], time=at), delivered([9], time=at, received=at), start=START + 1)
+    first = run_night(Job(root, DAY, now=NOON + DAYS), silent)
+    assert (first.report.total("in flight"), first.link.unsettled[0].date) == (1, str(DAY))
+    at = NOON + 2 * DAYS
+    archive(
+        root,
+        *[received([9], time=at), delivered([9], time=at, received=at)],
+        delivered([1], time=at, received=NOON),
+        start=START + 1,
+    )
 
-    late = reconcile_night(Job(root, DAY + timedelta(days=40), now=at + DAYS), silent)
+    second = run_night(Job(root, DAY, now=at + DAYS, late=10**6), silent, first.link.mac)
 
-    assert [row["verdict"] for row in late.carried] == ["not clean: 1 missing"]
-    assert late.exit_status == 1
-    assert not reconcile_night(Job(root, DAY + timedelta(days=40), now=at + DAYS), silent).carried
+    (carried,) = second.report.carried
+    assert (carried["date"], carried["before"], carried["after"]) == (str(DAY), 1, 0)
+    assert second.report.exit_status == 0
+    assert not second.link.unsettled
 
 
-@pytest.mark.parametrize("kept", ["new", "no", "both"])
-def test_a_night_with_an_interrupted_publication_is_published_again(
-    tmp_path: Path, kept: str
-) -> None:
-    """As an interrupted replacement in a bucket leaves it: files under the new name, or none."""
+def test_a_second_delivery_on_a_later_day_takes_back_a_clean_verdict(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, received([1], received=NOON), delivered([1], received=NOON))
-    reconcile(Job(root, DAY, now=NOON + DAYS), silent)
+    first = run_night(Job(root, DAY, now=NOON + DAYS), silent)
+    assert (first.report.verdict, first.link.unsettled) == ("clean", ())
+    at = NOON + 2 * DAYS
+    archive(
+        root,
+        *[received([9], time=at), delivered([9], time=at, received=at)],
+        *[delivered([1], time=at, received=NOON), delivered([7], time=at, received=NOON)],
+        start=START + 1,
+    )
+
+    second = run_night(Job(root, DAY, now=at + DAYS, late=10**6), silent)
+
+    (again,) = second.report.carried
+    assert (again["date"], again["status_before"], again["status"]) == (str(DAY), 0, 1)
+    assert again["verdict"] == "not clean: 1 unexpected, 1 duplicated"
+    assert second.report.exit_status == 1
+    third = run_night(Job(root, DAY, now=at + DAYS), silent)
+    assert [each.rule for each in third.report.findings] == ["nothing-to-judge"]
+    with pytest.raises(ReconcileError, match="no night of the chain has the digest"):
+        run_night(Job(root, DAY, now=at + DAYS), silent, "0" * 64)
+
+
+@pytest.mark.parametrize("kept", ["new", "both", "deleted"])
+def test_a_date_without_whole_results_is_judged_again(tmp_path: Path, kept: str) -> None:
+    """As an interrupted replacement in a bucket leaves it: files under the new name."""
+    root = tmp_path / "archive"
+    archive(root, received([1], received=NOON), delivered([1], received=NOON))
+    run_night(Job(root, DAY, now=NOON + DAYS), silent)
     night = reconciled_folder(root, DAY)
-    if kept != "no":
+    if kept != "deleted":
         shutil.copytree(night, night.with_name(f".new-{night.name}"))
     if kept != "both":
-        (night / "summary.json").unlink()
-    at = NOON + 3 * DAYS
-    archive(root, received([9], time=at), delivered([9], time=at, received=at), start=START + 1)
+        shutil.rmtree(night)
 
-    report = reconcile_night(Job(root, DAY + timedelta(days=3), now=at + DAYS), silent)
+    report = run_night(Job(root, DAY, now=NOON + 3 * DAYS), silent).report
 
-    assert [(row["date"], row["verdict"]) for row in report.carried] == [(str(DAY), "clean")]
+    assert (report.day, report.verdict) == (str(DAY), "clean")
     assert (night / "summary.json").exists()
     assert not night.with_name(f".new-{night.name}").exists()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from time import monotonic
 from traceback import format_exc
@@ -33,13 +34,19 @@ def add_parsers(commands: Commands) -> None:
     parser = add_command(
         commands,
         "reconcile",
-        "reconcile one day of the archive",
+        "reconcile the closed days that are new or changed, or given ones",
         "Finds lost, late, altered, reordered and duplicated messages. Exit status: 0 clean,"
         " 1 not clean, 2 no answer, 3 clean for what was received, with gaps of a source.",
     )
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add("--date", metavar="D", help="reconcile this date: YYYY-MM-DD, UTC")
+    add("--date", metavar="D", help="reconcile this date only: YYYY-MM-DD, UTC")
+    add("--from", dest="first", metavar="D", help="reconcile all dates from this one")
+    add("--to", dest="last", metavar="D", help="reconcile all dates up to this one")
+    add(
+        "--expect", metavar="DIGEST",
+        help="the digest that an earlier night printed; none in the archive: it was rolled back",
+    )  # fmt: skip
     add("--follow", action="store_true", help="reconcile new files through the day, until stopped")
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument(
@@ -150,15 +157,19 @@ def _print_error(text: str, errors: Console) -> None:
 
 
 def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
-    if args.date is None or args.once:
-        raise ReconcileError("give --date D, or --follow; --once needs --follow")
-    day = _day(args.date)
+    if args.once:
+        raise ReconcileError("--once needs --follow")
+    days = _days(args)
+    if args.expect is not None and (days or args.output is not None):
+        raise ReconcileError("--expect needs a run without dates and --output")
     check_folder(parse_location(args.archive))
     if min(args.in_flight_seconds, args.late, args.spooled_days) < 0:
         raise ReconcileError("--in-flight-seconds, --late and --spooled-days are 0 or more")
     check_driver()
-    from gateway.reconcile.carried import reconcile_night  # noqa: PLC0415  # the extra may be absent
-    from gateway.reconcile.job import Job  # noqa: PLC0415
+    from gateway.reconcile.job import Job  # noqa: PLC0415  # the extra may be absent
+    from gateway.reconcile.nights.run import closed_dates, run_dates, run_night  # noqa: PLC0415
+
+    day = days[-1] if days else clock.today()
 
     job = Job(
         archive=args.archive,
@@ -175,10 +186,37 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
         mapping=None if args.mapping is None else to_rules(load(args.mapping).routes),
     )
     with progress(errors) as show_step:
-        report = reconcile_night(job, show_step)
-    line = f"report: {job.report_page}"
-    errors.print(line, highlight=False, markup=False, soft_wrap=True)
+        if not days and args.output is None:
+            night = run_night(job, show_step, args.expect)
+            report, digest = night.report, night.link.mac
+        else:
+            days = days or closed_dates(job)
+            if not days:
+                raise ReconcileError("the archive has no closed date; give --date D")
+            report, digest = run_dates(job, days, show_step), ""
+    if args.output is not None:
+        job = replace(job, output=args.output / f"date={report.day}")
+    page = replace(job, day=_day(report.day)).report_page if report.day else ""
+    lines = [f"report: {page}"] if page else []
+    for line in lines + ([f"night: {digest}"] if digest else []):
+        errors.print(line, highlight=False, markup=False, soft_wrap=True)
     return report
+
+
+def _days(args: argparse.Namespace) -> list[date]:
+    """Return the dates that the options name; none for the next night."""
+    if args.date is not None and (args.first or args.last):
+        raise ReconcileError("give --date D, or --from D --to D")
+    if args.date is not None:
+        return [_day(args.date)]
+    if (args.first is None) != (args.last is None):
+        raise ReconcileError("--from D and --to D belong together")
+    if args.first is None:
+        return []
+    first, last = _day(args.first), _day(args.last)
+    if last < first:
+        raise ReconcileError(f"--to {last} is before --from {first}")
+    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
 
 def _day(text: str) -> date:

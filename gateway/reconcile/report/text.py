@@ -86,9 +86,9 @@ class Report:
 
     @property
     def exit_status(self) -> int:
-        """The status, or BREACH when a date that was reconciled again turned out not clean."""
-        worse = any(map(became_breach, self.carried))
-        return BREACH if worse and self.status != NO_ANSWER else self.status
+        """The worst status of all dates of the run: BREACH, NO_ANSWER, GAPS, CLEAN."""
+        found = {self.status, *(row.get("status") for row in self.carried)}
+        return next((each for each in (BREACH, NO_ANSWER, GAPS) if each in found), CLEAN)
 
     def breaches(self) -> list[str]:
         """Return why the date is not clean; an empty list when it is."""

@@ -1,0 +1,81 @@
+"""The files of the chain of nights: read, checked, and written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.archive.storage import Storage
+from gateway.errors import ReconcileError
+from gateway.reconcile.nights.record import Named, Night, fault_of, from_json, to_json
+
+FOLDER: Final = Path("_nights")
+_NAME = re.compile(r"([1-9]\d*)\.json", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The newest night, None where none proves anything, and the errors about the chain.
+
+    `last` is the number of the newest file, sound or not.
+    """
+
+    newest: Night | None
+    last: int
+    findings: tuple[Named, ...] = ()
+
+
+def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -> Chain:
+    """Read the two newest nights, and list the others; with `expect`, read them all.
+
+    Raises:
+        ReconcileError: no night of the chain has the digest `expect`.
+        OSError: the archive cannot be read.
+    """
+    names = storage.names(FOLDER)
+    numbers = sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    last = numbers[-1] if numbers else 0
+    known = set(numbers)
+    absent = [number for number in range(1, last) if number not in known]
+    findings = [Named("missing-night", _path(each).as_posix(), "is missing") for each in absent]
+    nights: dict[int, Night] = {}
+    for number in numbers if expect is not None else numbers[-2:]:
+        try:
+            nights[number] = _read(storage, number, key)
+        except ValueError as fault:
+            findings.append(Named("forged-night", _path(number).as_posix(), str(fault)))
+    for number, night in nights.items():
+        before = nights.get(number - 1)
+        if before is not None and night.previous != before.mac:
+            text = f"does not follow night {number - 1}"
+            findings.append(Named("forged-night", _path(number).as_posix(), text))
+    if expect is not None and expect not in {night.mac for night in nights.values()}:
+        text = f"no night of the chain has the digest {expect!r}"
+        raise ReconcileError(f"{FOLDER}: {text}: the archive was rolled back, or is another one")
+    return Chain(nights.get(last), last, tuple(findings))
+
+
+def write_night(storage: Storage, night: Night, key: bytes | None) -> Night:
+    """Sign and write the record, durably; return it with its `mac`.
+
+    Raises:
+        OSError: the storage cannot be written.
+    """
+    signed = night.signed(key)
+    storage.put(_path(signed.n), to_json(signed))
+    return signed
+
+
+def _path(number: int) -> Path:
+    return FOLDER / f"{number}.json"
+
+
+def _read(storage: Storage, number: int, key: bytes | None) -> Night:
+    night = from_json(storage.read(_path(number)) or b"")
+    if fault := fault_of(night, key):
+        raise ValueError(fault)
+    if night.n != number:
+        raise ValueError(f"is the record of night {night.n}")
+    return night

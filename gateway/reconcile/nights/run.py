@@ -1,0 +1,206 @@
+"""The driver of a night: reads the archive, reconciles what the plan names, and writes the link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from gateway.archive.durable import make_folders
+from gateway.archive.findings import error, warning
+from gateway.archive.heads import read_heads
+from gateway.archive.layout import parse_day, parse_journal_name, seal_folder
+from gateway.archive.seals.seal import Seal, has_valid_mac
+from gateway.archive.seals.store import THREADS, read_seal, seal_days
+from gateway.archive.seals.waiting import waiting_journals
+from gateway.archive.storage import Storage, open_storage
+from gateway.clock import now
+from gateway.errors import GatewayError
+from gateway.reconcile.archive_lock import exclusive_in
+from gateway.reconcile.job import Job, reconcile
+from gateway.reconcile.nights.chain import FOLDER, read_chain, write_night
+from gateway.reconcile.nights.plan import Judged, NewJournal, World, is_new, next_night, plan_night
+from gateway.reconcile.nights.record import HeadSeen, Night
+from gateway.reconcile.report.text import NO_ANSWER, Report, Row
+from gateway.reconcile.session import spark_session
+from gateway.terminal.progress import ShowStep
+
+_LOCK: Final = FOLDER / ".lock"
+_IN_FLIGHT: Final = "in flight"
+
+
+@dataclass(frozen=True, slots=True)
+class NightRun:
+    """The report of the newest judged date, with the others as its rows, and the link."""
+
+    report: Report
+    link: Night
+
+
+def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> NightRun:
+    """Judge what the night after the last one judges, and write its link.
+
+    A link is written after each date: an interrupted run resumes at the next one. The `day` of
+    `job` is not used. Dates and errors beside them are in the report of the newest date.
+
+    Raises:
+        ReconcileError: another night runs, `expect` is in no link, or Spark does not start.
+        ArchiveError: the URL of the archive is malformed.
+        OSError: the archive cannot be read or written.
+    """
+    location, storage = job.location, open_storage(job.location)
+    if not location.url:
+        make_folders(location.local / FOLDER)
+    conflict = "another gateway reconcile writes the next night; wait for its end"
+    with exclusive_in(location, _LOCK, conflict) as check_held:
+        chain = read_chain(storage, job.key, expect)
+        previous = chain.newest
+        at = now() if job.now is None else job.now
+        world = _world(job, storage, previous, at)
+        plan = plan_night(previous, world)
+        plan = replace(plan, findings=(*chain.findings, *plan.findings))
+        named = [error(each.rule, each.place, each.text) for each in plan.findings]
+        days = [date.fromisoformat(day) for day in plan.dates]
+
+        judged: dict[str, Judged] = {}
+        written: list[Night] = []
+
+        def write_link() -> None:
+            before = written[-1].mac if written else previous.mac if previous else ""
+            night = next_night(previous, world, plan, judged, at=at, spooled_days=job.spooled_days)
+            check_held()
+            numbered = replace(night, n=chain.last + 1 + len(written), previous=before)
+            written.append(write_night(storage, numbered, job.key))
+
+        if not days:
+            text = "no closed date is new or changed"
+            nothing = warning("nothing-to-judge", str(job.archive), text)
+            write_link()
+            return NightRun(Report(str(job.archive), "", [*named, nothing]), written[-1])
+
+        def after(day: date, report: Report | None) -> None:
+            status = NO_ANSWER if report is None else report.status
+            flight = report.total(_IN_FLIGHT) if report is not None and report.answered else 0
+            judged[str(day)] = Judged(status, flight)
+            write_link()
+
+        report = run_dates(replace(job, named=named), days, show_step, after)
+        return NightRun(report, written[-1])
+
+
+def run_dates(
+    job: Job,
+    days: Sequence[date],
+    show_step: ShowStep,
+    after: Callable[[date, Report | None], None] = lambda _day, _report: None,
+) -> Report:
+    """Reconcile `days`, at least one; return the report of the last with a row for each other.
+
+    A date that cannot be reconciled has no answer, and the others go on; the last one raises.
+
+    Raises:
+        ReconcileError: Spark does not start or does not finish.
+        ArchiveError: the URL of the archive is malformed.
+        OSError: the archive cannot be read, or the results cannot be written.
+    """
+    *earlier, last = [_of_day(job, day) for day in days]
+    if not earlier:
+        report = reconcile(last, show_step)
+        after(last.day, report)
+        return report
+    carried: list[Row] = []
+    with spark_session(job.master):
+        for each in earlier:
+            row, found = _row(each, show_step)
+            carried.append(row)
+            after(each.day, found)
+        report = reconcile(replace(last, carried=carried, named=job.named), show_step)
+        after(last.day, report)
+    return report
+
+
+def closed_dates(job: Job) -> list[date]:
+    """Return the kept dates before today, oldest first."""
+    at = now() if job.now is None else job.now
+    today = datetime.fromtimestamp(at / 1e6, UTC).date()
+    found = (parse_day(name) for name in open_storage(job.location).names(Path()))
+    return sorted(day for day in found if day is not None and day < today)
+
+
+def _of_day(job: Job, day: date) -> Job:
+    output = None if job.output is None else job.output.with_name(f"date={day}")
+    return replace(job, day=day, output=output)
+
+
+def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report | None]:
+    """Reconcile an earlier date; return what changed, and its report if there is one."""
+    before = job.results.read_summary() or {}
+    totals = before.get("totals")
+    flight = totals.get(_IN_FLIGHT) if isinstance(totals, Mapping) else 0
+    row = {
+        "date": str(job.day),
+        "before": flight,
+        "after": flight,
+        "status_before": before.get("status"),
+        "status": NO_ANSWER,
+        "verdict": "no answer",
+    }
+    began = monotonic()
+    try:
+        report = reconcile(replace(job, named=()), show_step)
+    except (GatewayError, OSError) as fault:
+        show_step(f"{job.day} is not reconciled: {fault}")
+        return row, None
+    after = report.total(_IN_FLIGHT) if report.answered else flight
+    cost = {"rows": report.total("received"), "seconds": round(monotonic() - began, 3)}
+    verdict = {"after": after, "status": report.status, "verdict": report.verdict}
+    return row | verdict | cost, report
+
+
+def _world(job: Job, storage: Storage, previous: Night | None, at: int) -> World:
+    names = storage.names(job.results.folder.parent)
+    hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
+    results = (day for name in names if name not in hidden and (day := parse_day(name)))
+    kept = (day for name in storage.names(Path()) if (day := parse_day(name)))
+    waiting = [] if job.location.url else waiting_journals(job.location.local)
+    heads = [each.head for each in read_heads(storage, job.key) if each.head and not each.fault]
+    return World(
+        today=datetime.fromtimestamp(at / 1e6, UTC).date(),
+        heads=[HeadSeen(each.writer, each.closed, each.open, each.at) for each in heads],
+        journals=_new_journals(storage, previous, job.key),
+        kept=frozenset(map(str, kept)),
+        results=frozenset(map(str, results)),
+        live=frozenset(each.name.writer for each in waiting if each.live),
+    )
+
+
+def _new_journals(storage: Storage, previous: Night | None, key: bytes | None) -> list[NewJournal]:
+    """Read the seals that no night judged, by their names.
+
+    A seal that is unreadable or forged stays new, until it is mended.
+    """
+    paths = list(_new_paths(storage, previous))
+    with ThreadPoolExecutor(THREADS) as pool:
+        stored = pool.map(lambda path: read_seal(storage, path), paths)
+        seals = [each.seal for each in stored if isinstance(each.seal, Seal)]
+    return [
+        NewJournal(
+            seal.writer, seal.start, seal.sequence, seal.mac,
+            tuple(sorted({day for entry in seal.segments for day in entry.concerns})),
+        )
+        for seal in seals
+        if (seal.keyed and key is None) or has_valid_mac(seal, key)
+    ]  # fmt: skip
+
+
+def _new_paths(storage: Storage, previous: Night | None) -> Iterator[Path]:
+    for day in seal_days(storage):
+        folder = seal_folder(Path(), day)
+        for name in storage.names(folder):
+            journal = parse_journal_name(name.removesuffix(".json"))
+            if journal is not None and is_new(previous, *journal):
+                yield folder / name
