@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
-from gateway.cli.archive import compact, forget, names, show, verify
+from gateway.cli.archive import compact, forget, names, retire, show, verify
 from gateway.cli.archive.seal_key import add_seal_key, seal_key
 from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
@@ -54,6 +54,7 @@ def add_parsers(commands: Commands) -> None:
     make.set_defaults(run=run_generate)
     compact.add_parsers(actions)
     forget.add_parsers(actions)
+    retire.add_parsers(actions)
     names.add_parsers(actions)
     verify.add_parsers(actions)
     show.add_parsers(actions)

@@ -12,8 +12,9 @@ from typing import Final
 
 from gateway.archive.durable import make_folders
 from gateway.archive.findings import error, warning
-from gateway.archive.heads import read_heads
+from gateway.archive.heads import WriterHead, read_heads
 from gateway.archive.layout import parse_day, parse_journal_name, seal_folder
+from gateway.archive.retired import retired_writers
 from gateway.archive.seals.seal import Seal, has_valid_mac
 from gateway.archive.seals.store import THREADS, read_seal, seal_days
 from gateway.archive.seals.waiting import waiting_journals
@@ -174,8 +175,20 @@ def _world(job: Job, storage: Storage, previous: Night | None, at: int) -> World
         journals=_new_journals(storage, previous, job.key),
         kept=frozenset(map(str, kept)),
         results=frozenset(map(str, results)),
+        retired=_retired(storage, heads, job.key),
         live=frozenset(each.name.writer for each in waiting if each.live),
     )
+
+
+def _retired(storage: Storage, heads: Sequence[WriterHead], key: bytes | None) -> frozenset[str]:
+    """Return the retired writers; one that has moved since is not retired any more."""
+    retired = retired_writers(storage, key)
+    moved = {
+        head.writer
+        for head in heads
+        if (head.open or (head.closed and head.closed.journal)) != retired.get(head.writer)
+    }
+    return frozenset(retired.keys() - moved)
 
 
 def _new_journals(storage: Storage, previous: Night | None, key: bytes | None) -> list[NewJournal]:
