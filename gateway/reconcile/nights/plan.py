@@ -1,4 +1,4 @@
-"""What a night judges, and what it finds before: decided from values alone."""
+"""The plan of a night: the dates to judge and the errors, decided from values alone."""
 
 from __future__ import annotations
 
