@@ -27,9 +27,16 @@ class ClosedConnections:
     def __init__(self) -> None:
         self._logged_in_at = 0.0
         self._closes = 0
+        self._handshakes = 0  # of TLS, in a row, during which the connection ended
 
     def logged_in(self) -> None:
         self._logged_in_at = monotonic()
+        self._handshakes = 0
+
+    def handshake_ended(self) -> bool:
+        """Count an end during the handshake of TLS; return whether it is not the first in a row."""
+        self._handshakes += 1
+        return self._handshakes > 1
 
     def closed(self) -> bool:
         """Count a connection that the broker closed; return whether its id seems disputed."""

@@ -69,7 +69,8 @@ class MqttConnection:
         closed: ClosedConnections | None = None,
     ) -> None:
         self._settings, self._owner = settings, owner
-        self._errors = ConnectionErrors(settings, client_id, closed or ClosedConnections())
+        self._closed = closed or ClosedConnections()
+        self._errors = ConnectionErrors(settings, client_id, self._closed)
         self._client_id, self._clean = client_id, clean
         self._decoder = PacketDecoder(settings.version, now, max_packet=settings.max_packet_in)
         self._failure: GatewayError | None = None
@@ -101,7 +102,7 @@ class MqttConnection:
             EndpointError: the broker refuses permanently; the text names the reason.
         """
         deadline = monotonic() + self._settings.connect_timeout
-        self._socket = NonBlockingSocket(connect(self._settings))
+        self._socket = NonBlockingSocket(connect(self._settings, self._closed.handshake_ended))
         self._leadership.attach(self._socket.fileno)
         self._last_read = self._last_write = self._written_at = monotonic()
         self.session = MqttSession(

@@ -54,10 +54,11 @@ class ConnectionErrors:
     def of_socket(self, error: OSError, *, connected: bool) -> GatewayError:
         """Return the error of the socket; a failed TLS handshake is permanent."""
         if isinstance(error, ssl.SSLError) and not connected:
-            text = f"{self.label}: TLS: {error}; check the certificates"
-            # An end without a reason may be temporary.
-            temporary = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
-            return NotConnectedError(text) if temporary else EndpointError(text)
+            hint = "; check the certificates"
+            if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # perhaps an accident
+                text = f"the connection ended during the TLS handshake: {error}"
+                return self.not_connected(text + (hint if self._closed.handshake_ended() else ""))
+            return EndpointError(f"{self.label}: TLS: {error}{hint}")
         return self.broken(error, connected=connected)
 
     def _hint(self) -> str:

@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -21,8 +21,11 @@ _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux only; th
 MAX_PIECES = 64  # written with one call
 
 
-def connect(settings: MqttSettings) -> socket.socket:
+def connect(settings: MqttSettings, ended_again: Callable[[], bool]) -> socket.socket:
     """Return a connected non-blocking socket, after the TLS handshake.
+
+    `ended_again` counts connections that end during the handshake: the first may be an accident,
+    and only the next ones are worth a hint.
 
     Raises:
         NotConnectedError: no broker answers there now.
@@ -42,10 +45,10 @@ def connect(settings: MqttSettings) -> socket.socket:
             name = settings.tls.server_hostname or settings.host
             sock = context.wrap_socket(sock, server_hostname=name)
         sock.setblocking(False)
-    except (ssl.SSLEOFError, TimeoutError, ConnectionError) as error:
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, TimeoutError, ConnectionError) as error:
         sock.close()
-        hint = encryption_hint((url_of(settings),))
-        text = f"{label}: the TLS handshake broke off: {error}{hint}"
+        hint = encryption_hint((url_of(settings),)) if ended_again() else ""
+        text = f"{label}: the connection ended during the TLS handshake: {error}{hint}"
         raise NotConnectedError(text) from error
     except (ssl.SSLError, ValueError) as error:
         sock.close()

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pytest
@@ -15,6 +16,7 @@ from gateway.endpoints.mqtt import open_sink, open_source
 from gateway.endpoints.mqtt.packet_fields import encode_length
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import MqttSession
+from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import (
     EndpointError,
@@ -175,6 +177,32 @@ def test_a_session_that_the_broker_ends_says_why(
         receive(source)
     assert caught.value.retryable is retryable
     assert isinstance(caught.value, TakenOverError) is (code == 0x8E)
+
+
+def close_each(server: socket.socket) -> None:
+    """Accept and close connections until the server is shut down."""
+    with suppress(OSError):
+        while True:
+            server.accept()[0].close()
+
+
+def test_a_cut_in_the_tls_handshake_is_no_fault_of_the_settings_the_first_time() -> None:
+    texts: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(close_each, server)
+        port = server.getsockname()[1]
+        settings = MqttSettings(host="127.0.0.1", port=port, tls=TlsSettings(verify=False))
+        sink = open_sink(settings)
+        for _ in range(2):
+            with pytest.raises(NotConnectedError) as caught:
+                sink.open()
+            texts.append(str(caught.value))
+        server.shutdown(socket.SHUT_RDWR)
+
+    first, second = texts
+    assert "the connection ended during the TLS handshake" in first
+    assert "does not speak TLS" not in first
+    assert "does not speak TLS" in second
 
 
 def test_a_hang_up_instead_of_an_answer_is_retryable(peer: Peer) -> None:
