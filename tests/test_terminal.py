@@ -121,13 +121,15 @@ def test_an_error_that_no_code_catches_is_logged(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     stream = io.StringIO()
     log_control = set_up_logging("info", "text", stream, repeats=0)
-    log_unhandled_errors()
-    thread = threading.Thread(target=fail)
+    ended: list[str] = []
+    log_unhandled_errors(ended.append)
+    thread = threading.Thread(target=fail, name="spool")
     thread.start()
     thread.join(PATIENCE)
     Broken()
     log_control.close()
 
+    assert ended == [f"thread spool ended: ValueError: {CLIPBOARD}"]
     assert "a thread ended by an error" in stream.getvalue()
     assert "a callback failed" in stream.getvalue()
     assert stream.getvalue().count(f"ValueError: {visible(CLIPBOARD)}") == 2

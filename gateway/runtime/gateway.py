@@ -64,6 +64,7 @@ class Gateway:
         self.archive: ArchiveWriter | None = None
         self.spool_database: SpoolDatabase | None = None
         self.dead_letters: DeadLetters | None = None
+        self.thread_failure = ""  # why a thread ended, which ends the process
         self._names: NameStore | None = None
         self._connections: ConnectionLog | None = None
         self._echoes = EchoCache()

@@ -122,8 +122,11 @@ class WebApplication:
         policy = {"Content-Security-Policy": self._status_page.policy}
         return HttpResponse(200, self._status_page.body, "text/html; charset=utf-8", policy)
 
-    def _health(self, _: HttpRequest) -> HttpResponse:
-        return as_text("ok\n")
+    def _health(self, request: HttpRequest) -> HttpResponse:
+        """Return 200, or 503 once a thread has ended; the reason is for authorized clients."""
+        failure = self._statuses.thread_failure()
+        shown = failure if self._allowed(request) else "a thread ended"
+        return as_text(f"{shown}\n", 503) if failure else as_text("ok\n")
 
     def _readiness(self, request: HttpRequest) -> HttpResponse:
         """Return 200 or 503; the reasons are only for authorized clients."""

@@ -27,6 +27,8 @@ def _reasons(status: Status, spool_percent: float) -> Iterator[str]:
         yield f"archive: {status.archive_failure}"
     if status.spool_failure:
         yield f"spool: {status.spool_failure}"
+    if status.thread_failure:
+        yield status.thread_failure
 
 
 def _of_endpoint(end: EndpointStatus, spool_percent: float) -> Iterator[str]:

@@ -70,6 +70,7 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
         "refusals": [refusal_json(each.route, each.refusal) for each in snapshot.refusals],
         "archive": {"queued": status.archive_queued, "failure": status.archive_failure},
         "spool_failure": status.spool_failure,
+        "thread_failure": status.thread_failure,
         "dead_letters": {
             "count": status.dead_letters,
             "bytes": status.dead_letter_bytes,

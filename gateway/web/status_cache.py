@@ -39,6 +39,9 @@ class StatusSource(Protocol):
     def redact(self, text: str) -> str:
         """Return a text of a driver, a broker or a message without secrets."""
 
+    def thread_failure(self) -> str:
+        """Return why a thread ended, without secrets; empty while all run. It never waits."""
+
     def history(self, number: int) -> Json:
         """Return the rates sampled after sample `number`."""
 
@@ -90,6 +93,9 @@ class StatusCache:
     def redact(self, text: str) -> str:
         return self._redactor.redact(text)
 
+    def thread_failure(self) -> str:
+        return self._redactor.redact(self._running.thread_failure)
+
     def history(self, number: int) -> Json:
         return self._history.since(number)
 
@@ -128,4 +134,5 @@ def redacted(status: Status, redact: Callable[[str], str]) -> Status:
         endpoints=tuple(map(end, status.endpoints)),
         archive_failure=redact(status.archive_failure),
         spool_failure=redact(status.spool_failure),
+        thread_failure=redact(status.thread_failure),
     )

@@ -62,6 +62,7 @@ def status(**facts: object) -> Status:
         archive_queued=0,
         archive_failure="",
         spool_failure="",
+        thread_failure="",
         dead_letters=0,
         dead_letter_bytes=0,
         dead_letters_dropped=0,
@@ -108,6 +109,9 @@ class FakeStatus:
 
     def redact(self, text: str) -> str:
         return text
+
+    def thread_failure(self) -> str:
+        return self.status.thread_failure
 
     def history(self, number: int) -> Json:
         return self.rates.since(number)

@@ -55,6 +55,14 @@ def test_each_path_has_its_answer(target: str, code: int, part: str) -> None:
     assert part in found[1]
 
 
+def test_a_gateway_without_one_of_its_threads_is_not_alive() -> None:
+    failure = "thread spool ended: OSError: read-only"
+
+    assert get(make_application(thread_failure=failure), "/healthz") == (503, f"{failure}\n")
+    guarded = make_application(TOKEN, thread_failure=failure)
+    assert get(guarded, "/healthz") == (503, "a thread ended\n")
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get"])
 @pytest.mark.parametrize("path", ["/", "/api/status", "/nowhere"])
 def test_every_method_except_get_and_head_is_refused(method: str, path: str) -> None:

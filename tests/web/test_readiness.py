@@ -35,6 +35,7 @@ LOST = endpoint(connection="lost", reason="plant: gone")
         ),
         pytest.param(status(archive_failure="disk full"), ["archive: disk full"], id="archive"),
         pytest.param(status(spool_failure="disk full"), ["spool: disk full"], id="spool fails"),
+        pytest.param(status(thread_failure="it ended"), ["it ended"], id="a thread ended"),
     ],
 )
 def test_every_reason_is_said(now: Status, expected: list[str]) -> None:

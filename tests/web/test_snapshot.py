@@ -62,6 +62,7 @@ def test_a_secret_in_the_error_of_a_broker_is_redacted() -> None:
         endpoints=(endpoint(connection="lost", reason="login as x with hunter22 failed"),),
         archive_failure="hunter22",
         spool_failure="hunter22",
+        thread_failure="hunter22",
     )
 
     clean = redacted(leaking, lambda text: text.replace("hunter22", "***"))

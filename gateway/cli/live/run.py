@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
     log_warnings(configuration)
     signals.catch(*STOP_SIGNALS)  # from here on a stop must settle and close
     running = Gateway(configuration)
+    log_unhandled_errors(partial(end_without_thread, running, signals))
     server = open_server(running, str(args.config))
     running.start()
     if server is not None:
@@ -89,12 +90,20 @@ def run(args: argparse.Namespace) -> int:
     log.info("stopped", extra={"settled": settled})
     log_control.close()
     if "jpype" in sys.modules:  # the JVM may crash while the interpreter shuts down
-        os._exit(0)
-    return 0
+        os._exit(1 if running.thread_failure else 0)
+    return 1 if running.thread_failure else 0
 
 
-def log_unhandled_errors() -> None:
+def end_without_thread(running: Gateway, signals: SignalQueue, failure: str) -> None:
+    """Stop the process: without one of its threads it would carry a part of the traffic only."""
+    running.thread_failure = running.thread_failure or failure
+    signals.stop()
+
+
+def log_unhandled_errors(ended: Callable[[str], None] = lambda _: None) -> None:
     """Log errors that no code catches: those of threads, and of callbacks in drivers.
+
+    `ended` receives the reason why a thread ended.
 
     Python prints them to standard error as they are, with the secrets and control characters in
     their texts.
@@ -103,6 +112,8 @@ def log_unhandled_errors() -> None:
     def of_thread(args: threading.ExceptHookArgs) -> None:
         if not issubclass(args.exc_type, SystemExit):
             log.error("a thread ended by an error", exc_info=args.exc_value)
+            name = args.thread.name if args.thread else "of a driver"
+            ended(f"thread {name} ended: {args.exc_type.__name__}: {args.exc_value}")
 
     threading.excepthook = of_thread
     sys.unraisablehook = lambda args: log.error("a callback failed", exc_info=args.exc_value)

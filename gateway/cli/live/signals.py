@@ -42,6 +42,10 @@ class SignalQueue:
             self._queued.discard(number)  # before it is handled: a later one is queued again
             return number
 
+    def stop(self) -> None:
+        """Stop the process as SIGTERM does; any thread may call it."""
+        self._received.put(signal.SIGTERM)
+
     def _enqueue(self, number: int, _frame: FrameType | None) -> None:
         if number in STOP_SIGNALS:
             if self._stopping:

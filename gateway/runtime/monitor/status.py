@@ -85,6 +85,7 @@ class Status:
     archive_queued: int  # bytes waiting for the disk; 0 without an archive
     archive_failure: str
     spool_failure: str
+    thread_failure: str  # why a thread ended, and the process ends
     dead_letters: int
     dead_letter_bytes: int
     dead_letters_dropped: int
@@ -112,6 +113,7 @@ def take_status(running: Gateway) -> Status:
         archive_queued=archive.queued_bytes if archive else 0,
         archive_failure=str(archive.failure or "") if archive else "",
         spool_failure=database.failure if database else "",
+        thread_failure=running.thread_failure,
         dead_letters=letters.count if letters else 0,
         dead_letter_bytes=letters.bytes if letters else 0,
         dead_letters_dropped=letters.dropped if letters else 0,
