@@ -47,6 +47,17 @@ class Editor(logging.Handler):
 run.log.addHandler(Editor())
 sys.exit(main(sys.argv[1:]))
 """
+LOST_THREAD = """\
+import sys
+from gateway.cli import main
+from gateway.runtime.outbound.lane import Lane
+
+def fail(self):
+    raise OSError("a fault of a thread")
+
+Lane._run = fail
+sys.exit(main(sys.argv[1:]))
+"""
 FAULT = """\
 import gateway.cli.live.run as run
 load = run.load_proven
@@ -95,3 +106,15 @@ def test_a_hangup_during_the_start_reloads(tmp_path: Path) -> None:
 
     assert '"reloaded"' in line
     assert status == 0
+
+
+def test_a_thread_that_an_error_ends_ends_the_process(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(ONE_ROUTE)
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", LOST_THREAD, "run", str(config)],
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1, done.stderr
+    assert "a fault of a thread" in done.stderr
