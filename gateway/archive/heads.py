@@ -32,7 +32,7 @@ _SUFFIX: Final = ".json"
 
 @dataclass(frozen=True, slots=True)
 class WriterHead:
-    """What a writer states of itself at the time `at`.
+    """The statement of a writer about itself at the time `at`.
 
     `instance` and `lease` are those of a pair: empty and 0 for a gateway alone. `closed` is the
     last closed journal; `open` the stem of the journal that it writes, None after a clean stop.

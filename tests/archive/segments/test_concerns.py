@@ -20,7 +20,9 @@ STEM = f"one-{NOON}-000001"
 
 def rows(*legs: tuple[str, int, int | None, int | None]) -> pa.Table:
     """Rows of a leg, a time, a receipt and a begin."""
-    common = dict.fromkeys(("gateway", "route", "endpoint", "system", "name"), "a")
+    common: dict[str, object] = dict.fromkeys(
+        ("gateway", "route", "endpoint", "system", "name"), "a"
+    )
     made = [
         common
         | {"leg": leg, "time": time, "received": receipt, "source_time": begin, "id": bytes(16)}
