@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -9,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from gateway.archive.layout import HOUR, JournalName, oldest_kept
-from gateway.archive.retention import RemovedDays, remove_days
+from gateway.archive.retention import RemovedDays, oldest_unresolved, remove_days
 from gateway.archive.seals.seal import End, Previous
 from gateway.archive.seals.store import write_sealed
 from gateway.archive.seals.verify import verify_archive, verify_day
@@ -181,3 +182,15 @@ def test_the_command_forget_reports_an_error_in_one_line(
 
     (line,) = capsys.readouterr().err.splitlines()
     assert reason in line
+
+
+@pytest.mark.parametrize(("age", "kept"), [(7, True), (8, False)])
+def test_a_date_that_waits_for_copies_is_kept_for_the_days_of_the_spool(
+    tmp_path: Path, age: int, kept: bool
+) -> None:
+    waiting = TODAY - age * DAY
+    record = {"spooled_days": 7, "dates": [{"date": str(waiting), "settled": False}]}
+    (tmp_path / "_nights").mkdir()
+    (tmp_path / "_nights" / "2.json").write_text(json.dumps(record))
+
+    assert oldest_unresolved(LocalStorage(tmp_path), TODAY) == (waiting if kept else None)
