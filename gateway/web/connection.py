@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final, TypeAlias
@@ -18,6 +19,8 @@ MAX_BODY_BYTES: Final = 1 << 10  # of a request's body, which is discarded
 CHUNK_BYTES: Final = 16 << 10  # read at once
 READ_TIMEOUT: Final = 10.0  # seconds to receive a request; also the idle time-out
 WRITE_TIMEOUT: Final = 20.0  # seconds to send a response
+_HEAD_END: Final = re.compile(rb"\n\r?\n")
+_AMBIGUOUS: Final = re.compile(rb"(?<!\r)\n|\n[ \t]")  # a bare LF, or a folded header line
 
 
 async def serve(
@@ -53,6 +56,8 @@ async def _read(peer: h11.Connection, reader: asyncio.StreamReader) -> HttpReque
     request: HttpRequest | None = None
     size = 0
     while True:
+        if peer.their_state is h11.IDLE:
+            _require_plain_lines(peer.trailing_data[0])
         event = peer.next_event()
         if event is h11.NEED_DATA:
             peer.receive_data(await reader.read(CHUNK_BYTES))
@@ -66,6 +71,17 @@ async def _read(peer: h11.Connection, reader: asyncio.StreamReader) -> HttpReque
             return request
         else:  # ConnectionClosed, or an upgrade, which is not offered
             return None
+
+
+def _require_plain_lines(received: bytes) -> None:
+    """Refuse a head whose lines a proxy may split in another way.
+
+    Raises:
+        RemoteProtocolError: a line ends with a bare LF, or is folded (RFC 9112, 2.2 and 5.2).
+    """
+    end = _HEAD_END.search(received)
+    if _AMBIGUOUS.search(received, 0, end.end() if end else len(received)):
+        raise h11.RemoteProtocolError("bare LF or folded line", error_status_hint=400)
 
 
 def _request(event: h11.Request) -> HttpRequest:

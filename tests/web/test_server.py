@@ -107,6 +107,10 @@ def test_head_has_no_body() -> None:
             b"400",
             id="two tokens",
         ),
+        pytest.param(b"GET / HTTP/1.1\nHost: a\n\n", b"400", id="bare LF"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", b"400", id="one bare LF"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n", b"400", id="folded line"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\n\tc\r\n\r\n", b"400", id="folded by a tab"),
     ],
 )
 def test_oversized_and_malformed_requests_are_refused(sent: bytes, code: bytes) -> None:
