@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -28,7 +29,7 @@ from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import ArchiveError
-from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.message import DeliveryMode, Headers, Message, Value
 from gateway.model.outcome import RETRY, Settlement
 from gateway.replay.replay_archive import Replay
 from gateway.replay.sender import ReplaySender
@@ -412,6 +413,26 @@ def test_a_message_is_restored_from_its_row(
         "headers": list(header_map(message).items()), "source_time": None,
     }  # fmt: skip
     assert restore(row) == message
+
+
+@pytest.mark.parametrize(
+    "depth", [pytest.param(1, id="flat"), pytest.param(600, id="past-200-levels")]
+)
+def test_nested_properties_with_infinities_are_restored(depth: int) -> None:
+    value: Value = {"a'b": [math.inf, -math.inf, -1.5, "]\\", (1,), b"\x00\"'", None, True, {}, []]}
+    for _ in range(depth):
+        value = [value]
+    message = Message(
+        "a/b", b"", Headers(redelivered=True, properties={"p": value, "q": [math.nan]})
+    )
+
+    row = {
+        "name": "a/b", "payload": b"", "mode": 0, "origin_id": None,
+        "headers": list(header_map(message).items()), "source_time": None,
+    }  # fmt: skip
+    restored = restore(row).headers.properties
+    assert restored["p"] == value
+    assert repr(restored["q"]) == "[nan]"
 
 
 def test_damaged_content_is_an_error() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +10,8 @@ from typing import Any
 import msgpack
 
 from gateway.errors import ArchiveError
-from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
+from gateway.model.message import DeliveryMode, Headers, Message, Payload
+from gateway.runtime.record.literal import read_literal
 from gateway.runtime.record.rows import FULL_SIZE, NOT_TEXT, PROPERTY_PREFIX, REDACTED
 
 
@@ -62,7 +62,7 @@ def _headers(row: Mapping[str, Any], texts: Mapping[str, str]) -> Headers:
         else correlation,
         source_id=row["origin_id"],
         properties={
-            name.removeprefix(PROPERTY_PREFIX): _value(text, name in not_text)
+            name.removeprefix(PROPERTY_PREFIX): read_literal(text) if name in not_text else text
             for name, text in texts.items()
             if name.startswith(PROPERTY_PREFIX)
         },
@@ -75,14 +75,3 @@ def _headers(row: Mapping[str, Any], texts: Mapping[str, str]) -> Headers:
 
 def _number(text: str | None) -> int | None:
     return None if text is None else int(text)
-
-
-def _value(text: str, literal: bool) -> Value:
-    """A property's value; one that was not text is a Python literal, except an infinity or NaN."""
-    if not literal:
-        return text
-    try:
-        value: Value = ast.literal_eval(text)
-    except ValueError:
-        return float(text)
-    return value
