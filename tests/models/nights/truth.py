@@ -31,12 +31,15 @@ class Truth:
 
     def contradictions(self, record: Record) -> list[str]:
         """Return what is wrong with a night, in words."""
-        if record.breaks_chain() or (self.link_removed and self.results_deleted):
-            self.forget_words()  # the night says that its chain is broken, or nothing can tell it
+        if record.breaks_chain():
+            self.forget_words()  # the night says that its chain is broken
+        elif self.link_removed and self.results_deleted:
+            self.forget_words()
+            self._seen = _evidence(self._world.archive.nights)
         self.link_removed = self.results_deleted = False
         found = [*self._expected(record), *self._taken_back(record), *self._forgotten(record)]
         found += self._rows(record) + self._copies(record)
-        self._seen |= {p for judged in record.dates.values() for p, _ in judged.evidence}
+        self._seen |= _evidence([record])
         return found
 
     def forget_words(self) -> None:
@@ -159,3 +162,9 @@ class Truth:
     def _closed_later(self, place: Place) -> bool:
         """Return whether the outcome is in no open journal: a later one is closed."""
         return any(w == place[0] and n > place[1] for w, n in self._world.archive.seals)
+
+
+def _evidence(nights: list[Record]) -> set[Place]:
+    """Return the journals that some nights have seen."""
+    dates = [judged for night in nights for judged in night.dates.values()]
+    return {place for judged in dates for place, _ in judged.evidence}
