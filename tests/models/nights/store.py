@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+HEAD_IS_WRONG: Final = {"missing-head", "head-went-back", "head-vanished", "head-back"}
 DAY: Final = 1440  # minutes; every time of the model is in minutes
 
 Place = tuple[str, int]  # a journal: its writer, and its number in the chain
@@ -85,6 +86,7 @@ class Record(NamedTuple):
     taken_back: frozenset[int]  # dates that an earlier night called clean
     ended: frozenset[str]  # writers that are stated as stopped
     forgotten: frozenset[int]  # dates whose removal was told
+    link: object = None  # the record of the product, when it ran the night
 
     @property
     def clean(self) -> bool:
@@ -98,9 +100,9 @@ class Record(NamedTuple):
         """Return whether a finding is about the journal, or about all that follow a head."""
         known = self.heads[writer].closed if writer in self.heads else 0
         for finding in self.findings:
-            after = finding.number is None and number > known
+            whole = finding.rule in HEAD_IS_WRONG or (finding.number is None and number > known)
             about = finding.subject == writer and finding.rule != "missing-segment"
-            if about and (after or finding.number == number):
+            if about and (whole or finding.number == number):
                 return True
         return False
 

@@ -61,8 +61,8 @@ class Truth:
             self._gone_dates.add(date)
             said = link.dates.get(date) if link else None
             judged = {place for place, _ in said.evidence} if said else set()
-            unresolved = said and (said.waiting or said.missing)
-            if unresolved or self._concerned.get(date, set()) - judged:
+            waiting = said and said.waiting  # a night called the others missing
+            if waiting or self._concerned.get(date, set()) - judged:
                 self._to_tell.add(date)
 
     def _expected(self, record: Record) -> list[str]:

@@ -1,0 +1,155 @@
+"""The nights of the product in the world of the model: its core plans, the model judges rows.
+
+The core decides which dates are judged, what a link remembers, and which errors belong to no
+date. The chains of the dates that it judges, the classes of their copies, the chain of the links
+themselves and the words about a clean that is taken back are those of the reference.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Final
+
+from gateway.archive.layout import day_start, parse_journal_name
+from gateway.archive.seals.seal import Previous
+from gateway.reconcile.nights.plan import Judged as Verdict
+from gateway.reconcile.nights.plan import NewJournal, Plan, World, is_new, next_night, plan_night
+from gateway.reconcile.nights.record import HeadSeen, Named, Night
+from tests.models.nights.reference import Nights, Order
+from tests.models.nights.store import DAY, Archive, Finding, Head, Judged, Place, Record
+
+FIRST_DATE: Final = date(2026, 1, 1)
+_START: Final = 1_767_000_000_000_000  # of every process; their numbers go on
+_MINUTE: Final = 60_000_000  # microseconds
+
+
+class ProductNights(Nights):
+    """Nights whose links the product plans and makes."""
+
+    def run(self, archive: Archive, order: Order) -> Record:
+        prior = archive.last_night()
+        previous = prior.link if prior else None
+        assert previous is None or isinstance(previous, Night)
+        world = self.world(archive, previous, order)
+        plan = plan_night(previous, world)
+        unproven = frozenset(
+            (writer, number)
+            for writer in self.writers(archive, None)
+            for number in self.missing_seals(archive, writer, archive.heads.get(writer), None)
+        )
+        judged = {}
+        for day in plan.dates:
+            number = _number_of(day)
+            said = self.judge(archive, number, self.evidence(archive, number), order)
+            judged[number] = said._replace(absent=said.absent | unproven)
+        verdicts = {
+            _date(number): Verdict(0 if said.clean else 1, len(said.waiting))
+            for number, said in judged.items()
+        }
+        at = _time(order.horizon + 120)
+        link = next_night(
+            previous, world, plan, verdicts, at=at, spooled_days=order.spooled_days
+        ).signed(None)
+        return self._add(archive, order, link, judged, self.findings(archive, order, plan, judged))
+
+    def world(self, archive: Archive, previous: Night | None, order: Order) -> World:
+        """Return the archive as the product finds it."""
+        journals = [
+            NewJournal(
+                seal.place[0],
+                _START,
+                seal.place[1],
+                f"{seal.digest:064x}",
+                tuple(sorted(_date(number) for number in seal.concerns)),
+            )
+            for seal in archive.seals.values()
+            if is_new(previous, seal.place[0], _START, seal.place[1])
+        ]
+        folders = {day for _, day in archive.segments} | set(archive.merged)
+        retired = {w for w, head in archive.heads.items() if self.is_retired(archive, w, head)}
+        return World(
+            today=FIRST_DATE + timedelta(days=order.horizon // DAY),
+            heads=[_head(writer, head) for writer, head in sorted(archive.heads.items())],
+            journals=journals,
+            kept=frozenset(_date(number) for number in folders),
+            results=frozenset(_date(number) for number in archive.results),
+            retired=frozenset(retired),
+            live=frozenset(),
+        )
+
+    def findings(
+        self, archive: Archive, order: Order, plan: Plan, judged: dict[int, Judged]
+    ) -> set[Finding]:
+        """Return what the night names: the plan's errors, and those of the judged dates."""
+        findings = self.chain_of_nights(archive, order)
+        findings |= {_finding(named) for named in plan.findings}
+        removed = set(judged) & set(archive.forgotten)  # only late rows are left of these
+        findings |= {Finding("late-rows", f"date {n}") for n in removed if not judged[n].clean}
+        if judged:
+            for writer in self.writers(archive, None):
+                findings |= self.writer(archive, writer, None, order)
+        return findings
+
+    def _add(
+        self,
+        archive: Archive,
+        order: Order,
+        link: Night,
+        judged: dict[int, Judged],
+        findings: set[Finding],
+    ) -> Record:
+        prior = archive.last_night()
+        before = prior.dates if prior else {}
+        said = before | judged
+        dates = {n: each for n, each in said.items() if n not in archive.forgotten}
+        judged = {n: each for n, each in judged.items() if n in dates}
+        clean_before = self.clean_before(archive, prior)
+        record = Record(
+            number=link.n,
+            horizon=order.horizon,
+            heads=self.heads(archive, prior),
+            dates=dates,
+            judged=frozenset(judged),
+            findings=frozenset(findings),
+            taken_back=frozenset(n for n in judged if n in clean_before and not judged[n].clean),
+            ended=frozenset(w for w, head in archive.heads.items() if head.open is None),
+            forgotten=frozenset(archive.forgotten),
+            link=link,
+        )
+        archive.results |= {n: (link.n, said.clean) for n, said in judged.items()}
+        archive.nights.append(record)
+        return record
+
+
+def _head(writer: str, head: Head) -> HeadSeen:
+    name = _journal((writer, head.closed))
+    closed = Previous(name, f"{head.closed:064x}", _time(head.closed_at)) if head.closed else None
+    following = None if head.open is None else _journal((writer, head.open))
+    return HeadSeen(writer, closed, following, _time(head.closed_at))
+
+
+def _finding(named: Named) -> Finding:
+    """Return an error of the product as one of the model."""
+    folder, _, name = named.place.rpartition("/")
+    stem = name.removesuffix(".json")
+    if stem.startswith("date="):
+        return Finding(named.rule, f"date {_number_of(stem.removeprefix('date='))}")
+    if journal := parse_journal_name(stem):
+        return Finding(named.rule, journal.writer, journal.number)
+    return Finding(named.rule, stem if folder == "_heads" else named.place)
+
+
+def _journal(place: Place) -> str:
+    return f"{place[0]}-{_START}-{place[1]:06}"
+
+
+def _date(number: int) -> str:
+    return (FIRST_DATE + timedelta(days=number)).isoformat()
+
+
+def _number_of(day: str) -> int:
+    return (date.fromisoformat(day) - FIRST_DATE).days
+
+
+def _time(minutes: int) -> int:
+    return day_start(FIRST_DATE) + minutes * _MINUTE
