@@ -101,7 +101,7 @@ class Run:
         self._printed = record
         self._say(_in_words(record))
         self.contradictions = self._truth.contradictions(record)
-        self._truth.expects = None  # somebody looked, and begins anew
+        self._truth.expects = None  # somebody looked, and begins again
 
     def _interrupted(self, order: Order) -> None:
         """Leave some results of a night without its link."""

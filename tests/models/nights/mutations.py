@@ -1,4 +1,4 @@
-"""Each rule of a night broken once by hand: the model must find it."""
+"""Each rule of a night, broken once: the model must find it (`python -m ...mutations`)."""
 
 from __future__ import annotations
 

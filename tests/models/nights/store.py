@@ -1,4 +1,4 @@
-"""What an archive keeps in the model of nights: heads, seals, segments, records of nights."""
+"""The archive of the model of nights: heads, seals, segments, records of nights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class Seal(NamedTuple):
-    """What the converter states about a closed journal."""
+    """The statement of the converter about a closed journal."""
 
     place: Place
     closed: int
@@ -52,7 +52,7 @@ class Forgotten(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a night says of a date."""
+    """The verdict of a night on a date."""
 
     evidence: frozenset[tuple[Place, int]]
     missing: frozenset[int] = frozenset()

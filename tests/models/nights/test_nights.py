@@ -26,7 +26,7 @@ def test_no_clean_night_of_many_contradicts_the_truth(first: int) -> None:
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_a_rule_broken_by_hand_is_found(name: str) -> None:
+def test_a_broken_rule_is_found(name: str) -> None:
     assert seeds_until_found(name)
 
 

@@ -22,9 +22,9 @@ def test_a_missing_journal_is_named_by_every_night() -> None:
     assert not _contradictions(28)
 
 
-@pytest.mark.xfail(strict=True, reason="a date that goes before a night saw it goes in silence")
-@pytest.mark.parametrize("seed", [6, 19])
-def test_a_date_that_no_night_judged_is_not_forgotten_in_silence(seed: int) -> None:
+@pytest.mark.xfail(strict=True, reason="rows that no night saw go with their date in silence")
+@pytest.mark.parametrize("seed", [6, 9, 19])  # outages; 9: a late row only
+def test_rows_that_no_night_judged_are_not_forgotten_in_silence(seed: int) -> None:
     assert not _contradictions(seed)
 
 

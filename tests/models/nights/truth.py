@@ -1,4 +1,4 @@
-"""What a night may not say, because the world knows better."""
+"""The truth of a world, against which each night is held."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Truth:
     A night may be silent about three things, because no file can tell it: rows of a writer that
     the archive does not know; rows after a stop that is the last the archive heard of a writer
     (the night states the stop); and an older copy of the whole archive, or of its links and
-    results together, unless it is told what to expect.
+    results together, unless its order names the expected link.
     """
 
     def __init__(self, world: World, spooled_days: int) -> None:
