@@ -148,6 +148,10 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             " translated wrongly: report the fault. With it, correct the mapping, unless it was"
             " changed on purpose.",
         ),
+        "nothing-to-judge": FindingAdvice(
+            "No closed date is new, and nothing new concerns an earlier one.",
+            "Nothing; the night after the next midnight judges today.",
+        ),
         "no-data": FindingAdvice(
             "The archive has no readable segment of the date.",
             "Check the date and the archive's path, and whether the gateway ran.",
