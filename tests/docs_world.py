@@ -47,6 +47,7 @@ STAND_INS: Final = (  # printed text and its replacement, in this order
     ("=yarn", "=local[1]"),
     ("--route ticks", "--route plant"),
     ("ARCHIVE ID", f"ARCHIVE {identity(2).hex()}"),
+    ("ARCHIVE WRITER", "ARCHIVE north"),
     ("--date D", f"--date {DATE}"),
     ("generate ARCHIVE", "generate new"),
     ("--strict CONFIG", "--strict plant.yaml"),  # without the warnings for memory endpoints

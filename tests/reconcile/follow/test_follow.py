@@ -495,7 +495,7 @@ def test_a_damaged_state_is_an_error(tmp_path: Path, content: str | None, text: 
         pytest.param(["--follow", "--date", "2026-03-14"], "--date: is for the nightly", id="both"),
         pytest.param(["--follow", "--full"], "--full: is for the nightly", id="full"),
         pytest.param(["--follow", "--every", "0"], "--every is more than 0", id="no-time"),
-        pytest.param([], "give --date D", id="neither"),
+        pytest.param(["--from", "2026-03-14"], "--from D and --to D belong together", id="half"),
         pytest.param(["--date", "2026-03-14", "--once"], "--once needs --follow", id="once"),
     ],
 )
