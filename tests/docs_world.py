@@ -16,6 +16,7 @@ from typing import Final
 
 import pytest
 
+from gateway.archive.heads import WriterHead, write_head
 from gateway.cli import main
 from gateway.config.load import load
 from gateway.endpoints.registry import make_sink
@@ -108,6 +109,7 @@ def make_world(folder: Path) -> None:
         ),
         gateway="north",
     )
+    write_head(folder / "records", WriterHead("north", "north", SIX))
     for page in (ROOT / "README.md", *ROOT.glob("docs/*.md")):
         write_named_files(folder, page.read_text("utf-8"))
     for file in (ROOT / "tests/imports/samples").iterdir():

@@ -194,7 +194,7 @@ def test_the_limits_of_the_broker_are_read() -> None:
 
 
 def test_version_5_announces_the_longest_packet() -> None:
-    assert b"\x27\x10\x00\x00\x04" in session("5").log_in()  # 268,435,460
+    assert b"\x27\x01\x00\x00\x00" in session("5").log_in()  # 16 MiB
     assert b"\x27" not in session("3.1.1").log_in()
 
 
