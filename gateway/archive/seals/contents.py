@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -12,7 +11,7 @@ from gateway.archive.findings import Finding, error
 from gateway.archive.layout import day_folder, hour_folder, pairs_path, sets_path, staged_path
 from gateway.archive.seals.evidence import Evidence
 from gateway.archive.seals.seal import MergeSeal, Seal, SegmentEntry, StoredDigest
-from gateway.archive.seals.store import THREADS, digest_of
+from gateway.archive.seals.store import HashFiles
 from gateway.archive.storage import Storage
 
 
@@ -91,25 +90,41 @@ def strangers(files: Iterable[Path], claims: DayClaims) -> list[Path]:
 
 
 def check_files(
-    storage: Storage, files: Mapping[Path, int], claims: DayClaims
+    files: Mapping[Path, int], claims: DayClaims, hash_files: HashFiles
 ) -> tuple[list[Finding], list[VerifiedSegment]]:
-    """Compare each segment with its seal; hashes are computed in threads.
+    """Compare the hash of each segment, of its sets and of its pairs with the seal.
 
     Raises:
-        OSError: the storage cannot be read.
+        OSError: `hash_files` cannot read the storage.
     """
     others = strangers(files, claims)
-    with ThreadPoolExecutor(THREADS) as pool:
-        checked = list(pool.map(lambda claim: _check(storage, claim), claims.present.values()))
-        digests = list(pool.map(lambda path: digest_of(storage, path), others))
+    entries = [claim.entry for claim in claims.present.values()]
+    expected = {path: size for entry in entries for path, size in _sealed_files(entry)}
+    digests = dict(hash_files(expected | {path: files[path] for path in others}))
+    # A merged segment may have no final name yet.
+    absent = [entry for entry in entries if Path(entry.path) not in digests]
+    if absent:
+        staged = {staged_path(Path(), Path(entry.path)): entry.size for entry in absent}
+        digests |= hash_files(staged)
+    checked = [_check(digests, claim) for claim in claims.present.values()]
     findings = [finding for found, _ in checked for finding in found]
     segments = [segment for _, segment in checked if segment is not None]
     origins = {sha256: path for path, sha256 in claims.replaced.items()}
     origins |= {claim.entry.sha256: path for path, claim in claims.present.items()}
-    for path, digest in zip(others, digests, strict=True):
-        findings.append(_unsealed(path, origins.get(digest.sha256 if digest else "")))
+    for path in others:
+        sha256 = digests[path].sha256 if path in digests else ""
+        findings.append(_unsealed(path, origins.get(sha256)))
         segments.append(VerifiedSegment(path, sealed=False, size=files[path]))
     return findings, segments
+
+
+def _sealed_files(entry: SegmentEntry) -> Iterator[tuple[Path, int]]:
+    """Yield the path of a segment and those of its sets and pairs, with their sealed bytes."""
+    path = Path(entry.path)
+    yield path, entry.size
+    yield sets_path(Path(), path), entry.sets.size
+    if entry.pairs:
+        yield pairs_path(Path(), path), entry.pairs.size
 
 
 def _claims(evidence: Sequence[Evidence], day: date) -> Iterator[Claim]:
@@ -154,10 +169,12 @@ def _merge_findings(
         yield error("changed-segment", path.as_posix(), text)
 
 
-def _check(storage: Storage, claim: Claim) -> tuple[list[Finding], VerifiedSegment | None]:
+def _check(
+    digests: Mapping[Path, StoredDigest], claim: Claim
+) -> tuple[list[Finding], VerifiedSegment | None]:
     """Compare a segment, its sets and its pairs with the seal."""
     entry = claim.entry
-    found = _find(storage, Path(entry.path))
+    found = _find(digests, Path(entry.path))
     if found is None:
         text = f"it is absent; {claim.source} sealed {entry.rows} rows in it"
         return [error("missing-segment", entry.path, text)], None
@@ -168,8 +185,8 @@ def _check(storage: Storage, claim: Claim) -> tuple[list[Finding], VerifiedSegme
         return [error("changed-segment", entry.path, text)], segment
     findings = _placement(entry)
     sets, pairs = sets_path(Path(), Path(entry.path)), pairs_path(Path(), Path(entry.path))
-    has_sets = _is_intact(storage, "sets", sets, entry.sets, findings)
-    has_pairs = entry.pairs and _is_intact(storage, "pairs", pairs, entry.pairs, findings)
+    has_sets = _is_intact(digests, "sets", sets, entry.sets, findings)
+    has_pairs = entry.pairs and _is_intact(digests, "pairs", pairs, entry.pairs, findings)
     segment = VerifiedSegment(
         path=path,
         sealed=claim.trusted,
@@ -185,20 +202,23 @@ def _check(storage: Storage, claim: Claim) -> tuple[list[Finding], VerifiedSegme
     return findings, segment
 
 
-def _find(storage: Storage, path: Path) -> tuple[Path, StoredDigest] | None:
+def _find(digests: Mapping[Path, StoredDigest], path: Path) -> tuple[Path, StoredDigest] | None:
     """Return where a segment lies, and its hash; a merged one may have no final name yet."""
     for each in (path, staged_path(Path(), path)):
-        digest = digest_of(storage, each)
-        if digest is not None:
-            return each, digest
+        if each in digests:
+            return each, digests[each]
     return None
 
 
 def _is_intact(
-    storage: Storage, kind: str, path: Path, sealed: StoredDigest, findings: list[Finding]
+    digests: Mapping[Path, StoredDigest],
+    kind: str,
+    path: Path,
+    sealed: StoredDigest,
+    findings: list[Finding],
 ) -> bool:
     """Return whether the file beside a segment is as sealed; add a finding when it is not."""
-    digest = digest_of(storage, path)
+    digest = digests.get(path)
     if digest != sealed:
         rule, text = f"changed-{kind}", "the content is not what was sealed"
         if digest is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -31,6 +32,9 @@ from gateway.archive.seals.seal import (
 )
 from gateway.archive.segments.write import write_rows
 from gateway.archive.storage import Storage
+
+# Hash and size of those files that are present, of files given with their expected bytes.
+HashFiles: TypeAlias = Callable[[Mapping[Path, int]], Mapping[Path, StoredDigest]]
 
 THREADS: Final = 16  # of a reader: requests to a remote storage wait, and hashing needs no lock
 _CHUNK: Final = 1 << 20  # bytes
@@ -123,6 +127,18 @@ def digest_of(storage: Storage, path: Path) -> StoredDigest | None:
     except FileNotFoundError:
         return None
     return StoredDigest(found.hexdigest(), size)
+
+
+def digests_of(storage: Storage, paths: Iterable[Path]) -> dict[Path, StoredDigest]:
+    """Return the hashes and the sizes of those files that are present, computed in threads.
+
+    Raises:
+        OSError: the storage cannot be read.
+    """
+    listed = list(paths)
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = pool.map(lambda path: digest_of(storage, path), listed)
+        return {path: each for path, each in zip(listed, found, strict=True) if each is not None}
 
 
 def write_sealed(  # noqa: PLR0913  # the facts of one journal

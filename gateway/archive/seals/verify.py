@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -34,6 +35,7 @@ from gateway.archive.seals.contents import (
 from gateway.archive.seals.evidence import Evidence, EvidenceReader
 from gateway.archive.seals.lineage import is_stopped
 from gateway.archive.seals.seal import Seal
+from gateway.archive.seals.store import HashFiles, digests_of
 from gateway.archive.seals.waiting import WaitingJournal, chain_files, waiting_journals
 from gateway.archive.storage import Storage
 from gateway.clock import today as current_date
@@ -66,24 +68,27 @@ class Verified:
         return not any(finding.weight is Weight.ERROR for finding in self.findings)
 
 
-def verify_day(
+def verify_day(  # noqa: PLR0913  # the archive, its key, and the means
     storage: Storage,
     day: date,
     key: bytes | None = None,
     *,
     journals: Path | None = None,
     today: date | None = None,
+    hash_files: HashFiles | None = None,
 ) -> Verified:
     """Verify the files of `day`, and the journals that can have rows of it.
 
     `key` is the key of the seals, where they have one. `journals` is the local folder of the
     archive, or the buffer of a remote one; None when it is out of reach. `today` is the current
-    date in UTC.
+    date in UTC. `hash_files` hashes the files, by default in threads of this process.
 
     Raises:
         OSError: the archive cannot be read.
     """
-    verifier = _Verifier(storage, EvidenceReader(storage, key), journals, today or current_date())
+    reader = EvidenceReader(storage, key)
+    hashed = hash_files or partial(digests_of, storage)
+    verifier = _Verifier(storage, reader, journals, today or current_date(), hashed)
     routes = routes_findings(storage, _midnight(day), _midnight(day + _DAY), key)
     return _merged([Verified(tuple(routes)), verifier.of_day(day)])
 
@@ -101,7 +106,8 @@ def verify_archive(
         OSError: the archive cannot be read.
     """
     reader = EvidenceReader(storage, key)
-    verifier = _Verifier(storage, reader, journals, today or current_date())
+    hashed = partial(digests_of, storage)
+    verifier = _Verifier(storage, reader, journals, today or current_date(), hashed)
     stored = (parse_day(name) for name in storage.names(Path()))
     known = sorted({*reader.days, *(day for day in stored if day is not None)})
     routes = Verified(tuple(routes_findings(storage, 0, MAX_TIME, key)))
@@ -114,6 +120,7 @@ class _Verifier:
     reader: EvidenceReader
     folder: Path | None  # of the journals
     today: date
+    hash_files: HashFiles
 
     def of_day(self, day: date) -> Verified:
         period = Period(_midnight(day), _midnight(day + _DAY), _midnight(self.today))
@@ -125,7 +132,7 @@ class _Verifier:
             more = self.reader.of_names(stems, self.reader.days)
             evidence += [each for each in more if each.path not in known]
             claims = claims_of(evidence, day)
-        found, segments = check_files(self.storage, files, claims)
+        found, segments = check_files(files, claims, self.hash_files)
         waiting = None if self.folder is None else waiting_journals(self.folder)
         seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
         chained, pauses = chain_findings(seals, period, self._surroundings(waiting))

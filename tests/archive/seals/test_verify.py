@@ -2,22 +2,30 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.layout import HOUR, day_of, pairs_path, sets_path
 from gateway.archive.seals.chains import NotRunning
-from gateway.archive.seals.seal import End, MergeSeal, Replaced, SealedDamage, to_json
-from gateway.archive.seals.store import seal_path, write_seal
+from gateway.archive.seals.seal import (
+    End,
+    MergeSeal,
+    Replaced,
+    SealedDamage,
+    StoredDigest,
+    to_json,
+)
+from gateway.archive.seals.store import digests_of, seal_path, write_seal
 from gateway.archive.seals.verify import verify_archive, verify_day
 from gateway.archive.segments.journal_facts import CUT
 from gateway.archive.segments.write import write_segment
-from gateway.archive.storage import RemoteStorage
+from gateway.archive.storage import LocalStorage, RemoteStorage
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON, START
 from tests.archive.seals.chained import (
@@ -54,6 +62,29 @@ def test_a_sealed_day_is_complete(tmp_path: Path, key: bytes | None) -> None:
     assert sum(each.rows for each in verified.segments) == rows > 0
     whole = verify_archive(made.storage, key, today=AFTER)
     assert (errors(whole), warnings(whole)) == ([], [])
+
+
+def test_another_process_can_hash_the_files(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    opened: list[Path] = []
+
+    class Watched(LocalStorage):
+        def open(self, path: Path) -> pa.NativeFile:
+            opened.append(path)
+            return super().open(path)
+
+    def hash_elsewhere(files: Mapping[Path, int]) -> Mapping[Path, StoredDigest]:
+        found = digests_of(made.storage, files)
+        assert {path: each.size for path, each in found.items()} == dict(files)
+        return found
+
+    storage = Watched(tmp_path)
+    elsewhere = verify_day(storage, DAY, today=AFTER, hash_files=hash_elsewhere)
+    assert opened == []
+
+    assert elsewhere == verify_day(storage, DAY, today=AFTER)
+    assert len(opened) == 3 * len(elsewhere.segments)  # each with its sets and pairs
+    assert elsewhere.complete
 
 
 def test_a_sealed_day_in_a_bucket_is_complete(bucket: Bucket) -> None:
