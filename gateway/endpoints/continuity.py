@@ -10,6 +10,7 @@ from typing import Final, Protocol, runtime_checkable
 from gateway.clock import Clock, now
 
 COUNT_INTERVAL: Final = 60_000_000  # microseconds; brokers publish their counts more often
+MAX_LOST: Final = 2**63 - 1  # messages; a row of the archive holds no more
 BROKER_DROPPED: Final = "the broker counted dropped messages, for all its clients together"
 
 
@@ -89,6 +90,8 @@ class Continuity:
                 return
             known = found.messages is not None and messages is not None
             total = (found.messages or 0) + (messages or 0) if known else None
+            if total is not None:
+                total = min(total, MAX_LOST)  # any client may publish counts
             self._losses[reason] = replace(found, end=at, messages=total)
 
     def take_losses(self) -> list[Loss]:

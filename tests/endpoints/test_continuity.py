@@ -35,6 +35,17 @@ def test_a_rise_of_the_count_is_a_loss(counts: Sequence[int], lost: Sequence[int
     assert [loss.messages for loss in state.take_losses()] == lost
 
 
+def test_a_count_that_jumps_to_and_fro_is_a_number_that_a_row_can_hold() -> None:
+    state = Continuity(Retention.KEPT)
+    for _ in range(20):
+        state.count_dropped(0)
+        state.count_dropped(10**18 - 1)
+
+    (loss,) = state.take_losses()
+    assert loss.messages is not None
+    assert 10**18 <= loss.messages < 2**63
+
+
 def test_the_first_rise_after_a_break_may_be_from_the_time_away() -> None:
     state, clock = Continuity(Retention.KEPT), Clock()
     state.clock = lambda: clock.time

@@ -17,13 +17,13 @@ from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
 from gateway.endpoints.mqtt.packets import PUBREL, DecodedPackets, encode_acks, encode_pubcomp
 from gateway.endpoints.mqtt.topic_filters import inner_filter, selects
+from gateway.endpoints.mqtt.user_properties import parse_whole_number
 from gateway.endpoints.redelivery_queue import message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message, Payload
 
 PACKET_ID = 0xFFFF  # the bits of the packet id in an acknowledgement
-MAX_DIGITS = 18  # of a count of dropped messages: it fits 8 bytes
 QOS_2 = 0x5002  # the upper half of a PUBREC
 
 
@@ -183,6 +183,6 @@ class ReceiveState:
 
 def _count(payload: Payload) -> int | None:
     """Return the number in a payload; None for any other content."""
-    if isinstance(payload, bytes | str) and payload.isdigit() and len(payload) <= MAX_DIGITS:
-        return int(payload)
-    return None
+    if isinstance(payload, bytes):
+        payload = payload.decode("latin-1")
+    return parse_whole_number(payload) if isinstance(payload, str) else None

@@ -17,7 +17,8 @@ from gateway.model.message import NO_PROPERTIES, Headers, Value
 PREFIX = "gateway-"
 TYPES, ORIGIN, PRIORITY = f"{PREFIX}types", f"{PREFIX}origin", f"{PREFIX}priority"
 TIME, SOURCE_ID = f"{PREFIX}time", f"{PREFIX}id"
-MAX_DIGITS = 19  # of a number in a pair of ours, 63 bits
+MAX_NUMBER = 2**63 - 1  # a row of the archive holds no more
+MAX_DIGITS = len(str(MAX_NUMBER))
 
 
 def split_pairs(pairs: list[tuple[str, str]]) -> tuple[dict[str, str], Mapping[str, Value]]:
@@ -80,9 +81,11 @@ _OWN_NAMES = frozenset({TYPES, ORIGIN, PRIORITY, TIME, SOURCE_ID})
 
 
 def parse_whole_number(text: str | None) -> int | None:
-    """Return the number in `text`; None if it is not a whole number of at most 63 bits."""
-    fits = text and len(text) <= MAX_DIGITS and text.isascii() and text.isdigit()
-    return int(text) if text and fits else None
+    """Return the number in `text`; None if it is not ASCII digits, or has more than 63 bits."""
+    if not text or len(text) > MAX_DIGITS or not (text.isascii() and text.isdigit()):
+        return None  # `isdigit` takes the digits of every script, and "²"
+    number = int(text)
+    return number if number <= MAX_NUMBER else None
 
 
 def join_pairs(headers: Headers) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from gateway.endpoints.mqtt import open_sink, open_source
 from gateway.endpoints.mqtt.packet_fields import encode_length
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import MqttSession
+from gateway.endpoints.mqtt.source import MqttSource
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import (
@@ -352,6 +353,36 @@ def test_a_disconnect_or_a_protocol_error_loses_the_connection(peer: Peer, data:
     peer.write(data)
 
     assert wait_for_loss(source) == []
+    source.close()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param("²", id="superscript"),
+        pytest.param("٣", id="digit-of-another-script"),
+        pytest.param("+7", id="sign"),
+        pytest.param("", id="empty"),
+        pytest.param("9" * 19, id="more-than-a-row-holds"),
+        pytest.param("9" * 100, id="long"),
+    ],
+)
+def test_a_count_of_dropped_messages_is_ascii_digits_or_nothing(peer: Peer, payload: str) -> None:
+    peer.settings = replace(peer.settings, dropped_topic="d")
+    source = open_source(peer.settings, [Subscription("t")])
+    future = peer.opening(source)
+    peer.write(WELCOME)
+    peer.write(b"\x90\x05" + peer.read()[2:4] + b"\x00\x02\x00")
+    future.result(PATIENCE)
+    for each in ("5", payload, "7"):
+        text = each.encode()
+        peer.write(bytes([0x30, 6 + len(text)]) + b"\x00\x01d\x02\x01\x01" + text)  # UTF-8
+    peer.write(b"\x30\x05\x00\x01t\x00a")
+
+    assert isinstance(source, MqttSource)
+    assert receive(source).messages[0].payload == b"a"
+    (loss,) = source.continuity.take_losses()
+    assert (source.continuity.dropped, loss.messages) == (7, 2)
     source.close()
 
 
