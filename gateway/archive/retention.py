@@ -18,6 +18,8 @@ from gateway.clock import today
 # seals, but no reader takes the former for a day. Older gateways wrote digests.
 _FOLDERS: Final = tuple(map(Path, (DIGESTS, SETS, PAIRS, COMPACTING, "", SEALS)))
 
+SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
+
 _NIGHTS: Final = Path("_nights")
 _NIGHT: Final = re.compile(r"([1-9]\d*)\.json", re.ASCII)
 _MAX_DAYS: Final = 400  # of a record that nobody checked
@@ -58,9 +60,9 @@ def remove_days(storage: Storage, oldest: date) -> RemovedDays:
 def oldest_unresolved(storage: Storage, today: date) -> date | None:
     """Return the oldest date of the newest night that waits for copies; None without one.
 
-    It counts for the days after which its copies are missing, and the dates after it stay, because
-    the chains of the writers lead there. No key is needed: a forged record can delay a removal
-    for these days, and remove nothing.
+    It counts until the night that finds its last copies missing, and the dates after it stay,
+    because the chains of the writers lead there. No key is needed: a forged record can delay a
+    removal for these days, and remove nothing.
 
     Raises:
         OSError: the archive cannot be read.
@@ -70,7 +72,8 @@ def oldest_unresolved(storage: Storage, today: date) -> date | None:
         return None
     try:
         night = json.loads(storage.read(_NIGHTS / f"{max(numbers)}.json") or b"")
-        since = today - timedelta(days=min(night["spooled_days"], _MAX_DAYS))
+        days = min(night["spooled_days"], _MAX_DAYS) + 1  # its last copies are from its midnight
+        since = today - timedelta(days=days)
         found = [date.fromisoformat(each["date"]) for each in night["dates"] if not each["settled"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

@@ -11,6 +11,7 @@ from gateway.check.header_typos import header_typos
 from gateway.check.key_location import key_location
 from gateway.check.memory_targets import memory_targets
 from gateway.check.one_way import forward_only_rules
+from gateway.check.retention import short_retention
 from gateway.check.selectors import selector_faults
 from gateway.config.load import Configuration, load
 from gateway.config.nodes import KeyPath
@@ -49,7 +50,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*header_typos(configuration), *forward_only_rules(configuration)]
     found += [*open_connections(configuration), *memory_targets(configuration)]
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
-    found += selector_faults(configuration)
+    found += [*selector_faults(configuration), *short_retention(configuration)]
     shown = {str(each): each for each in map(configuration.references.hide_in, found)}
     return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
 

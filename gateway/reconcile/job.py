@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.retention import SPOOLED_DAYS
 from gateway.archive.routes import Rules
 from gateway.archive.source_states import open_gaps
 from gateway.archive.storage import open_storage
@@ -70,7 +71,7 @@ class Job:
     accept_gaps: bool = False  # gaps of sources do not change the exit status
     in_flight: int = 120  # seconds before an open journal in which a receipt may have no outcome
     late: int = 300  # seconds after receipt; a later delivery is late
-    spooled_days: int = 7  # age of a spooled copy without an outcome, after which it is missing
+    spooled_days: int = SPOOLED_DAYS
     samples: int = 10  # of each class
     on_executors: bool = False  # executors read a small day, too
     key: bytes | None = None  # of the seals

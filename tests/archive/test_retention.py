@@ -184,8 +184,8 @@ def test_the_command_forget_reports_an_error_in_one_line(
     assert reason in line
 
 
-@pytest.mark.parametrize(("age", "kept"), [(7, True), (8, False)])
-def test_a_date_that_waits_for_copies_is_kept_for_the_days_of_the_spool(
+@pytest.mark.parametrize(("age", "kept"), [(8, True), (9, False)])
+def test_a_date_that_waits_for_copies_is_kept_until_a_night_finds_them_too_old(
     tmp_path: Path, age: int, kept: bool
 ) -> None:
     waiting = TODAY - age * DAY

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import os
 import shutil
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from gateway.archive.gaps import NO_ID
 from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.layout import reconciled_folder
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import HOUR, day_start, reconciled_folder
+from gateway.archive.retention import SPOOLED_DAYS
+from gateway.cli import main
 from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.run import run_night
-from tests.archive.samples import DAY, NOON, START, archive, dead, delivered, received
+from tests.archive.samples import (
+    DAY,
+    NOON,
+    QUICK,
+    START,
+    archive,
+    dead,
+    delivered,
+    put,
+    received,
+)
 
 pytestmark = [
     pytest.mark.spark,
@@ -102,6 +115,31 @@ def test_a_night_judges_again_what_its_copies_in_flight_became(tmp_path: Path) -
     assert (carried["date"], carried["before"], carried["after"]) == (str(DAY), 1, 0)
     assert second.report.exit_status == 0
     assert not second.link.unsettled
+
+
+def test_a_copy_whose_spool_is_lost_is_missing_before_its_date_is_removed(tmp_path: Path) -> None:
+    """With two days to keep: the night after the days of the spool still finds the rows."""
+    root, today = tmp_path / "archive", datetime.now(UTC).date()
+    day = today - timedelta(days=SPOOLED_DAYS + 1)
+    midnight, night = day_start(day), HOUR  # every night runs at one o'clock
+    late = midnight + DAYS - MINUTE
+    spooled = delivered([1], time=late, received=late, leg="spooled", outcome="spooled")
+    writer = ArchiveWriter(root, "edge", late, QUICK, clock=lambda: late)
+    put(writer, received([1], time=late, received=late), spooled)
+    writer.close()
+    first = run_night(Job(root, day, now=midnight + DAYS + night), silent)
+    assert (first.report.total("in flight"), first.link.unsettled[0].date) == (1, str(day))
+    forget = ["archive", "forget", str(root), "--keep-days", "2"]
+
+    assert main(forget) == 0
+    last = run_night(Job(root, day, now=day_start(today) + night), silent)
+
+    assert last.report.verdict == "not clean: 1 missing"
+    assert not last.link.unsettled
+    assert main(forget) == 0
+    assert not (root / f"date={day}").exists()
+    after = run_night(Job(root, day, now=day_start(today) + DAYS + night), silent)
+    assert [each.rule for each in after.report.findings] == ["nothing-to-judge"]
 
 
 def test_a_second_delivery_on_a_later_day_takes_back_a_clean_verdict(tmp_path: Path) -> None:

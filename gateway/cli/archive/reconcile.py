@@ -14,6 +14,7 @@ from rich.console import Console
 from gateway import clock
 from gateway.archive.findings import error
 from gateway.archive.location import parse_location
+from gateway.archive.retention import SPOOLED_DAYS
 from gateway.cli.archive.follow import run_follow
 from gateway.cli.archive.forget import check_folder
 from gateway.cli.archive.seal_key import add_seal_key, seal_key
@@ -80,7 +81,7 @@ def add_parsers(commands: Commands) -> None:
         help="time before a gateway's open journal in which its messages may be in flight (120)",
     )  # fmt: skip
     add(
-        "--spooled-days", type=int, default=7, metavar="N",
+        "--spooled-days", type=int, default=SPOOLED_DAYS, metavar="N",
         help="days after which a spooled message without an outcome is missing (7)",
     )  # fmt: skip
     add(

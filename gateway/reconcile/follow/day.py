@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.retention import SPOOLED_DAYS
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
 from gateway.reconcile.classify import tables
@@ -47,7 +48,7 @@ class FollowOptions:
     output: Path
     master: str = "local[*]"
     late: int = 300
-    spooled_days: int = 7  # age of a spooled copy without an outcome, after which it is missing
+    spooled_days: int = SPOOLED_DAYS
     strict: bool = False
     every: float = 15.0  # seconds between two batches
     once: bool = False  # stop after the existing files
