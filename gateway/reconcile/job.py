@@ -137,6 +137,7 @@ def _reconcile(job: Job, show_step: ShowStep) -> Report:
     report = Report(
         str(job.archive), str(job.day), inputs.findings, strict=job.strict,
         accept_gaps=job.accept_gaps, mode="full" if full else "sets", carried=job.carried,
+        proof={"unproven": inputs.unproven},
     )  # fmt: skip
     job.results.clear()
     if not inputs.day:
@@ -213,7 +214,7 @@ def _run(
     recorded = RecordedGaps(found.gaps, open_gaps(job.location.local), inputs.not_running)
     gaps = gap_rows(recorded, job.day, now() if job.now is None else job.now)
     proof = {**report.proof, "sets": 0 if scope.full else len(inputs.all), "seals": inputs.seals,
-             "keyed": job.key is not None}  # fmt: skip
+             "keyed": job.key is not None, "unproven": inputs.unproven}  # fmt: skip
     report = replace(report, gaps=gaps, proof=proof, routes=_with_notes(job, inputs, found, report))
     show_step("translating the names again")
     return _with_names(job, reads.names(), report)

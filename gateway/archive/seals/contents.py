@@ -91,8 +91,10 @@ def strangers(files: Iterable[Path], claims: DayClaims) -> list[Path]:
 
 def check_files(
     files: Mapping[Path, int], claims: DayClaims, hash_files: HashFiles
-) -> tuple[list[Finding], list[VerifiedSegment]]:
+) -> tuple[list[Finding], list[VerifiedSegment], int]:
     """Compare the hash of each segment, of its sets and of its pairs with the seal.
+
+    The number counts the rows that seals list, and no file proves.
 
     Raises:
         OSError: `hash_files` cannot read the storage.
@@ -108,6 +110,11 @@ def check_files(
         digests |= hash_files(staged)
     checked = [_check(digests, claim) for claim in claims.present.values()]
     findings = [finding for found, _ in checked for finding in found]
+    unproven = sum(
+        claim.entry.rows
+        for claim, (_, segment) in zip(claims.present.values(), checked, strict=True)
+        if segment is None or not segment.sealed
+    )
     segments = [segment for _, segment in checked if segment is not None]
     origins = {sha256: path for path, sha256 in claims.replaced.items()}
     origins |= {claim.entry.sha256: path for path, claim in claims.present.items()}
@@ -115,7 +122,7 @@ def check_files(
         sha256 = digests[path].sha256 if path in digests else ""
         findings.append(_unsealed(path, origins.get(sha256)))
         segments.append(VerifiedSegment(path, sealed=False, size=files[path]))
-    return findings, segments
+    return findings, segments, unproven
 
 
 def _sealed_files(entry: SegmentEntry) -> Iterator[tuple[Path, int]]:

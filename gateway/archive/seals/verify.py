@@ -53,7 +53,8 @@ class Verified:
 
     `segments` are all files with rows of the date, also those that no seal proves. `pauses` are
     the times in which a gateway did not run. `journals` are those without a seal, where the folder
-    of the journals is in reach. `seals` counts the seals of the date.
+    of the journals is in reach. `seals` counts the seals of the date, and `unproven` the rows that
+    they list in segments that are absent or not as they were sealed.
     """
 
     findings: tuple[Finding, ...]
@@ -61,6 +62,7 @@ class Verified:
     pauses: tuple[NotRunning, ...] = ()
     journals: tuple[WaitingJournal, ...] = ()
     seals: int = 0
+    unproven: int = 0
 
     @property
     def complete(self) -> bool:
@@ -132,7 +134,7 @@ class _Verifier:
             more = self.reader.of_names(stems, self.reader.days)
             evidence += [each for each in more if each.path not in known]
             claims = claims_of(evidence, day)
-        found, segments = check_files(files, claims, self.hash_files)
+        found, segments, unproven = check_files(files, claims, self.hash_files)
         waiting = None if self.folder is None else waiting_journals(self.folder)
         seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
         chained, pauses = chain_findings(seals, period, self._surroundings(waiting))
@@ -151,6 +153,7 @@ class _Verifier:
             pauses=tuple(pauses),
             journals=tuple(waiting or ()),
             seals=sum(each.path.parent.name == f"date={day}" for each in evidence),
+            unproven=unproven,
         )
 
     def _evidence_of(self, day: date, period: Period) -> list[Evidence]:
@@ -256,6 +259,7 @@ def _merged(verified: Sequence[Verified]) -> Verified:
         pauses=tuple(pause for each in verified for pause in each.pauses),
         journals=verified[-1].journals,
         seals=sum(each.seals for each in verified),
+        unproven=sum(each.unproven for each in verified),
     )
 
 

@@ -46,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
     rows = sum(segment.rows for segment in verified.segments)
     print(f"{verified.seals} seals, {len(verified.segments)} segments, {rows} rows")
     errors = sum(finding.weight is Weight.ERROR for finding in verified.findings)
+    if verified.unproven:
+        print(f"{verified.unproven} more rows, which seals list, are absent or changed")
     print(f"not proven: {errors} errors" if errors else "proven: nothing is missing or changed")
     return int(not verified.complete)
 

@@ -58,6 +58,7 @@ class Inputs:
     opened: Mapping[str, int] = field(default_factory=dict)  # gateway -> of its open journal, in us
     not_running: Sequence[SourceGap] = ()  # times in which a gateway did not run
     seals: int = 0
+    unproven: int = 0  # rows of the date that seals list, in files that are absent or changed
 
     @property
     def all(self) -> list[Segment]:
@@ -101,6 +102,7 @@ def find_inputs(location: ArchiveLocation, day: date, key: bytes | None = None) 
             for each in verified.pauses
         ],
         verified.seals,
+        verified.unproven,
     )
 
 

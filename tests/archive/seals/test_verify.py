@@ -109,6 +109,20 @@ def test_a_missing_segment_is_found(tmp_path: Path, key: bytes | None) -> None:
     assert finding.text == f"it is absent; {made.seals[2].journal} sealed 6 rows in it"
 
 
+def test_the_rows_that_no_file_proves_are_counted(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    assert made.verify().unproven == 0
+    segment_of(tmp_path, made.seals[2]).unlink()
+    changed = segment_of(tmp_path, made.seals[3])
+    changed.write_bytes(changed.read_bytes()[:-1] + b"?")
+
+    verified = made.verify()
+
+    assert errors(verified) == ["missing-segment", "changed-segment"]
+    entries = [made.seals[number].segments[0] for number in (2, 3)]
+    assert verified.unproven == sum(each.rows for each in entries) == 14
+
+
 @pytest.mark.parametrize("kept", [False, True], ids=["segment-alone", "with-sets-and-pairs"])
 def test_a_segment_that_is_gone_with_its_sets_is_found(tmp_path: Path, *, kept: bool) -> None:
     made = sealed_day(tmp_path)

@@ -37,9 +37,10 @@ def test_a_missing_segment_is_not_proven(
 
     assert verify(tmp_path, "--date", DAY) == 1
 
-    first, *_, last = capsys.readouterr().out.splitlines()
+    first, *_, absent, last = capsys.readouterr().out.splitlines()
     assert first.startswith(f"error: {segment.relative_to(tmp_path)}: it is absent; ")
     assert first.endswith("[missing-segment]")
+    assert absent == "6 more rows, which seals list, are absent or changed"
     assert last == "not proven: 1 errors"
 
 
