@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -27,7 +27,25 @@ from gateway.runtime.record.rows import fingerprint
 REPLAY_ATTEMPT: Final = 2  # attempt of a replayed delivery; the reconciliation reads a redelivery
 
 ArchiveRow: TypeAlias = Mapping[str, Any]
-WantedTargets: TypeAlias = Mapping[bytes, Collection[str]]  # target labels by message id
+Targets: TypeAlias = Mapping[bytes, Collection[str]]  # target labels by message id
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayChoice:
+    """The copies to send: those in `wanted`, or all, without those in `recovered`.
+
+    `recovered` are the copies that earlier replays delivered.
+    """
+
+    wanted: Targets | None = None
+    recovered: Targets = field(default_factory=dict)
+
+    def targets(self, row: ArchiveRow) -> Collection[str] | None:
+        """Return the wanted targets of a message; None for all."""
+        return None if self.wanted is None else self.wanted[row["id"]]
+
+    def is_recovered(self, row: ArchiveRow, target: str) -> bool:
+        return target in self.recovered.get(row["id"], ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +81,17 @@ class Replay:
         self._sender = ReplaySender(configuration, "replay")
         self.counts: Counter[str] = Counter()
 
-    def deliveries(self, row: ArchiveRow) -> list[Delivery]:
-        """The deliveries that the mapping now makes of the message of a row, refused ones too."""
-        router = self._routers.get(row["endpoint"])
-        matches = router[row["name"]] if router is not None else ()
-        return [delivery for match in matches for delivery in match.deliveries]
-
-    def plan(self, row: ArchiveRow, targets: Collection[str] | None) -> Iterator[ReplayCopy]:
-        """The copies of one row, for all targets or only for the labels in `targets`."""
-        deliveries = [
-            each for each in self.deliveries(row) if targets is None or each.label in targets
-        ]
-        if not deliveries:
+    def plan(self, row: ArchiveRow, choice: ReplayChoice) -> Iterator[ReplayCopy]:
+        """The chosen copies of one row; those that are recovered are only counted."""
+        targets = choice.targets(row)
+        made = [each for each in self._deliveries(row) if targets is None or each.label in targets]
+        if not made:
             reason = "the route does not take it any more"
             yield ReplayCopy(row, Delivery(None, None, ""), None, reason)
+            return
+        deliveries = [each for each in made if not choice.is_recovered(row, each.label)]
+        self.counts["recovered"] += len(made) - len(deliveries)
+        if not deliveries:
             return
         self.counts["without a payload"] += row["payload"] is None
         try:
@@ -89,7 +104,7 @@ class Replay:
             yield self._copy(row, delivery, message)
 
     def send(
-        self, rows: Iterable[ArchiveRow], wanted: WantedTargets | None
+        self, rows: Iterable[ArchiveRow], choice: ReplayChoice
     ) -> Iterator[tuple[ReplayCopy, str]]:
         """Send the rows and count; yield each copy that was not delivered, with the reason.
 
@@ -98,11 +113,7 @@ class Replay:
         """
         remaining = iter(rows)
         while batch := list(islice(remaining, SEND_MESSAGES)):
-            copies = [
-                copy
-                for row in batch
-                for copy in self.plan(row, None if wanted is None else wanted[row["id"]])
-            ]
+            copies = [copy for row in batch for copy in self.plan(row, choice)]
             for copy in copies:
                 if copy.message is None:
                     self.counts["not sent"] += 1
@@ -111,6 +122,12 @@ class Replay:
 
     def close(self) -> None:
         self._sender.close()
+
+    def _deliveries(self, row: ArchiveRow) -> list[Delivery]:
+        """The deliveries that the mapping now makes of the message of a row, refused ones too."""
+        router = self._routers.get(row["endpoint"])
+        matches = router[row["name"]] if router is not None else ()
+        return [delivery for match in matches for delivery in match.deliveries]
 
     def _without_past_expiry(self, message: Message) -> Message:
         """Remove an expiry in the past: a broker drops an expired message without an error."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -31,7 +34,7 @@ from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import ArchiveError
 from gateway.model.message import DeliveryMode, Headers, Message, Value
 from gateway.model.outcome import RETRY, Settlement
-from gateway.replay.replay_archive import Replay
+from gateway.replay.replay_archive import Replay, ReplayChoice
 from gateway.replay.sender import ReplaySender
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
@@ -183,10 +186,105 @@ def test_a_dry_run_shows_the_changes_of_the_mapping_and_sends_nothing(
         other = capsys.readouterr().out
         assert rig.out.receive(0.1) is None
 
-    assert "2  orders/1 -> erp: ORDERS.1 (as then)" in same
-    assert "3 names, 0 different, 0 messages without a payload" in same
-    assert "2  orders/1 -> erp: NEW.1 (then ORDERS.1)" in other
-    assert "3 names, 3 different" in other
+    assert "2  orders/1 -> erp: sent as ORDERS.1, as before" in same
+    assert "would send 4, 0 of them under another name; 0 cannot be sent" in same
+    assert "2  orders/1 -> erp: sent as NEW.1, before as ORDERS.1" in other
+    assert "would send 4, 4 of them under another name; 0 cannot be sent" in other
+
+
+def test_a_copy_that_a_replay_delivered_is_not_sent_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES)
+        rig.reconciled(missing=[rig.rows("received")[1]["id"]])
+        assert rig.replay("--class", "missing") == 0
+        assert [message.address for message in collect(rig.out, 1)] == ["ORDERS.2"]
+        capsys.readouterr()
+
+        assert rig.replay("--dry-run") == 0
+        planned = capsys.readouterr().out
+        assert rig.replay() == 0
+        sent = [message.address for message in collect(rig.out, 2)]
+        assert rig.replay("--class", "missing") == 0
+        assert rig.replay() == 0
+        assert rig.out.receive(0) is None
+        told = capsys.readouterr().out
+        assert rig.replay("--again") == 0
+        assert len(collect(rig.out, 3)) == 3
+
+    assert "orders/2" not in planned
+    assert "would send 2, 0 of them under another name; 0 cannot be sent" in planned
+    assert "1 not sent again: an earlier replay delivered them" in planned
+    assert sent == ["ORDERS.1", "ORDERS.3"]
+    assert told.count("0 arrived, 0 did not") == 2
+    assert "3 not sent again: an earlier replay delivered them; --again sends them, too" in told
+
+
+def test_a_compacted_replay_is_not_sent_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES)
+        assert rig.replay() == 0
+        assert len(collect(rig.out, 3)) == 3
+        for day in {datetime.now(UTC).date(), rig.rows("received")[0]["time"].date()}:
+            compact_day(ArchiveLocation(rig.archive), day, merged_here, lambda _: None)
+        assert {path.name.split("-")[0] for path in rig.archive.glob("date=*/*/*")} == {"merged"}
+
+        assert rig.replay() == 0
+        assert rig.out.receive(0) is None
+
+    assert "3 not sent again" in capsys.readouterr().out
+
+
+KILLED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from gateway.archive.journal.records import Rows
+from gateway.archive.journal.writer import ArchiveWriter
+
+now, durable = time.time_ns() // 1_000, threading.Event()
+writer = ArchiveWriter(Path(sys.argv[1]), "gateway", now, replay=True)
+row = {"route": "orders", "leg": "delivered", "endpoint": "erp", "system": "ems", "target": "erp",
+       "name": "ORDERS.2", "source_name": "orders/2", "id": bytes.fromhex(sys.argv[2]),
+       "attempt": 2, "time": now, "received": now, "mode": 1, "replayed": True,
+       "outcome": "accepted"}
+writer.append([Rows(1, row)], durable.set)
+assert durable.wait(60)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_deliveries_of_a_killed_replay_are_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its journal has the rows, and no process converted it."""
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES)
+        arguments = [str(rig.archive), rig.rows("received")[1]["id"].hex()]
+        command = [sys.executable, "-c", KILLED, *arguments]
+        killed = subprocess.run(command, check=False)  # noqa: S603  # the program above
+        assert killed.returncode == -signal.SIGKILL
+
+        assert rig.replay() == 0
+        sent = [message.address for message in collect(rig.out, 2)]
+
+    assert sent == ["ORDERS.1", "ORDERS.3"]
+    assert "1 not sent again: an earlier replay delivered them" in capsys.readouterr().out
+
+
+def test_a_dry_run_says_what_cannot_be_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with replay_rig(tmp_path) as rig:
+        rig.write(kept="false")
+        rig.relay(*MESSAGES)
+        assert rig.replay("--dry-run") == 1
+
+    printed = capsys.readouterr().out
+    assert "1  orders/1 -> erp: not sent: no payload: the route did not keep it" in printed
+    assert "would send 0, 0 of them under another name; 3 cannot be sent" in printed
 
 
 def test_a_row_without_a_payload_is_reported_and_counted(
@@ -268,7 +366,7 @@ def test_a_compacted_day_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert len(collect(rig.out, 6)) == 6
 
     output = capsys.readouterr().out
-    assert "3 names, 0 different" in output
+    assert "would send 6, 0 of them under another name; 0 cannot be sent" in output
     assert "6 arrived, 0 did not" in output
 
 
@@ -325,7 +423,7 @@ def test_deliveries_are_recorded_before_a_failed_one_is_reported(
     with replay_rig(tmp_path) as rig:
         rig.relay(*MESSAGES)
         with closing(Replay(load(rig.file), "orders")) as replay:
-            copy, reason = next(replay.send(rig.rows("received"), None))
+            copy, reason = next(replay.send(rig.rows("received"), ReplayChoice()))
 
     assert (copy.row["name"], reason) == ("orders/1", "no answer")
     replayed = [row["source_name"] for row in rig.rows("delivered") if row["replayed"]]

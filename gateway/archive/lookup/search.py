@@ -12,7 +12,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.layout import HOUR, reconciled_folder
+from gateway.archive.layout import (
+    HOUR,
+    is_replay,
+    parse_day,
+    parse_journal_name,
+    reconciled_folder,
+)
 from gateway.archive.lookup.reader import Row, find_batches, row_files
 from gateway.archive.schema import Leg
 from gateway.archive.storage import Storage
@@ -20,6 +26,7 @@ from gateway.errors import ArchiveError
 
 _BATCH_ROWS: Final = 1_000  # in memory at once, with their payloads
 _EXCEPTIONS: Final = "exceptions"
+_COPY: Final = ["id", "target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,28 @@ def sent_names(storage: Storage, range_: ReplayRange) -> dict[tuple[str, str], s
     return dict(found)
 
 
+def replayed_copies(storage: Storage, range_: ReplayRange) -> Mapping[bytes, Collection[str]]:
+    """Return the targets to which replays delivered messages of the route, by their ids.
+
+    A replay runs on any date after the receipt. Segments of gateways have no row of one.
+
+    Raises:
+        ArchiveError: a file is damaged, or no segment.
+    """
+    found = defaultdict[bytes, set[str]](set)
+    wanted = (pc.field("route") == range_.route) & (pc.field("leg") == Leg.DELIVERED.value)
+    wanted &= pc.field("replayed")
+    first, _ = next(range_.days())
+    days = sorted(filter(None, (parse_day(name) for name in storage.names(Path()))))
+    for path in (path for day in days if day >= first for path in row_files(storage, day)):
+        journal = parse_journal_name(path.stem.rpartition("-")[0])
+        if journal is None or is_replay(journal.writer):
+            for batch in find_batches(storage, path, wanted, 100 * _BATCH_ROWS, _COPY):
+                for row in batch.to_pylist():
+                    found[row["id"]].add(row["target"])
+    return found
+
+
 def ids_in_class(
     storage: Storage, range_: ReplayRange, name: str
 ) -> Mapping[bytes, Collection[str]]:
@@ -98,7 +127,7 @@ def ids_in_class(
             raise ArchiveError(f"{folder}: cannot be read: {error}") from error
         for path, _ in files:
             if path.suffix == ".parquet":
-                batches = find_batches(storage, path, wanted, _BATCH_ROWS, ["id", "target"])
+                batches = find_batches(storage, path, wanted, _BATCH_ROWS, _COPY)
                 for row in (row for batch in batches for row in batch.to_pylist()):
                     found[_id_bytes(row["id"])].add(row["target"])
     return found

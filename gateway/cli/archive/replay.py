@@ -7,20 +7,23 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.errors import ArchiveError, first_line
-from gateway.replay.replay_archive import Replay, ReplayCopy, microseconds
+from gateway.replay.replay_archive import Replay, ReplayChoice, ReplayCopy, microseconds
+from gateway.runtime.wiring import archive_location, archive_options
 from gateway.terminal import print_line
 
 if TYPE_CHECKING:
     from gateway.archive.storage import Storage
+    from gateway.config.load import Configuration
 
 MAX_LINES: Final = 20  # for copies that did not arrive, and for ids that were not found
 CLASSES: Final = (  # of gateway reconcile, without `delivered`
@@ -32,16 +35,15 @@ _WITHOUT_PAYLOAD: Final = """\
 again, or send the dead letters among them with `gateway dead-letters replay`. `gateway archive
 show` prints name, time and size. With `archive_payload: true` the route archives later payloads."""
 
-WantedIds: TypeAlias = Mapping[bytes, Collection[str]]  # target labels by message id
-
 
 def add_parsers(commands: Commands) -> None:
     parser = add_command(
         commands,
         "replay",
         "send archived messages again",
-        "Only messages with an archived payload can be sent. Exit status: 0 all delivered (dry run:"
-        " all names unchanged), 1 not all, or messages not found, 2 not done.",
+        "Only messages with an archived payload can be sent. A copy that an earlier replay"
+        " delivered is not sent again. Exit status: 0 all delivered (dry run: all can be sent under"
+        " their former names), 1 not all, or messages not found, 2 not done.",
     )
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
@@ -59,7 +61,10 @@ def add_parsers(commands: Commands) -> None:
         choices=CLASSES,
         help=f"send only this class of gateway reconcile: {', '.join(CLASSES)}",
     )
-    add("--dry-run", action="store_true", help="compare the names; open no connection")
+    add(
+        "--again", action="store_true", help="send also the copies that an earlier replay delivered"
+    )
+    add("--dry-run", action="store_true", help="say what would be sent; open no connection")
     parser.set_defaults(run=run)
 
 
@@ -70,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
         raise ArchiveError(f"--to {args.until!r}: is not after --from {args.since!r}")
     configuration = load(args.config)
     replays = {route: Replay(configuration, route) for route in args.routes}
+    _convert_earlier(configuration)
     status = 0
     for route, replay in replays.items():
         if len(replays) > 1:
@@ -84,19 +90,24 @@ def run(args: argparse.Namespace) -> int:
 def _run_route(
     args: argparse.Namespace, storage: Storage, interval: tuple[str, int, int], replay: Replay
 ) -> int:
-    """Send or compare the messages of a route, received in an interval; return the exit status."""
-    from gateway.archive.lookup.search import ReplayRange, ids_in_class, received_rows, sent_names  # noqa: PLC0415  # Arrow
+    """Send the messages of a route, received in an interval, or say what would be sent."""
+    from gateway.archive.lookup import search  # noqa: PLC0415  # Arrow
 
-    range_ = ReplayRange(*interval)
-    wanted = None if args.class_ is None else ids_in_class(storage, range_, args.class_)
-    if wanted is not None and not wanted:
-        print_line(f"no message of route {range_.route!r} is {args.class_!r} in this interval")
-        return 0
-    selection = _Selection(received_rows(storage, range_), wanted)
+    range_ = search.ReplayRange(*interval)
+    choice = ReplayChoice()
+    if args.class_ is not None:
+        choice = ReplayChoice(search.ids_in_class(storage, range_, args.class_))
+        if not choice.wanted:
+            print_line(f"no message of route {range_.route!r} is {args.class_!r} in this interval")
+            return 0
+    if not args.again:
+        choice = replace(choice, recovered=search.replayed_copies(storage, range_))
+    selection = _Selection(search.received_rows(storage, range_), choice)
     if args.dry_run:
-        status = _compare(replay, selection.rows(), wanted, sent_names(storage, range_))
+        status = _compare(replay, selection, search.sent_names(storage, range_))
     else:
-        status = _send(replay, selection.rows(), wanted)
+        status = _send(replay, selection)
+    _print_changes(replay.counts)
     return selection.report_unfound(range_.route) or status
 
 
@@ -106,8 +117,8 @@ class _Selection:
     Mutable: owned by the command.
     """
 
-    def __init__(self, rows: Iterator[dict[str, Any]], wanted: WantedIds | None) -> None:
-        self._rows, self._wanted = rows, wanted
+    def __init__(self, rows: Iterator[dict[str, Any]], choice: ReplayChoice) -> None:
+        self._rows, self._wanted, self.choice = rows, choice.wanted, choice
         self._found: set[bytes] = set()
         self._count = 0
 
@@ -151,16 +162,34 @@ def _open_storage(archive: str) -> Storage:
         raise ArchiveError(f"archive {location}: cannot be read: {first_line(error)}") from error
 
 
-def _send(replay: Replay, rows: Iterator[dict[str, Any]], wanted: WantedIds | None) -> int:
+def _convert_earlier(configuration: Configuration) -> None:
+    """Convert the journal of a replay that was killed, so that its deliveries are known."""
+    from gateway.archive.segments.convert import convert_abandoned  # noqa: PLC0415  # Arrow
+    from gateway.archive.storage import open_storage  # noqa: PLC0415
+
+    if configuration.archive is not None:
+        location = archive_location(configuration.archive)
+        key = archive_options(configuration.archive).seal_key
+        convert_abandoned(location, open_storage(location), key)
+
+
+def _send(replay: Replay, selection: _Selection) -> int:
     failed = 0
-    for copy, reason in replay.send(rows, wanted):
+    for copy, reason in replay.send(selection.rows(), selection.choice):
         failed += 1
         if failed <= MAX_LINES:
             print_line(_line(copy, reason), sys.stderr)
     if failed > MAX_LINES:
         print_line(f"... and {failed - MAX_LINES} more", sys.stderr)
-    counts = replay.counts
-    print_line(f"{counts['sent']} arrived, {failed} did not")
+    print_line(f"{replay.counts['sent']} arrived, {failed} did not")
+    return int(failed > 0)
+
+
+def _print_changes(counts: Counter[str]) -> None:
+    """Print what is left out: copies that are recovered already, parts of messages, payloads."""
+    if counts["recovered"]:
+        which = f"{counts['recovered']} not sent again: an earlier replay delivered them"
+        print_line(f"{which}; --again sends them, too")
     for change in ("without redacted values", "without their expiry"):
         if counts[change]:
             print_line(f"{counts[change]} messages {change}")
@@ -168,41 +197,38 @@ def _send(replay: Replay, rows: Iterator[dict[str, Any]], wanted: WantedIds | No
         number = counts["without a payload"]
         which = "1 message" if number == 1 else f"{number} messages"
         print(_WITHOUT_PAYLOAD.format(which), file=sys.stderr)
-    return int(failed > 0)
 
 
 def _compare(
     replay: Replay,
-    rows: Iterator[dict[str, Any]],
-    wanted: WantedIds | None,
+    selection: _Selection,
     before: Mapping[tuple[str, str], Collection[str]],
 ) -> int:
-    """Print a line for each name and target: the number of messages, and both target names."""
+    """Print a line for each name and target: the number of messages, and what would be sent."""
     counted: Counter[tuple[str, str, str]] = Counter()
-    without_payload = 0
-    for row in rows:
-        without_payload += row["payload"] is None
-        targets = None if wanted is None else wanted[row["id"]]
-        deliveries = [
-            delivery
-            for delivery in replay.deliveries(row)
-            if targets is None or delivery.label in targets
-        ]
-        for delivery in deliveries:
-            now = delivery.address if not delivery.rule else f"refused: {delivery.rule}"
-            counted[row["name"], delivery.label, now] += 1
-        if not deliveries:
-            counted[row["name"], "", "no route takes it any more"] += 1
-    different = 0
-    for (name, target, now), number in sorted(counted.items()):
-        then = before.get((target, name), ())
-        same = list(then) == [now]
-        different += not same
-        comparison = "as then" if same else f"then {', '.join(sorted(then)) or 'never sent'}"
-        print_line(f"{number:>8}  {name} -> {target or '-'}: {now} ({comparison})")
-    summary = f"{len(counted)} names, {different} different"
-    print_line(f"{summary}, {without_payload} messages without a payload")
-    return int(different > 0 or without_payload > 0)
+    sent = different = 0
+    for row in selection.rows():
+        for copy in replay.plan(row, selection.choice):
+            then = before.get((copy.delivery.label, row["name"]), ())
+            counted[row["name"], copy.delivery.label or "-", _what_is_sent(copy, then)] += 1
+            sent += copy.message is not None
+            different += copy.message is not None and list(then) != [copy.message.address]
+    for (name, target, text), number in sorted(counted.items()):
+        print_line(f"{number:>8}  {name} -> {target}: {text}")
+    unsent = counted.total() - sent
+    others = f"{different} of them under another name"
+    print_line(f"would send {sent}, {others}; {unsent} cannot be sent")
+    return int(different > 0 or unsent > 0)
+
+
+def _what_is_sent(copy: ReplayCopy, then: Collection[str]) -> str:
+    """Return under which name a copy would be sent, and the names of its name before."""
+    if copy.message is None:
+        return f"not sent: {copy.reason}"
+    if list(then) == [copy.message.address]:
+        return f"sent as {copy.message.address}, as before"
+    former = f"before as {', '.join(sorted(then))}" if then else "never sent before"
+    return f"sent as {copy.message.address}, {former}"
 
 
 def _line(copy: ReplayCopy, reason: str) -> str:
