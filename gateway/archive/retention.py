@@ -9,14 +9,14 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.layout import COMPACTING, DIGESTS, PAIRS, SEALS, SETS, day_start, parse_day
+from gateway.archive.layout import COMPACTING, PAIRS, SEALS, SETS, day_start, parse_day
 from gateway.archive.routes import remove_routes
 from gateway.archive.storage import Storage, StoredFile
 from gateway.clock import today
 
 # Rows before seals: seals without rows are a finding until the next call, and so are rows without
-# seals, but no reader takes the former for a day. Older gateways wrote digests.
-_FOLDERS: Final = tuple(map(Path, (DIGESTS, SETS, PAIRS, COMPACTING, "", SEALS)))
+# seals, but no reader takes the former for a day.
+_FOLDERS: Final = tuple(map(Path, (SETS, PAIRS, COMPACTING, "", SEALS)))
 
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
 

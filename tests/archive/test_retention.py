@@ -31,14 +31,11 @@ def noon(day: date) -> int:
 
 
 def filled(root: Path, today: date = TODAY) -> None:
-    """Rows of five days, a day table, sets without rows, and folders that are no days."""
+    """Rows of five days, sets without rows, and folders that are no days."""
     for number in range(5):
         table, _ = to_table([delivered([1], time=noon(today - number * DAY), gateway="edge")])
         list(write_rows(LocalStorage(root), table, f"edge-{number}-000000", 0, 1))
     shutil.rmtree(root / f"date={today - 4 * DAY}")
-    day_table = root / f"date={today - 3 * DAY}" / "day" / "0001-0000.parquet"
-    day_table.parent.mkdir()
-    day_table.write_bytes(b"123")
     for name in OTHERS:
         (root / name).mkdir(parents=True)
     (root / ".journal").mkdir()
@@ -161,7 +158,7 @@ def test_the_command_forget_needs_no_java(
     assert main(["archive", "forget", str(tmp_path / "archive"), "--keep-days", "2"]) == 0
 
     out = capsys.readouterr().out
-    assert f"{today - 3 * DAY} is removed\n1 dates were removed, 6 files of " in out
+    assert f"{today - 3 * DAY} is removed\n1 dates were removed, 5 files of " in out
 
 
 @pytest.mark.parametrize(

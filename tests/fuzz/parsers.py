@@ -12,14 +12,12 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
 import msgpack
 
-from gateway.archive.compaction.older_layout import _parsed as parse_manifest
 from gateway.archive.journal.ends import read_head, read_trailer
 from gateway.archive.journal.records import MAGIC, MARK, Rows, pack, read_records
 from gateway.archive.lookup.name_store import _entry as read_name_line
@@ -902,13 +900,10 @@ def journal() -> Parser:
 
 def archive_texts() -> Parser:
     def parse(data: bytes) -> None:
-        match data[0] % 3 if data else 0:
-            case 0:
-                from_json(data[1:])
-            case 1:
-                parse_manifest(data[1:], date(2026, 1, 2), Path("m"))
-            case _:
-                list(read_name_line(data[1:]))
+        if data and data[0] % 2:
+            list(read_name_line(data[1:]))
+        else:
+            from_json(data[1:])
 
     seal = {
         "version": 1,
@@ -920,11 +915,8 @@ def archive_texts() -> Parser:
         "keyed": False,
         "mac": "00",
     }
-    manifest = {"tables": ["day-1.parquet"], "replaced": ["../x"]}
     name = {"digest": "00", "levels": ["a", "b"], "time": 5}
-    valid = [
-        bytes((at,)) + json.dumps(each).encode() for at, each in enumerate((seal, manifest, name))
-    ]
+    valid = [bytes((at,)) + json.dumps(each).encode() for at, each in enumerate((seal, name))]
     return Parser(
         "archive.texts",
         parse,

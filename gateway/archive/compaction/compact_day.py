@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from gateway.archive.compaction.commit import finish, remove_uncommitted, write_merge_seal
 from gateway.archive.compaction.merge import MergeResult, MergeTask
-from gateway.archive.compaction.older_layout import is_older, plan_older, remove_older_layout
 from gateway.archive.compaction.plan import plan_sealed, read_sealed_day, tasks_of
 from gateway.archive.findings import Finding
 from gateway.archive.layout import day_folder
@@ -58,8 +57,7 @@ def compact_day(  # noqa: PLR0913  # the archive, its key, and the means
     show_step("finishing an interrupted compaction")
     findings = [each for seal in sealed.merges for each in finish(storage, seal, checked=False)]
     remove_uncommitted(storage, day, sealed.generations)
-    older = not sealed.sealed and is_older(storage, day)
-    plan = plan_older(storage, day, sealed) if older else plan_sealed(sealed)
+    plan = plan_sealed(sealed)
     findings += plan.findings
     tasks = tasks_of(location, plan, sealed.next_generation, size)
     results: list[MergeResult] = []
@@ -67,14 +65,11 @@ def compact_day(  # noqa: PLR0913  # the archive, its key, and the means
         show_step(f"merging {sum(len(task.inputs) for task in tasks)} segments")
         results = run_tasks(tasks)
         findings += [each for result in results for each in result.findings]
-    _check_whole(results)
     show_step("committing")
     seal = write_merge_seal(storage, day, sealed.next_generation, results, key)
     if seal is not None:
         findings += finish(storage, seal, checked=True)
         remove_uncommitted(storage, day, {*sealed.generations, seal.generation})
-    if older:
-        remove_older_layout(storage, day)
     return _report(seal, findings)
 
 
@@ -91,15 +86,3 @@ def _check_folders(storage: Storage, day: date) -> None:
     for each in (folder, *(folder / name for name in storage.names(folder))):
         if not storage.owns(each):
             raise ArchiveError(f"{each}: is a symbolic link; move the files themselves")
-
-
-def _check_whole(results: Sequence[MergeResult]) -> None:
-    """Check that each file was merged as a whole.
-
-    Raises:
-        ArchiveError: a part of a day table could not be read, and another part could.
-    """
-    merged = {each.path for result in results for each in result.replaces}
-    left = {each.place for result in results for each in result.findings}
-    if half := sorted(merged & left):
-        raise ArchiveError(f"{half[0]}: changed while it was read; compact the date again")

@@ -6,10 +6,9 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.archive.compaction.older_layout import Manifest, counted_files, read_manifest
 from gateway.archive.layout import day_folder, seal_folder, staged_path
 from gateway.archive.seals.seal import MergeSeal
-from gateway.archive.seals.store import read_seal
+from gateway.archive.seals.store import date_of_segment, read_seal
 from gateway.archive.storage import Storage
 
 
@@ -22,21 +21,19 @@ class CurrentFile(NamedTuple):
 
 
 def current_files(storage: Storage, day: date) -> list[CurrentFile]:
-    """Return the segments and day tables of `day` whose rows count, sorted by name.
+    """Return the segments of `day` whose rows count, sorted by name.
 
     Segments that a compaction replaced do not count; merged ones do, from their seal on.
 
     Raises:
-        ArchiveError: the manifest of an older layout cannot be used.
         OSError: the archive cannot be reached.
     """
     merges = merge_seals(storage, day)
     replaced = {Path(each.path) for seal in merges for each in seal.replaces}
-    manifest = read_manifest(storage, day) or Manifest()
     found = {
         path: CurrentFile(path, path, size)
-        for path, size in counted_files(storage, day, manifest)
-        if path not in replaced
+        for path, size in storage.files(day_folder(Path(), day))
+        if path not in replaced and date_of_segment(path.as_posix())
     }
     staging = dict(storage.files(staged_path(Path(), day_folder(Path(), day))))
     for entry in (entry for seal in merges for entry in seal.segments):

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import HOUR, SCHEMA_VERSION, pairs_path, sets_path, staged_path
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.schema import REQUIRED
 from gateway.archive.seals.seal import Replaced, SegmentEntry
 from gateway.archive.segments.pairs import PAIR_SCHEMA, pairs_of
 from gateway.archive.segments.parquet import SCHEMA, row_group_writer, sort_rows
@@ -32,21 +31,16 @@ from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError, first_line
 
 _GROUP_ROWS: Final = 250_000
-_HOURS: Final = 24
 _STAYS: Final = "it stays as it is"
 
 
 @dataclass(frozen=True, slots=True)
 class MergeInput:
-    """A file to merge: with the hash of its seal, or without one in a day of an older layout.
-
-    With `part_of_day` it is a day table, and its rows of the task's hour are merged.
-    """
+    """A segment to merge, with the hash of its seal."""
 
     path: str
-    gateway: str = ""
-    sha256: str = ""
-    part_of_day: bool = False
+    gateway: str
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +85,14 @@ class _Inputs:
         """Yield the gateway and the rows of each intact input."""
         for each in self.task.inputs:
             try:
-                sha256, table = _read(self.storage, each, self.task.hour)
+                table = _read(self.storage, each)
             except _InputError as fault:
                 self.findings.append(error(fault.rule, each.path, f"{fault}; {_STAYS}"))
                 continue
             if table.num_rows:
                 self.rows += table.num_rows
                 yield each.gateway, table
-            self.merged.append(MergeInput(each.path, each.gateway, sha256, each.part_of_day))
+            self.merged.append(each)
 
 
 class _InputError(Exception):
@@ -219,8 +213,8 @@ def _parts(table: pa.Table) -> list[pa.Table]:
     return [table.take(pa.array(order[start:end])) for start, end in pairwise(bounds)]
 
 
-def _read(storage: Storage, each: MergeInput, hour: int) -> tuple[str, pa.Table]:
-    """Return the hash and the rows of an input.
+def _read(storage: Storage, each: MergeInput) -> pa.Table:
+    """Return the rows of an input.
 
     Raises:
         _InputError: it is absent, differs from its seal, or is no segment of this schema.
@@ -228,38 +222,13 @@ def _read(storage: Storage, each: MergeInput, hour: int) -> tuple[str, pa.Table]
     data = storage.read(Path(each.path))
     if data is None:
         raise _InputError("missing-segment", "the seal names it, and the file is absent")
-    sha256 = hashlib.sha256(data).hexdigest()
-    if each.sha256 not in ("", sha256):
+    if hashlib.sha256(data).hexdigest() != each.sha256:
         raise _InputError("changed-segment", "the file differs from its seal")
     try:
         with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True) as file:
-            table = conformed(file.read())
+            if not file.schema_arrow.equals(SCHEMA):
+                text = f"its columns are not those of version {SCHEMA_VERSION}, which is merged"
+                raise _InputError("foreign-file", text)
+            return file.read()
     except pa.ArrowException as fault:
         raise _InputError("unreadable-file", f"cannot be read: {first_line(fault)}") from fault
-    if each.part_of_day:
-        table = table.filter(pc.equal(hours_in(table["time"], hour), hour // HOUR % _HOURS))
-    return sha256, table
-
-
-def hours_in(time: pa.ChunkedArray, moment: int) -> pa.ChunkedArray:
-    """Return the hour of each time in the day of `moment`; a time of another day is in hour 0."""
-    hours = pc.subtract(pc.divide(time.cast(pa.int64()), HOUR), moment // HOUR // _HOURS * _HOURS)
-    in_day = pc.and_(pc.greater_equal(hours, 0), pc.less(hours, _HOURS))
-    return pc.if_else(in_day, hours, 0)
-
-
-def conformed(table: pa.Table) -> pa.Table:
-    """Return the rows with the columns of this schema; one that an older file lacks is null.
-
-    Raises:
-        _InputError: it has other columns, of a newer schema or of no archive.
-    """
-    if absent := [name for name in REQUIRED if name not in table.column_names]:
-        raise _InputError("foreign-file", f"has no column {', '.join(absent)}")
-    if unknown := [name for name in table.column_names if name not in SCHEMA.names]:
-        raise _InputError("newer-schema", f"has the unknown column {', '.join(unknown)}")
-    columns = [
-        table[each.name] if each.name in table.column_names else pa.nulls(len(table), each.type)
-        for each in SCHEMA
-    ]
-    return pa.Table.from_arrays(columns, names=SCHEMA.names).cast(SCHEMA)

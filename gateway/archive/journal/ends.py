@@ -80,14 +80,9 @@ def new_hash(key: bytes | None) -> Hash:
     return hashlib.sha256() if key is None else hmac.new(key, digestmod=hashlib.sha256)
 
 
-def is_chained(data: bytes) -> bool:
-    """Return whether a journal has the version with a head and a trailer."""
-    return data.startswith(MAGIC)
-
-
 def read_head(data: bytes) -> Head | None:
     """Return the head of a journal; None when it is absent or damaged."""
-    found = read_mapping(data, len(MAGIC)) if is_chained(data) else None
+    found = read_mapping(data, len(MAGIC)) if data.startswith(MAGIC) else None
     return None if found is None else _parsed(Head, found[0].get(_HEAD))
 
 
@@ -97,7 +92,7 @@ def read_trailer(data: bytes) -> tuple[Trailer, int] | None:
     The bytes before it are not compared with it.
     """
     offset = data.rfind(MARK)
-    found = read_mapping(data, offset) if offset >= 0 and is_chained(data) else None
+    found = read_mapping(data, offset) if offset >= 0 and data.startswith(MAGIC) else None
     if found is None or found[1] != len(data):
         return None
     trailer = _parsed(Trailer, found[0].get(_TRAILER))
@@ -119,7 +114,7 @@ def link_of(stem: str, data: bytes, acknowledged: int | None) -> Previous | None
     if (trailed := read_trailer(data)) is not None:
         return Previous(stem, trailed[0].digest, trailed[0].closed)
     last = None
-    for span in record_spans(data) if is_chained(data) else ():
+    for span in record_spans(data) if data.startswith(MAGIC) else ():
         last = last if isinstance(span, Damage) else span
     if last is None and not acknowledged:
         return None

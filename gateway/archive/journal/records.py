@@ -22,12 +22,7 @@ from gateway.errors import ArchiveError
 
 Cell: TypeAlias = "str | bytes | int | bool | Sequence[str] | Mapping[str, str] | None"
 
-MAGIC: Final = b"GWJRNL\x00\x03"
-_READABLE_MAGICS: Final = (
-    MAGIC,
-    b"GWJRNL\x00\x02",  # no head and no trailer
-    b"GWJRNL\x00\x01",  # the same, and it repeats every list
-)
+MAGIC: Final = b"GWJRNL\x00\x03"  # the last byte is the version
 MARK: Final = b"\xf5\x9cGR"
 _HEADER = struct.Struct(">4sII")
 _MAX_SEARCH: Final = 64 << 20  # bytes; a payload can hold many marks, each with a long length
@@ -88,8 +83,17 @@ def _framed(body: bytes) -> bytes:
 
 
 def is_journal(data: bytes) -> bool:
-    """Return whether `data` starts with a readable version, or with a cut beginning of one."""
-    return any(magic.startswith(data[: len(magic)]) for magic in _READABLE_MAGICS)
+    """Return whether `data` starts with `MAGIC`, or with a cut beginning of it."""
+    return MAGIC.startswith(data[: len(MAGIC)])
+
+
+def fault_of(data: bytes) -> str | None:
+    """Return why `data` is no journal that this version reads, as a predicate; None when it is."""
+    if is_journal(data):
+        return None
+    if data.startswith(MAGIC[:-1]):
+        return f"is a journal of version {data[len(MAGIC) - 1]}; this gateway reads {MAGIC[-1]}"
+    return "is not a journal"
 
 
 def _columns_of(rows: Rows, known: dict[int, int]) -> Mapping[str, Sequence[Cell] | int]:

@@ -19,7 +19,6 @@ from gateway.errors import ArchiveError
 Row: TypeAlias = dict[str, Any]  # the columns of schema.COLUMNS, with values as pyarrow reads them
 
 ALL_HOURS: Final = range(24)
-_HOUR_FOLDER: Final = "hour="
 
 
 def read_rows(archive: Path | Storage, day: date) -> Iterator[Row]:
@@ -42,16 +41,16 @@ def read_rows(archive: Path | Storage, day: date) -> Iterator[Row]:
 
 
 def row_files(storage: Storage, day: date, hours: range = ALL_HOURS) -> list[Path]:
-    """Return the files with the rows of `day` in `hours`; a file of a whole day has every hour.
+    """Return the files with the rows of `day` in `hours`.
 
     Raises:
-        ArchiveError: the archive cannot be reached, or its older layout cannot be read.
+        ArchiveError: the archive cannot be reached.
     """
     try:
         files = current_files(storage, day)
     except OSError as error:
         raise ArchiveError(f"archive: cannot be read: {error}") from error
-    return [each.at for each in files if _hour(each.path) in (None, *hours)]
+    return [each.at for each in files if _hour(each.path) in hours]
 
 
 def find_batches(
@@ -59,16 +58,12 @@ def find_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file that `wanted` selects, at most `rows` at a time.
 
-    A file of an older gateway without one of the named `columns` has none.
-
     Raises:
         ArchiveError: the file is damaged, or no segment.
     """
     try:
         with storage.open(path) as content:
             fragment = ds.ParquetFileFormat().make_fragment(content)
-            if not {*(columns or ())} <= {*fragment.physical_schema.names}:
-                return
             options = {"batch_readahead": 1, "use_threads": False}
             yield from fragment.to_batches(
                 columns=columns, filter=wanted, batch_size=rows, **options
@@ -81,7 +76,5 @@ def _unreadable(path: Path, error: Exception) -> ArchiveError:
     return ArchiveError(f"{path}: is damaged, or no segment: {error}")
 
 
-def _hour(path: Path) -> int | None:
-    """The hour of a segment; None for a file with the rows of the whole day."""
-    folder = path.parent.name
-    return int(folder.removeprefix(_HOUR_FOLDER)) if folder.startswith(_HOUR_FOLDER) else None
+def _hour(segment: Path) -> int:
+    return int(segment.parent.name.removeprefix("hour="))

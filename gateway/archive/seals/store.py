@@ -38,11 +38,10 @@ HashFiles: TypeAlias = Callable[[Mapping[Path, int]], Mapping[Path, StoredDigest
 
 THREADS: Final = 16  # of a reader: requests to a remote storage wait, and hashing needs no lock
 _CHUNK: Final = 1 << 20  # bytes
-_DATE: Final = r"date=(\d{4}-\d\d-\d\d)/"
 _SEGMENT = re.compile(
-    rf"{_DATE}hour=(?:[01]\d|2[0-3])/[A-Za-z0-9~-][A-Za-z0-9_.~-]*\.parquet", re.ASCII
+    r"date=(\d{4}-\d\d-\d\d)/hour=(?:[01]\d|2[0-3])/[A-Za-z0-9~-][A-Za-z0-9_.~-]*\.parquet",
+    re.ASCII,
 )
-_DAY_TABLE = re.compile(rf"{_DATE}day/\d+-\d+\.parquet", re.ASCII)  # of an older layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +109,12 @@ def read_seal(storage: Storage, path: Path) -> StoredSeal:
     except ValueError as error:
         return StoredSeal(path, None, str(error))
     return StoredSeal(path, seal)
+
+
+def date_of_segment(path: str) -> str | None:
+    """Return the date in the path of a segment; None when no segment has this path."""
+    match = _SEGMENT.fullmatch(path)
+    return match[1] if match else None
 
 
 def digest_of(storage: Storage, path: Path) -> StoredDigest | None:
@@ -193,14 +198,12 @@ def _check_paths(seal: AnySeal, path: Path) -> None:
     Raises:
         ValueError: it does not; the text is a predicate.
     """
-    found = [(_SEGMENT.fullmatch(entry.path), entry.path) for entry in seal.segments]
+    named = [entry.path for entry in seal.segments]
     if isinstance(seal, MergeSeal):
-        found += [
-            (_SEGMENT.fullmatch(each.path) or _DAY_TABLE.fullmatch(each.path), each.path)
-            for each in seal.replaces
-        ]
-    for match, each in found:
-        if match is None or (isinstance(seal, MergeSeal) and match[1] != seal.date):
+        named += [each.path for each in seal.replaces]
+    for each in named:
+        found = date_of_segment(each)
+        if found is None or (isinstance(seal, MergeSeal) and found != seal.date):
             raise ValueError(f"names {each!r}, which is no segment of it")
     for each in (day for entry in seal.segments for day in entry.concerns):
         if parse_day(f"date={each}") is None:

@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, Weight, error, warning
 from gateway.archive.layout import MAX_TIME, SEALS, parse_day
 from gateway.archive.routes import routes_findings
@@ -39,7 +38,6 @@ from gateway.archive.seals.store import HashFiles, digests_of
 from gateway.archive.seals.waiting import WaitingJournal, chain_files, waiting_journals
 from gateway.archive.storage import Storage
 from gateway.clock import today as current_date
-from gateway.errors import ArchiveError
 
 _DAY: Final = timedelta(days=1)
 _LONGEST_GAP: Final = timedelta(days=400)  # between two dates of one archive
@@ -140,8 +138,6 @@ class _Verifier:
         chained, pauses = chain_findings(seals, period, self._surroundings(waiting))
         if not claims.present and (text := _nothing_known(seals, period, len(files))):
             found = [error("no-seals", f"date={day}", text)]
-            segments, damaged = _counted(self.storage, day, segments)
-            found += damaged
         return Verified(
             findings=(
                 *self._seal_findings(evidence, period, day),
@@ -195,17 +191,6 @@ def _is_open(evidence: Sequence[Evidence], period: Period) -> bool:
             known = last.get(each.seal.writer, each.seal)
             last[each.seal.writer] = max(known, each.seal, key=lambda seal: seal.closed)
     return any(seal.closed < period.end + SLACK and not is_stopped(seal) for seal in last.values())
-
-
-def _counted(
-    storage: Storage, day: date, segments: Sequence[VerifiedSegment]
-) -> tuple[list[VerifiedSegment], list[Finding]]:
-    """Return the segments of a date without seals that count: an older layout has day tables."""
-    try:
-        counted = {each.path for each in current_files(storage, day)}
-    except ArchiveError as fault:
-        return list(segments), [error("damaged-manifest", f"date={day}", str(fault))]
-    return [each for each in segments if each.path in counted], []
 
 
 def _nothing_known(seals: Sequence[Seal], period: Period, files: int) -> str:

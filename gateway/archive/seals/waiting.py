@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.journal.chain import read_chain
-from gateway.archive.journal.ends import Head, is_chained, read_head
+from gateway.archive.journal.ends import Head, read_head
 from gateway.archive.layout import JournalName, journal_folder, journals, listed, parse_journal_name
 from gateway.archive.seals.seal import Previous
 from gateway.file_lock import try_share
@@ -61,7 +61,7 @@ def _waiting(root: Path) -> Iterator[WaitingJournal]:
         except FileNotFoundError:
             continue  # converted since it was listed
         if name is not None and (live or start):
-            yield _described(path, name, read_head(start) if is_chained(start) else None, live=live)
+            yield _described(path, name, read_head(start), live=live)
 
 
 def _described(path: Path, name: JournalName, head: Head | None, *, live: bool) -> WaitingJournal:

@@ -30,7 +30,7 @@ from gateway.archive.journal.file import (
     remove_done,
     set_aside,
 )
-from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
+from gateway.archive.journal.records import Damage, Rows, fault_of, read_records
 from gateway.archive.layout import (
     DAMAGED,
     NAMES,
@@ -111,7 +111,7 @@ def convert(
     `.damaged`.
 
     Raises:
-        ArchiveError: the file is no journal; it is renamed to `.damaged`.
+        ArchiveError: the file is no journal of this version; it is renamed to `.damaged`.
         OSError: the segments cannot be written; the journal stays.
     """
     file = claim_journal(journal)
@@ -120,9 +120,12 @@ def convert(
     with os.fdopen(file, "rb") as opened:
         data = opened.read()
         name = parse_journal_name(journal.stem)
-        if name is None or not is_journal(data):
+        fault = fault_of(data)
+        if name is None or fault:
             set_aside(journal)
-            raise ArchiveError(f"{journal}: is not a journal; it was renamed to {DAMAGED}")
+            raise ArchiveError(
+                f"{journal}: {fault or 'is not a journal'}; it was renamed to {DAMAGED}"
+            )
         conversion = Conversion(journal)
         facts = JournalFacts(journal.stem, name, data, acknowledged_size(journal), key)
         _convert_rows(facts, conversion, storage or LocalStorage(root))

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from gateway.archive.intervals import Flags, Numbers
 from gateway.archive.schema import NOT_COPIES, Leg
-from gateway.archive.segments.parquet import with_all_columns
 from gateway.archive.segments.words import hex_ids, words
 
 # The number of a leg in `Copies.leg` is its place here; any other leg has the next number.
@@ -64,8 +63,7 @@ def are_copies(leg: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def copies_of(rows: pa.Table) -> Copies:
-    """Return the copies of `rows`, without gaps and cuts; an absent column counts as null."""
-    rows = with_all_columns(rows)
+    """Return the copies of `rows`, without gaps and cuts."""
     rows = rows.filter(are_copies(rows["leg"]))
     source, targets = per_target(rows)
     group, keys = _groups(rows, source, targets)

@@ -30,8 +30,7 @@ _SKIPPED: Final = "damaged record skipped"
 class JournalFacts:
     """A journal that no process writes.
 
-    A journal of an earlier version has no place in a chain, and gets no seal. A journal without a
-    complete record has no rows, and gets none either.
+    A journal without a complete record has no rows, and gets no seal.
     """
 
     stem: str

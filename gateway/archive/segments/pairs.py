@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.schema import PAIRS, Leg
-from gateway.archive.segments.parquet import schema_of, with_all_columns
+from gateway.archive.segments.parquet import schema_of
 
 MAX_PAIRS: Final = 20_000  # distinct pairs of one segment; past it readers use the rows
 PAIR_SCHEMA: Final = schema_of(PAIRS)
@@ -19,7 +19,6 @@ _LEGS: Final = pa.array([Leg.DELIVERED.value, Leg.OBSERVED.value])
 
 def pairs_of(rows: pa.Table, limit: int | None = MAX_PAIRS) -> pa.Table | None:
     """Return the name pairs of `rows`; None when they are more than `limit`."""
-    rows = with_all_columns(rows)
     ends = rows.filter(pc.is_in(rows["leg"], _LEGS)).select([*_KEYS, "id", "time"])
     grouped = ends.group_by(list(_KEYS)).aggregate(
         [([], "count_all"), ("id", "min"), ("id", "max"), ("time", "min"), ("time", "max")]

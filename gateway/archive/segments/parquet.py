@@ -136,14 +136,6 @@ def _pairs(values: Sequence[Cell], kind: pa.DataType) -> Sequence[object]:
     return [list(value.items()) if isinstance(value, Mapping) else None for value in values]
 
 
-def with_all_columns(rows: pa.Table) -> pa.Table:
-    """Return `rows` with null in the columns that an older file lacks."""
-    for field in SCHEMA:
-        if field.name not in rows.column_names:
-            rows = rows.append_column(field.name, pa.nulls(len(rows), field.type))
-    return rows
-
-
 def sort_rows(table: pa.Table) -> pa.Table:
     """Sort by route, leg and id, so that a query for one of them skips row groups."""
     group = np.zeros(len(table), np.int64)

@@ -26,10 +26,7 @@ _ACCEPTED, _CONVERTED, _OTHER = range(3)
 
 
 def blocks_of(rows: pa.Table, part: int = 0) -> pa.Table:
-    """Return the id sets of the rows of one part: a row for each block, sorted by its keys.
-
-    A column that an older file lacks counts as null.
-    """
+    """Return the id sets of the rows of one part: a row for each block, sorted by its keys."""
     copies = copies_of(rows)
     block, keys = _blocks(copies)
     number = len(keys)

@@ -79,7 +79,7 @@ def find_inputs(location: ArchiveLocation, day: date, key: bytes | None = None) 
     """Verify the segments of `day` by their seals, and list those around it.
 
     Journals in reach that a gateway left at its end are converted first. A segment that is not as
-    it was sealed is left out, unless the date has no seals at all.
+    it was sealed is left out.
 
     Raises:
         ArchiveError: the URL of the archive is malformed.
@@ -162,13 +162,12 @@ def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[Inputs, list[
 
 
 def _segments(verified: Verified) -> list[Segment]:
-    """Return the segments that are as they were sealed; all, when the date has no seals at all."""
-    found = [
-        Segment(each.path, each.size, each.rows, each.sets, each.pairs, each.sealed)
+    """Return the segments that are as they were sealed."""
+    return [
+        Segment(each.path, each.size, each.rows, each.sets, each.pairs, proven=True)
         for each in verified.segments
+        if each.sealed
     ]
-    has_seals = all(each.rule != "no-seals" for each in verified.findings)
-    return [each for each in found if each.proven] if has_seals else found
 
 
 def _around(storage: Storage, day: date) -> list[Segment]:
@@ -191,9 +190,8 @@ def _journals(location: ArchiveLocation) -> Path | None:
 
 
 def _hour(path: Path) -> int:
-    """Return the hour of a segment; the last one for a table of a whole day."""
-    name = path.parent.name
-    return int(name.removeprefix("hour=")) if name.startswith("hour=") else _HOURS - 1
+    """Return the hour of a segment."""
+    return int(path.parent.name.removeprefix("hour="))
 
 
 def microseconds(day: date, hours: int = 0) -> int:

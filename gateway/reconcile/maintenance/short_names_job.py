@@ -24,10 +24,10 @@ from pyspark.sql import functions as F
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.layout import DICTIONARY, NAMES, PAIRS, day_folder, parse_day
+from gateway.archive.layout import DICTIONARY, NAMES, PAIRS, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import Storage, open_storage
-from gateway.errors import ArchiveError, ReconcileError
+from gateway.errors import ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
 from gateway.reconcile.maintenance import short_names, short_names_decode, short_names_files
 from gateway.reconcile.maintenance.short_names_files import CountedFile, Record
@@ -88,7 +88,7 @@ def _build(
     storage = open_storage(location)
     lines = _recorded_lines(spark, location, storage).persist()
     recorded = short_names.recorded_names(lines).persist()
-    files, findings = _counted_files(storage)
+    files = _counted_files(storage)
     read = partial(short_names_files.sent_names, location)
     deliveries = _mapped(spark, files, read, short_names_files.SENT).persist()
     sent = short_names.sent_names(deliveries).persist()
@@ -100,11 +100,11 @@ def _build(
     write = partial(short_names_files.write_dictionary, location, _NEW)
     times = {name: F.unix_micros(name) for name in ("first_time", "last_time")}
     ordered.withColumns(times).rdd.mapPartitionsWithIndex(write).collect()
-    findings += _findings_in(lines)
+    findings = _findings_in(lines)
     findings += _findings_in(decoded.withColumn("place", F.lit(PAIRS)))
     findings += _findings_in(deliveries.where(F.col("rule") == short_names_files.UNREADABLE))
     gone = deliveries.where(F.col("rule") == short_names_files.VANISHED).select("place").distinct()
-    remaining = {each.path for each in _counted_files(storage)[0]}
+    remaining = {each.path for each in _counted_files(storage)}
     vanished = {each.path for each in files} - remaining | {row["place"] for row in gone.collect()}
     findings += _vanished(vanished, oldest, show_step)
     check_held()
@@ -132,22 +132,15 @@ def _mapped(
     return spark.createDataFrame(work.mapPartitions(task), schema)
 
 
-def _counted_files(storage: Storage) -> tuple[list[CountedFile], list[Finding]]:
-    """Return the files whose rows count; of a day whose manifest cannot be used, no file counts."""
+def _counted_files(storage: Storage) -> list[CountedFile]:
+    """Return the files whose rows count."""
     paired = {path.relative_to(PAIRS).as_posix() for path, _ in storage.files(Path(PAIRS))}
-    counted: list[CountedFile] = []
-    findings: list[Finding] = []
-    for day in filter(None, map(parse_day, storage.names(Path()))):
-        try:
-            found = current_files(storage, day)
-        except ArchiveError as fault:
-            folder = day_folder(Path(), day).name
-            findings.append(error("damaged-manifest", folder, str(fault)))
-            continue
-        for path, at, _ in found:
-            name = path.as_posix()
-            counted.append(CountedFile(name, at.as_posix(), name in paired))
-    return counted, findings
+    return [
+        CountedFile(name, at.as_posix(), name in paired)
+        for day in filter(None, map(parse_day, storage.names(Path())))
+        for path, at, _ in current_files(storage, day)
+        for name in (path.as_posix(),)
+    ]
 
 
 def _vanished(names: set[str], oldest: date | None, show_step: ShowStep) -> list[Finding]:

@@ -122,9 +122,8 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "Nothing.",
         ),
         "no-seals": FindingAdvice(
-            "The date has data, and no seal: an older version wrote it, or the seals were removed.",
-            "For dates before the upgrade: nothing proves that they are complete. Later dates:"
-            " restore ARCHIVE/_seals from a copy.",
+            "The date has data, and no seal: nothing proves it, and its rows were not counted.",
+            "Restore ARCHIVE/_seals from a copy.",
         ),
         "damaged-routes": FindingAdvice(
             "A file with the routes of a gateway is not what the gateway wrote; the names of its"
@@ -134,9 +133,6 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
         "unreadable-file": FindingAdvice(
             "A file is cut, is no Parquet, or has a damaged page. Its rows were not counted.",
             _RESTORE,
-        ),
-        "damaged-manifest": FindingAdvice(
-            "The list of day tables of a date of an older version cannot be read.", _RESTORE
         ),
         "late-segment": FindingAdvice(
             "A file arrived after --follow had sealed its date.", "The nightly run counts it."

@@ -239,24 +239,6 @@ def test_unsigned_seals_are_no_input_with_a_key(location: ArchiveLocation) -> No
     assert done.segments == 0
 
 
-VICTIMS = ["../../victim.parquet", "/victim.parquet", "hour=12/../../victim.parquet", "_x.parquet"]
-
-
-@pytest.mark.parametrize("name", VICTIMS)
-def test_names_in_a_manifest_are_no_paths(tmp_path: Path, name: str) -> None:
-    victim = tmp_path / "victim.parquet"
-    victim.write_bytes(b"of somebody else")
-    root = tmp_path / "archive"
-    (root / FOLDER / "hour=12").mkdir(parents=True)
-    manifest = {"tables": {}, "replaced": {name: {"rows": 1}}}
-    (root / FOLDER / "_manifest.json").write_text(json.dumps(manifest))
-
-    done = compacted(ArchiveLocation(root))
-
-    assert rules(done) == ["damaged-manifest"]
-    assert victim.exists()
-
-
 def test_a_damaged_merge_seal_costs_no_file(location: ArchiveLocation, storage: Storage) -> None:
     compacted(location)
     before, path = storage.files(Path()), seal_folder(location.local, DAY) / "merged-1.json"

@@ -152,25 +152,26 @@ def test_a_damage_in_the_middle_is_reported_and_the_rest_kept(
     assert damaged_journals(tmp_path) == [path.with_suffix(DAMAGED)]
 
 
-@pytest.mark.parametrize("magic", [b"GWJRNL\0\1", b"GWJRNL\0\2"])
-def test_a_journal_of_an_earlier_version_is_converted(tmp_path: Path, magic: bytes) -> None:
-    path = journal(tmp_path)
-    path.write_bytes(magic + record(received([1])) + record(received([2])))
-    path.with_suffix(ACK).unlink()
-
-    convert(tmp_path, path)
-
-    assert not (tmp_path / SEALS).exists()
-    assert ids(tmp_path) == [identity(1), identity(2)]
-
-
-@pytest.mark.parametrize("content", [b"PAR1 something else", b"GWJRNL\0\4 of a later version"])
-def test_a_file_that_is_no_journal_is_set_aside(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        pytest.param(b"PAR1 something else", "is not a journal", id="another file"),
+        pytest.param(
+            b"GWJRNL\0\2", "is a journal of version 2; this gateway reads 3", id="earlier version"
+        ),
+        pytest.param(
+            b"GWJRNL\0\4\n", "is a journal of version 4; this gateway reads 3", id="later version"
+        ),
+    ],
+)
+def test_a_file_that_is_no_journal_of_this_version_is_set_aside(
+    tmp_path: Path, content: bytes, fault: str
+) -> None:
     path = journal_path(tmp_path, "edge", START, 0)
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
 
-    with pytest.raises(ArchiveError, match=r"is not a journal; it was renamed to \.damaged"):
+    with pytest.raises(ArchiveError, match=rf"{fault}; it was renamed to \.damaged"):
         convert(tmp_path, path)
 
     assert damaged_journals(tmp_path) == [path.with_suffix(DAMAGED)]

@@ -45,13 +45,6 @@ def test_the_first_and_last_of_a_pair_are_by_id_and_by_time() -> None:
     assert [round(time.timestamp() * 1_000_000) for time in times] == [NOON - 3, NOON - 1]
 
 
-def test_rows_of_an_older_gateway_have_no_source_name() -> None:
-    pairs = pairs_of(table(received([1]), delivered([1])).drop_columns("source_name"))
-
-    assert pairs is not None
-    assert pairs["source_name"].to_pylist() == [None]
-
-
 def test_too_many_pairs_are_not_kept() -> None:
     rows = table(delivered([1, 2, 3]))
 

@@ -169,13 +169,6 @@ def test_ids_are_stored_as_intervals_and_latencies_by_bucket() -> None:
     assert (block["slowest"], block["redelivered"]) == (6, 1)
 
 
-def test_rows_of_an_older_gateway_count_by_the_time_they_have() -> None:
-    rows = to_table([ARRIVAL, a_row("delivered", 1)])
-    older = rows.drop_columns(["received", "source_name", "replayed", "attempt"])
-
-    assert blocks_of(older).equals(blocks_of(rows))
-
-
 def test_no_rows_have_no_blocks() -> None:
     assert blocks_of(to_table([])).equals(SET_SCHEMA.empty_table())
     assert blocks_of(to_table([a_row("gap", 0), a_row("cut", 0)])).num_rows == 0

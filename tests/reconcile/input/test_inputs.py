@@ -93,16 +93,16 @@ def test_a_changed_segment_of_the_next_day_is_left_out(tmp_path: Path) -> None:
     assert [(each.rule, each.weight) for each in more] == [("changed-segment", Weight.WARNING)]
 
 
-def test_a_date_without_seals_has_each_segment_once(tmp_path: Path) -> None:
+def test_no_row_of_a_date_without_seals_counts(tmp_path: Path) -> None:
     archive(tmp_path, received([1]), delivered([1], time=NOON + 13 * HOUR))
     shutil.rmtree(tmp_path / SEALS)
     inputs = found(tmp_path)
-    near = [each.path for each in inputs.all]  # the survey found rows of the date in each
+    near = [each.path for each in inputs.all]
 
     verified = verify_around(ArchiveLocation(tmp_path), inputs, near, None)
 
-    assert [each.path for each in verified.all] == near
-    assert [*verified.findings] == [*inputs.findings]
+    assert (inputs.day, verified.all) == ([], [])
+    assert [each.rule for each in inputs.findings] == ["missing-seal", "no-seals"]
 
 
 @pytest.mark.parametrize(
