@@ -1,4 +1,4 @@
-"""Simulated brokers, with their sessions and connections.
+"""Simulated brokers: their faults, and the protocol of their clients.
 
 A broker survives every gateway. It keeps a session for each source: pending messages, and those in
 flight, which it delivers again with a mark after a lost connection. Messages and answers travel
@@ -7,208 +7,26 @@ with a latency, and a fault may strike while they do.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from itertools import count
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.dialects.base import Dialect, read_pattern, read_tags
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.continuity import Retention
-from gateway.endpoints.mqtt.packets import PUBCOMP, PUBREL, PacketDecoder
+from gateway.endpoints.mqtt.packets import PUBCOMP, PUBREL
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.matching import matches
 from gateway.model.message import Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
+from tests.simulation.connections import Connection
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.sessions import Entry, Session, is_tap
 
 _REASONS: Final = {ACCEPTED.rule: 0x00, NO_ROOM.rule: 0x97, "acl": 0x87}  # of an answer
 KEEPALIVE: Final = 2.0  # seconds until a silent connection counts as lost
-Selects: TypeAlias = Callable[[str], bool]
-
-
-def is_tap(client: str) -> bool:
-    """Whether a client is a tap at a target; it has a source of its own."""
-    return "tap-" in client
-
-
-@dataclass(slots=True)
-class Entry:
-    """A message in a session; `number` counts the arrivals of its broker."""
-
-    number: int
-    message: Message
-    time: float = 0.0  # of its arrival at the broker
-    redelivered: bool = False
-    packet_id: int = 0  # of QoS 2, once it was sent
-    received: bool = False  # by its source, at QoS 2
-
-    @property
-    def content(self) -> tuple[str, object]:
-        """Name and payload."""
-        return self.message.address, self.message.payload
-
-
-@dataclass(slots=True)
-class Session:
-    """The messages that a broker has for one source.
-
-    With `exactly_once` each has a packet id until its PUBCOMP (MQTT 5.0, 4.3.3); `unreleased` are
-    those with a PUBREC and without a PUBCOMP. Ids are used again as soon as they are free. A
-    message with an id that a restart abandoned gets a new one after a lost connection if it equals
-    the message before and its source has not received it: the source could not tell them apart.
-    Mutable: owned by its broker.
-    """
-
-    client: str
-    selects: Selects
-    kept: bool
-    window: int
-    pending: deque[Entry] = field(default_factory=deque)
-    in_flight: dict[int, Entry] = field(default_factory=dict)
-    connection: Connection | None = None
-    exactly_once: bool = False
-    unreleased: dict[int, tuple[str, object]] = field(default_factory=dict)
-    abandoned: dict[int, tuple[str, object]] = field(default_factory=dict)
-
-    def take(self) -> list[Entry]:
-        """The pending messages that the window allows, which are in flight from now on."""
-        sent: list[Entry] = []
-        while self.pending and len(self.in_flight) + len(self.unreleased) < self.window:
-            entry = self.pending.popleft()
-            if self.exactly_once and not entry.packet_id:
-                entry.packet_id = self._free_id()
-            self.in_flight[entry.number] = entry
-            sent.append(entry)
-        return sent
-
-    def _free_id(self) -> int:
-        used = {each.packet_id for each in (*self.in_flight.values(), *self.pending)}
-        return next(each for each in count(1) if each not in used and each not in self.unreleased)
-
-    def release(self, packet_ids: Sequence[int]) -> None:
-        """Note PUBRECs: the messages are delivered."""
-        for number, entry in list(self.in_flight.items()):
-            if entry.packet_id in packet_ids:
-                del self.in_flight[number]
-                self.unreleased[entry.packet_id] = entry.content
-
-    def complete(self, packet_ids: Sequence[int]) -> None:
-        """Note PUBCOMPs: the ids are free."""
-        for each in packet_ids:
-            self.unreleased.pop(each, None)
-
-    def requeue(self) -> None:
-        """Put the unacknowledged messages back, marked, in their order."""
-        for entry in reversed(self.in_flight.values()):
-            if self.abandoned.get(entry.packet_id) == entry.content and not entry.received:
-                entry.packet_id = 0
-            else:
-                entry.redelivered = True
-            self.pending.appendleft(entry)
-        self.in_flight.clear()
-        self.pending = deque(sorted(self.pending, key=lambda each: each.number))
-
-
-class Pipe:
-    """One direction of a connection: items in order, each with its latency.
-
-    `handle` runs in a task of `process`.
-    """
-
-    def __init__(
-        self,
-        run: Scheduler,
-        name: str,
-        process: Process,
-        handle: Callable[[object], None],
-        latency: Callable[[], float],
-    ) -> None:
-        self._run, self._handle, self._latency = run, handle, latency
-        self.items: deque[tuple[float, object]] = deque()
-        self.closed = False
-        self.dropping = False  # a cut that nobody notices yet
-        self.last: Callable[[], None] = lambda: None
-        self._idle = False
-        self._task = run.spawn(name, process, self._work)
-
-    def put(self, item: object) -> None:
-        if not self.closed and not self.dropping:
-            self.items.append((self._run.now + self._latency(), item))
-            self._notify()
-
-    def close(self) -> None:
-        self.closed = True
-        self._notify()
-
-    def _notify(self) -> None:
-        if self._idle:
-            self._run.wake(self._task)
-
-    def _work(self) -> None:
-        run = self._run
-        while not self.closed:
-            if not self.items:
-                self._idle = True
-                run.wait()
-                self._idle = False
-                continue
-            due = self.items[0][0]
-            if due > run.now:
-                self._idle = True
-                run.wait(due)
-                self._idle = False
-                continue
-            self._handle(self.items.popleft()[1])
-        self.last()
-
-
-class Connection:
-    """A connection of a client to a broker; `broken` once the client may know that it is lost."""
-
-    def __init__(
-        self,
-        broker: Broker,
-        client: str,
-        process: Process,
-        received: Callable[[object], None],
-        lost: Callable[[], None],
-    ) -> None:
-        self.broker, self.client = broker, client
-        self.process = process
-        self.broken = False
-        self.reason = ""
-        self.decoder = PacketDecoder("5", lambda: 0)  # of a sink of QoS 2
-        self.refusing = False  # everything after an answer RETRY gets the same answer
-        run, latency = broker.run, broker.latency
-        self.up = Pipe(run, f"up-{client}", broker.process, self._arrived, latency)
-        self.down = Pipe(run, f"down-{client}", process, received, latency)
-        self.down.last = lost
-        old = broker.connections.get(client)
-        if old is not None:
-            old.lose("another connection of this client")
-        broker.connections[client] = self
-
-    def _arrived(self, item: object) -> None:
-        self.broker.arrived(self, item)
-
-    def lose(self, reason: str) -> None:
-        """End the connection at once; what was on its way is lost."""
-        if not self.broken:
-            self.broken, self.reason = True, reason
-        self.up.close()
-        self.down.close()
-        self.broker.forget(self)
-
-    def leave(self) -> None:
-        """Close as a client does: what it has sent may still arrive."""
-        if not self.broken:
-            self.broken, self.reason = True, "closed"
-            self.down.close()
-            self.up.put(("end", 0, ()))
 
 
 class Broker:

@@ -10,11 +10,10 @@ import errno
 import shutil
 import sqlite3
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
 
 from greenlet import GreenletExit
@@ -32,11 +31,8 @@ from tests.simulation import stand_ins
 from tests.simulation.scheduler import Process
 
 DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)  # of a damaged file
-_FULL: Final = 2  # `PRAGMA synchronous`: a commit is on disk when it returns
-_UNSYNCED_COMMITS: Final = 10  # that a power cut loses at most, where they are not synchronised
 _SYNC_INTERVAL: Final = 1.0  # seconds, with `sync: interval`
 _SIZE: Final = struct.Struct("<Q")  # of the acknowledged bytes
-_PAGE: Final = 512  # bytes; small, so that a full disk is exact
 
 
 @dataclass(slots=True)
@@ -91,7 +87,7 @@ class Disk:
         self.archive_full = False
         self.spool_pages: int | None = None  # the most pages of the spool's file
         self.journals: list[SimulatedJournalFile] = []
-        self.connections: list[SimulatedConnection] = []
+        self.connections: list[Any] = []  # of `spool_files`
         self.locks: list[FileLock] = []
         self.process: Process | None = None
         self.commits = 0
@@ -272,7 +268,7 @@ def _change_bit(data: bytearray, random: Callable[[], float]) -> int:
     return bit // 8
 
 
-def _disk() -> Disk:
+def running_disk() -> Disk:
     """The disk of the running process."""
     task = stand_ins.scheduler().current
     assert task is not None
@@ -280,85 +276,10 @@ def _disk() -> Disk:
     return found
 
 
-def _check_alive() -> None:
+def check_alive() -> None:
     task = stand_ins.scheduler().current
     if task is not None and task.process.dead:
         raise GreenletExit
-
-
-class SimulatedConnection:
-    """A connection to a real database file whose commits take time and may fail."""
-
-    def __init__(self, disk: Disk, real: sqlite3.Connection) -> None:
-        self.disk, self.real = disk, real
-        self._open = True
-        self.limit_pages()
-
-    def limit_pages(self) -> None:
-        limit = self.disk.spool_pages or 1 << 30
-        self.real.execute(f"PRAGMA max_page_count = {limit}")
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        _check_alive()
-        if not statement.startswith("COMMIT"):
-            try:
-                return self.real.execute(statement, values)
-            except sqlite3.OperationalError as error:
-                self.disk.log("disk", f"{self.disk.folder.name}: spool: {error}")
-                raise
-        seconds = self.disk.delay()
-        if seconds:
-            stand_ins.sleep(seconds)
-        _check_alive()
-        unsynced = self.real.execute("PRAGMA synchronous").fetchone()[0] < _FULL
-        if unsynced and self.disk.commits % _UNSYNCED_COMMITS == 0:
-            self.disk.synced_spool = self.real.serialize()
-        cursor = self.real.execute(statement, values)
-        self.disk.commits += 1
-        self.disk.log("commit", f"{self.disk.folder.name}: spool commit")
-        stand_ins.scheduler().point()
-        return cursor
-
-    def executemany(self, statement: str, values: Any) -> sqlite3.Cursor:  # noqa: ANN401
-        _check_alive()
-        return self.real.executemany(statement, values)
-
-    def executescript(self, script: str) -> sqlite3.Cursor:
-        _check_alive()
-        return self.real.executescript(script)
-
-    def close(self) -> None:
-        if self in self.disk.connections:
-            self.disk.connections.remove(self)
-        self.real.close()
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        return getattr(self.real, name)
-
-
-def _connect(path: Path, **options: Any) -> SimulatedConnection:  # noqa: ANN401
-    _check_alive()
-    disk = _disk()
-    options.pop("timeout", None)
-    real = sqlite3.connect(path, timeout=0, **options)
-    real.execute(f"PRAGMA page_size = {_PAGE}")
-    connection = SimulatedConnection(disk, real)
-    disk.connections.append(connection)
-    return connection
-
-
-SQLITE: Final = SimpleNamespace(
-    **{name: value for name, value in vars(sqlite3).items() if not name.startswith("__")}
-    | {"connect": _connect}
-)
-
-
-class SimulatedFileLock(FileLock):
-    """A lock that the end of its simulated process releases."""
-
-    def __init__(self, path: Path, conflict: str) -> None:
-        super().__init__(path, conflict)
-        _disk().locks.append(self)
 
 
 class SimulatedRollingJournal:
@@ -367,7 +288,7 @@ class SimulatedRollingJournal:
     def __init__(self, location: object, writer: Any, options: Any, opener: object) -> None:  # noqa: ANN401
         del location, opener
         self._writer, self._options = writer, options
-        self._disk = _disk()
+        self._disk = running_disk()
         self._rows = self._records = 0
         self._sync_at = 0.0
         for journal in self._disk.journals:  # the start converts the journals of an earlier run
@@ -379,12 +300,12 @@ class SimulatedRollingJournal:
         return True
 
     def write(self, records: bytes, rows: int) -> None:
-        _check_alive()
+        check_alive()
         disk, journal = self._disk, self._journal
         journal.torn = records if self._options.sync == "batch" else b""
         if self._options.sync == "batch" and (seconds := disk.delay()):
             stand_ins.sleep(seconds)
-        _check_alive()
+        check_alive()
         journal.torn = b""
         if disk.archive_full:
             disk.log("disk", f"{disk.folder.name}: archive full")
@@ -410,7 +331,7 @@ class SimulatedRollingJournal:
 
     def close(self, timeout: float) -> None:
         del timeout
-        _check_alive()
+        check_alive()
         self._close(stopped=True)
 
     def _open(self) -> None:
@@ -440,11 +361,11 @@ class SimulatedRollingJournal:
 def simulated_end(root: Path, writer: str) -> int:
     """The end of the last journal of the disk, in place of `chain.last_end`."""
     del root, writer
-    link = _disk().last_link()
+    link = running_disk().last_link()
     return 0 if link is None else link.closed
 
 
 def simulated_journals(root: Path, writer: str | None = None) -> list[SimulatedJournalFile]:
     """The journals of the disk that are not converted, in place of `layout.journals`."""
     del root, writer
-    return [each for each in _disk().journals if not each.converted]
+    return [each for each in running_disk().journals if not each.converted]

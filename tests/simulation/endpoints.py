@@ -17,8 +17,10 @@ from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import RETRY
 from tests.simulation import stand_ins
-from tests.simulation.brokers import Broker, Connection, Entry
+from tests.simulation.brokers import Broker
+from tests.simulation.connections import Connection
 from tests.simulation.scheduler import Process
+from tests.simulation.sessions import Entry
 
 
 @dataclass(frozen=True, slots=True)

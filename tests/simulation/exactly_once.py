@@ -30,8 +30,10 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message
 from tests.simulation import stand_ins
-from tests.simulation.brokers import Broker, Connection, Entry
+from tests.simulation.brokers import Broker
+from tests.simulation.connections import Connection
 from tests.simulation.scheduler import Process
+from tests.simulation.sessions import Entry
 
 
 class _Session:

@@ -19,16 +19,11 @@ from gateway.archive.journal.rolling import RollingJournal
 from gateway.endpoints import registry
 from gateway.errors import SpoolError
 from gateway.file_lock import FileLock
-from tests.simulation import stand_ins
 from tests.simulation.books import Finding
-from tests.simulation.disk import (
-    SQLITE,
-    SimulatedFileLock,
-    SimulatedRollingJournal,
-    simulated_end,
-    simulated_journals,
-)
+from tests.simulation.disk import SimulatedRollingJournal, simulated_end, simulated_journals
+from tests.simulation.installing import installed
 from tests.simulation.plan import Plan
+from tests.simulation.spool_files import SQLITE, SimulatedFileLock
 from tests.simulation.world import SMALL, World
 
 
@@ -91,7 +86,7 @@ def simulate(
             id(registry.make_source): world.make_source,
             id(registry.make_sink): world.make_sink,
         }
-        with stand_ins.installed(world.scheduler, replaced, SMALL if plan.small else {}):
+        with installed(world.scheduler, replaced, SMALL if plan.small else {}):
             try:
                 world.run()
             finally:

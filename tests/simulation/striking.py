@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway.errors import EndpointError
 from tests.simulation.books import DAMAGED
-from tests.simulation.brokers import Broker, is_tap
+from tests.simulation.brokers import Broker
 from tests.simulation.plan import Fault
+from tests.simulation.sessions import is_tap
 
 if TYPE_CHECKING:  # the world imports this module
     from tests.simulation.gateways import RunningGateway

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.simulation.installing import installed
 from tests.simulation.scheduler import Policy, Process, Scheduler
-from tests.simulation.stand_ins import Condition, Event, Lock, Thread, installed, monotonic, sleep
+from tests.simulation.stand_ins import Condition, Event, Lock, Thread, monotonic, sleep
 
 POLICY = Policy(switch=0.5)
 

@@ -17,7 +17,7 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from tests.simulation.books import Books, short
-from tests.simulation.brokers import Broker, Entry, is_tap
+from tests.simulation.brokers import Broker
 from tests.simulation.configurations import DEAD_LETTERS, DIALECTS, hops, name_of
 from tests.simulation.disk import Disk
 from tests.simulation.endpoints import Flavour, SimulatedSink, SimulatedSource
@@ -28,6 +28,7 @@ from tests.simulation.outcomes import Outcomes
 from tests.simulation.plan import FOREVER, Fault, Plan
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.sessions import Entry, is_tap
 from tests.simulation.striking import strike
 
 START: Final = 1.0  # seconds; the first message, when all sources have a session
