@@ -24,12 +24,12 @@ from pathlib import Path
 
 from benchmarks.relay import HERE, broker, resident, run_load
 from benchmarks.through import BATCH, collect, feed, opened
-from gateway.demo.broker import free_port
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.outbound.spool_db import FILE_NAME
+from gateway.trial.demo.broker import free_port
 
 CONFIG = """\
 gateway: {{name: bench}}

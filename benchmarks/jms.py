@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import jms_relay
-from gateway.brokers.activemq import ActiveMq, missing, running
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm, open_sink, open_source
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
+from gateway.trial.brokers.activemq import ActiveMq, missing, running
 
 BODY = b"x" * 100
 BATCH = 500

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gateway.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
+from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 from gateway.wire.smf.frames import FrameDecoder, Protocol, encode_frame
 from gateway.wire.smf.parameters import TOPIC, encode_parameter
 from gateway.wire.smf.sdt import encode_value

@@ -23,8 +23,6 @@ from typing import Any, TypeVar
 from benchmarks.columns import table
 from benchmarks.processor import Limiter, no_limit, per_message, seconds
 from benchmarks.relay import broker, resident
-from gateway.brokers import activemq
-from gateway.demo.broker import free_port
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
@@ -33,6 +31,8 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
+from gateway.trial.brokers import activemq
+from gateway.trial.demo.broker import free_port
 
 Endpoint = TypeVar("Endpoint", Sink, Source)
 TOPICS = 1000

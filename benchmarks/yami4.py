@@ -16,12 +16,12 @@ from contextlib import closing
 from multiprocessing.connection import Connection
 from threading import Event
 
-from gateway.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 
 BATCH = 256
 TAGS = 100

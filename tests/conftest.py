@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 SLOWEST = (  # files that begin first, so that no worker ends long after the others
     "tests/reconcile/", "tests/chaos/", "tests/brokers/test_jms", "tests/brokers/test_solace",
     "tests/brokers/test_delivery", "tests/test_docs_commands", "tests/conformance/",
-    "tests/brokers/", "tests/archive/",
+    "tests/brokers/", "tests/trial/", "tests/archive/",
     "tests/runtime/", "tests/proofs/", "tests/web/",
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.brokers.activemq import client_jars, free_ports, missing
+from gateway.trial.brokers.activemq import client_jars, free_ports, missing
 from tests.brokers.mosquitto import free_port
 from tests.docs_groups import (
     COMMANDS,

@@ -19,9 +19,9 @@ from typing import Final
 from gateway.errors import GatewayError, ReconcileError, first_line
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.session import CLASS_ARCHIVE, QUICK_JAVA, spark_session
-from gateway.synthetic.faults import Fault
-from gateway.synthetic.generate_archive import generate
-from gateway.synthetic.traffic import Traffic
+from gateway.trial.synthetic.faults import Fault
+from gateway.trial.synthetic.generate_archive import generate
+from gateway.trial.synthetic.traffic import Traffic
 
 _DAY: Final = date(2000, 1, 1)
 _MESSAGES: Final = 4_000

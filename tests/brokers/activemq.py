@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.brokers.activemq import ActiveMq, missing, running
+from gateway.trial.brokers.activemq import ActiveMq, missing, running
 
 _JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # as in the gateway: few threads
 

@@ -12,11 +12,11 @@ import sys
 import time
 from pathlib import Path
 
-from gateway.brokers.activemq import FACTORY, client_jars
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, open_sink, open_source
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import GatewayError
+from gateway.trial.brokers.activemq import FACTORY, client_jars
 
 
 def attempt(endpoint: JmsSource | JmsSink) -> dict[str, object]:

@@ -11,7 +11,6 @@ from itertools import count
 import jpype
 import pytest
 
-from gateway.brokers.activemq import ActiveMq
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
 from gateway.endpoints.jms.connection import connect, open_library
@@ -19,6 +18,7 @@ from gateway.endpoints.jms.value_codec import JavaByte, JavaFloat, JavaLong, Jav
 from gateway.errors import DriverMissingError, EndpointError, NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
+from gateway.trial.brokers.activemq import ActiveMq
 from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send
 from tests.waiting import until
 

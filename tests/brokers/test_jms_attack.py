@@ -20,7 +20,6 @@ from typing import cast
 import jpype
 import pytest
 
-from gateway.brokers.activemq import ActiveMq
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSource, jvm, open_source
 from gateway.endpoints.jms.addresses import TOPIC
@@ -29,6 +28,7 @@ from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.property_names import decode_property_name
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.model.message import Message
+from gateway.trial.brokers.activemq import ActiveMq
 from tests.brokers.hostile_servers import (
     BLOCK,
     Behaviour,

@@ -15,13 +15,13 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.brokers.activemq import ActiveMq
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, open_sink, open_source
 from gateway.endpoints.jms.jakarta import rewrite_jar
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+from gateway.trial.brokers.activemq import ActiveMq
 from tests.endpoints.exchange import (
     Answer,
     collect,

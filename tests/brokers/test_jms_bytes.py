@@ -7,12 +7,12 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.endpoints.base import Sink, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
+from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Client, started
 from tests.endpoints.exchange import opened, reopen, send

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.config.load import load
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
@@ -17,6 +16,7 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.gateway import Gateway
+from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.brokers.mosquitto import Mosquitto
 from tests.endpoints.exchange import QUIET, collect, opened, send
 from tests.waiting import PATIENCE, until

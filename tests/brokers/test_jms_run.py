@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
 from gateway.cli import main
 from gateway.runtime.record.rows import fingerprint
+from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.running import Client, Process

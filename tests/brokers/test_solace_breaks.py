@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.brokers.smf import SmfBroker
 from gateway.endpoints.base import Sink
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement
+from gateway.trial.brokers.smf import SmfBroker
 from gateway.wire.smf.assured_control import ControlField, ControlType, encode_field
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import encode_parameter

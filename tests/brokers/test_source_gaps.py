@@ -14,9 +14,6 @@ import pytest
 
 from gateway.archive.gaps import SourceGap, merge_gaps
 from gateway.archive.source_states import open_gaps
-from gateway.brokers.activemq import FACTORY, JARS, ActiveMq, client_jars, missing
-from gateway.brokers.smf import SmfBroker
-from gateway.brokers.yami4 import Yami4Broker
 from gateway.clock import now
 from gateway.config.load import load
 from gateway.endpoints.jms import JmsSource
@@ -27,6 +24,9 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.monitor.status import take_status
+from gateway.trial.brokers.activemq import FACTORY, JARS, ActiveMq, client_jars, missing
+from gateway.trial.brokers.smf import SmfBroker
+from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Process

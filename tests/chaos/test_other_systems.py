@@ -19,7 +19,7 @@ from typing import Protocol
 
 import pytest
 
-from gateway.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.brokers.running import Process
 from tests.chaos.archived import check_marked, read_archive

@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
-from gateway.brokers.activemq import FACTORY, client_jars, missing
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.trial.brokers.activemq import FACTORY, client_jars, missing
 from tests.brokers.mosquitto import free_port
 from tests.conformance.test_endpoints import *  # noqa: F403  # its tests, with the systems below
 from tests.deploy.container import LOOPBACK, Container, started

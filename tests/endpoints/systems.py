@@ -8,7 +8,6 @@ from itertools import count
 
 import pytest
 
-from gateway.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.memory import drop_broker
 from gateway.endpoints.registry import make_sink, make_source
@@ -17,6 +16,7 @@ from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode
+from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 
 _numbers = count()
 

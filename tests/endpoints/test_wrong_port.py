@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway.brokers.activemq import ActiveMq
-from gateway.brokers.smf import SmfBroker
-from gateway.brokers.yami4 import Yami4Broker
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
@@ -21,6 +18,9 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.tls import encryption_hint
 from gateway.errors import EndpointError
+from gateway.trial.brokers.activemq import ActiveMq
+from gateway.trial.brokers.smf import SmfBroker
+from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.hostile_servers import serving, tls_relaying
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.test_mqtt_tls import make_certificate

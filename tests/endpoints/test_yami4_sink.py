@@ -7,7 +7,6 @@ from time import monotonic
 
 import pytest
 
-from gateway.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink
@@ -15,6 +14,7 @@ from gateway.endpoints.yami4.publish_state import PublishState
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome
+from gateway.trial.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 from gateway.wire.yami4.messages import MessageHeading
 from tests.brokers.yami4_client import Client
 from tests.endpoints.exchange import Answer, collect, opened, send

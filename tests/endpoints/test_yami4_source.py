@@ -7,7 +7,6 @@ from threading import Thread
 
 import pytest
 
-from gateway.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Source, open_source
@@ -16,6 +15,7 @@ from gateway.endpoints.yami4.source import PROBE
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
+from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.wire.yami4.messages import MessageHeading
 from gateway.wire.yami4.parameters import EMPTY, encode_parameters
 from tests.brokers.yami4_client import Client

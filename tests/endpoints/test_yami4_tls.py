@@ -14,7 +14,6 @@ from threading import Thread
 
 import pytest
 
-from gateway.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
@@ -22,6 +21,7 @@ from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
 from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
+from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from tests.brokers.yami4_client import connect_to
 from tests.endpoints.exchange import collect, opened, send
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.brokers.activemq import missing
+from gateway.trial.brokers.activemq import missing
 from tests.brokers.mosquitto import PROGRAM
 from tests.own_network import own_network
 

@@ -61,9 +61,9 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run_generate(args: argparse.Namespace) -> int:
-    from gateway.synthetic.faults import parse_faults  # noqa: PLC0415  # loads NumPy and Arrow
-    from gateway.synthetic.generate_archive import MANIFEST, generate  # noqa: PLC0415
-    from gateway.synthetic.traffic import Traffic  # noqa: PLC0415
+    from gateway.trial.synthetic.faults import parse_faults  # noqa: PLC0415  # loads NumPy and Arrow
+    from gateway.trial.synthetic.generate_archive import MANIFEST, generate  # noqa: PLC0415
+    from gateway.trial.synthetic.traffic import Traffic  # noqa: PLC0415
 
     _check(args)
     traffic = Traffic(

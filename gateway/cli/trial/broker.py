@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import signal
 
-from gateway.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 from gateway.cli.parsers import Commands, add_command
 from gateway.cli.trial import broker_activemq, broker_smf
+from gateway.trial.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 
 
 def add_parsers(commands: Commands) -> None:

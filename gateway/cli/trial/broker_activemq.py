@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gateway.brokers.activemq import DEFAULT_PORT, serve
 from gateway.cli.parsers import Commands, add_command
+from gateway.trial.brokers.activemq import DEFAULT_PORT, serve
 
 
 def add_parser(systems: Commands) -> None:

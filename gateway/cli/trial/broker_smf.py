@@ -8,9 +8,9 @@ import ssl
 import sys
 from pathlib import Path
 
-from gateway.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 from gateway.cli.parsers import Commands, add_command
 from gateway.errors import GatewayError, first_line
+from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 
 
 def add_parser(systems: Commands) -> None:

@@ -18,9 +18,6 @@ from gateway.cli import main
 from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
 from gateway.config.load import Configuration, load
-from gateway.demo.feed import SPECIAL_TOPICS, TOO_LONG, alarms, expected, messages
-from gateway.demo.systems import Environment, running_systems
-from gateway.demo.traffic import Publisher, Watcher, publish_tags
 from gateway.logs.lines import set_up_logging
 from gateway.reconcile.report.text import REPORT_PAGE
 from gateway.routing.router import Router
@@ -29,6 +26,9 @@ from gateway.terminal import visible
 from gateway.terminal.console import open_console, print_lines
 from gateway.terminal.row_layout import Column
 from gateway.terminal.table import Table
+from gateway.trial.demo.feed import SPECIAL_TOPICS, TOO_LONG, alarms, expected, messages
+from gateway.trial.demo.systems import Environment, running_systems
+from gateway.trial.demo.traffic import Publisher, Watcher, publish_tags
 
 STOP_TIMEOUT = 120.0  # seconds; a busy machine converts the archive slowly
 ARRIVAL_TIMEOUT = 120.0  # seconds

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.brokers.yami4 import Yami4Broker
 from gateway.cli import main
 from gateway.cli.mapping.init_systems import SYSTEMS
 from gateway.cli.mapping.init_text import SCHEMA_FILE
+from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Client, Process
 from tests.brokers.yami4_client import Client as Yami4Client

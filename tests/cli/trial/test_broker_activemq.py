@@ -1,4 +1,4 @@
-"""`gateway broker activemq` and `python -m gateway.brokers.activemq` as processes."""
+"""`gateway broker activemq` and `python -m gateway.trial.brokers.activemq` as processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.brokers.activemq import client_jars, missing
+from gateway.trial.brokers.activemq import client_jars, missing
 from tests.waiting import PATIENCE
 
 
@@ -35,7 +35,9 @@ def test_the_printed_settings_lead_to_the_broker(tmp_path: Path) -> None:
     assert list((tmp_path / "store").iterdir())
 
 
-@pytest.mark.parametrize("words", [["gateway", "broker", "activemq"], ["gateway.brokers.activemq"]])
+@pytest.mark.parametrize(
+    "words", [["gateway", "broker", "activemq"], ["gateway.trial.brokers.activemq"]]
+)
 def test_the_help(words: list[str]) -> None:
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-m", *words, "--help"], capture_output=True, text=True, check=False

@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
 
-from gateway.brokers.smf import BrokerOptions, SmfBroker
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import SolaceSink, SolaceSource, open_sink, open_source
 from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.trial.brokers.smf import BrokerOptions, SmfBroker
 
 PASSWORD = "p"  # noqa: S105  # of the test broker
 DIRECT = DeliveryMode.AT_MOST_ONCE

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from gateway.brokers.smf import BrokerOptions, QueueOptions
-from gateway.brokers.smf.responses import (
+from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
+from gateway.model.message import Headers, Message
+from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
+from gateway.trial.brokers.smf import BrokerOptions, QueueOptions
+from gateway.trial.brokers.smf.responses import (
     NO_MATCH,
     OVER_QUOTA,
     PUBLISH_DENIED,
     SUBSCRIPTION_DENIED,
     VPN_NOT_ALLOWED,
 )
-from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
-from gateway.model.message import Headers, Message
-from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
 from gateway.wire.smf.parameters import SmfResponse
 from tests.endpoints.exchange import (
     QUIET,

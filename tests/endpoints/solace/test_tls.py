@@ -14,13 +14,13 @@ import pytest
 
 pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
 
-from gateway.brokers.smf import BrokerOptions, SmfBroker
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import open_sink, open_source
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.outcome import ACCEPTED
+from gateway.trial.brokers.smf import BrokerOptions, SmfBroker
 from tests.endpoints.exchange import collect, opened, send
 from tests.endpoints.solace.restartable import guaranteed_message
 

@@ -14,13 +14,13 @@ import pytest
 
 pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
 
-from gateway.brokers.smf import SmfBroker
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import SolaceSource, open_sink, open_source
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY
+from gateway.trial.brokers.smf import SmfBroker
 from tests.endpoints.docker_images import provide_images
 from tests.endpoints.exchange import QUIET, collect, opened, receive, send
 

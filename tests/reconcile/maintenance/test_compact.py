@@ -18,9 +18,9 @@ from gateway.archive.seals.verify import verify_day
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
 from gateway.reconcile.maintenance.compact import compact
-from gateway.synthetic.faults import Fault
-from gateway.synthetic.generate_archive import generate
-from gateway.synthetic.traffic import Traffic
+from gateway.trial.synthetic.faults import Fault
+from gateway.trial.synthetic.generate_archive import generate
+from gateway.trial.synthetic.traffic import Traffic
 from tests.archive.compaction.days import names, write_day
 from tests.archive.samples import DAY
 

@@ -1,1 +1,0 @@
-"""Small brokers for trials, the demo and the tests; no production promises."""

@@ -1,7 +1,0 @@
-"""A small SMF broker for trials and tests, with an optional store on disk."""
-
-from gateway.brokers.smf.options import BrokerOptions, InjectedFaults, QueueOptions
-from gateway.brokers.smf.server import SmfBroker
-from gateway.brokers.smf.vpn import BrokerState
-
-__all__ = ["BrokerOptions", "BrokerState", "InjectedFaults", "QueueOptions", "SmfBroker"]

@@ -1,0 +1,1 @@
+"""Small brokers, the demonstration and generated archives: no production uses them."""

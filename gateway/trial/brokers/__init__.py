@@ -1,0 +1,1 @@
+"""Small brokers for trials, the demonstration and the tests."""

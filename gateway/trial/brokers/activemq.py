@@ -1,0 +1,225 @@
+"""Debian's ActiveMQ as a Java process on free loopback ports, with its own folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from gateway.endpoints.settings.jms import JmsSettings
+from gateway.errors import NotConnectedError
+
+JARS = Path("/usr/share/java")
+FACTORY = "org.apache.activemq.ActiveMQConnectionFactory"
+DEFAULT_PORT = 61616
+START_TIMEOUT = 30.0  # seconds; also for a stop
+_CLIENT_JARS = (
+    "activemq-client", "geronimo-jms_1.1_spec", "geronimo-j2ee-management-1.1-spec", "slf4j-api",
+    "slf4j-nop", "hawtbuf",
+)  # fmt: skip
+_BROKER_JARS = (
+    "activemq-console", "activemq-broker", "activemq-kahadb-store", "activemq-openwire-legacy",
+    "activemq-protobuf", "activemq-mqtt", "activemq-stomp", "mqtt-client",
+)  # fmt: skip
+
+
+def client_jars() -> tuple[str, ...]:
+    return tuple(str(JARS / f"{name}.jar") for name in _CLIENT_JARS)
+
+
+def missing() -> str:
+    """Return the reason why no broker can be started, or an empty text."""
+    if shutil.which("java") is None:
+        return "no java"
+    absent = [name for name in _CLIENT_JARS + _BROKER_JARS if not (JARS / f"{name}.jar").exists()]
+    if absent:
+        return f"no {', '.join(absent)}: apt-get install activemq libmqtt-client-java"
+    return ""
+
+
+def free_ports(number: int) -> list[int]:
+    with closing(socket.socket()) as first:
+        first.bind(("127.0.0.1", 0))
+        port: int = first.getsockname()[1]
+        return [port, *free_ports(number - 1)] if number > 1 else [port]
+
+
+class ActiveMq:
+    """One broker; its stored messages survive a restart.
+
+    Mutable: owned by the thread that starts and stops it.
+    """
+
+    def __init__(self, folder: Path, options: str = "", java_options: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self.port, self.mqtt_port = free_ports(2)
+        self._options, self._java_options = options, java_options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the process.
+
+        Raises:
+            NotConnectedError: the broker does not run.
+        """
+        if self._process is None:
+            raise NotConnectedError("activemq is not running")
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def jars(self) -> list[str]:
+        """The class path of the process."""
+        return [*client_jars(), *(str(JARS / f"{name}.jar") for name in _BROKER_JARS)]
+
+    @property
+    def configuration(self) -> str:
+        """The configuration of the process, as a URI."""
+        return (
+            f"broker:({self.url},mqtt://127.0.0.1:{self.mqtt_port})?brokerName=gw"
+            f"&persistent=true&dataDirectory={self.folder}&useJmx=false{self._options}"
+        )
+
+    def settings(self, **changes: object) -> JmsSettings:
+        values: dict[str, object] = {
+            "name": "amq",
+            "classpath": client_jars(),
+            "factory": FACTORY,
+            "urls": (self.url,),
+            "connect_timeout": 5.0,
+        }
+        return JmsSettings(**(values | changes))  # type: ignore[arg-type]  # of any setting's type
+
+    def start(self) -> None:
+        folder = str(self.folder)
+        homes = [f"-Dactivemq.{name}={folder}" for name in ("home", "base", "conf", "data")]
+        command = ["java", "-Xmx512m", *self._java_options, *homes, "-cp", ":".join(self.jars)]
+        command += ["org.apache.activemq.console.Main", "start", self.configuration]
+        with (self.folder / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603  # an installed program
+                command, stdout=log, stderr=log, cwd=folder
+            )
+        self._await_ports()
+
+    def _await_ports(self) -> None:
+        process = self._process
+        deadline = time.monotonic() + START_TIMEOUT
+        waiting = [self.port, self.mqtt_port]
+        while waiting:
+            if process is None or process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                output = (self.folder / "broker.log").read_text()[-2000:]
+                raise NotConnectedError(f"activemq did not start: {output}")
+            try:
+                socket.create_connection(("127.0.0.1", waiting[0]), timeout=1).close()
+            except OSError:
+                time.sleep(0.02)  # no event signals an open port
+            else:
+                waiting.pop(0)
+
+    def freeze(self) -> None:
+        """Suspend the process; its connections stay open without answers."""
+        self._signal(signal.SIGSTOP)
+        if self._process is not None:  # its threads may run on until the stop is reported
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill the process."""
+        self._end(kill=True)
+
+    def stop(self) -> None:
+        self._end(kill=False)
+
+    def _end(self, *, kill: bool) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill() if kill else process.terminate()
+        try:
+            process.wait(timeout=START_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def running(
+    folder: Path, options: str = "", java_options: Sequence[str] = ()
+) -> Iterator[ActiveMq]:
+    broker = ActiveMq(folder, options, java_options)
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.stop()
+
+
+def serve(port: int, store: Path | None = None) -> None:
+    """Run a broker for trials until SIGTERM or Ctrl-C, and print the settings of its endpoint.
+
+    Its messages are kept in the folder `store`, or lost at the end. Port 0 selects a free port.
+
+    Raises:
+        NotConnectedError: the broker is not installed, or does not start.
+    """
+    if reason := missing():
+        raise NotConnectedError(f"activemq: {reason}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as temporary:
+        folder = store or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        broker = ActiveMq(folder.resolve())
+        broker.port = port or broker.port
+        try:
+            broker.start()
+            jars = "".join(f"  - {jar}\n" for jar in client_jars())
+            sys.stdout.write(f"# listening on {broker.url}; MQTT on port {broker.mqtt_port}\n")
+            sys.stdout.write(f'urls: ["{broker.url}"]\nfactory: {FACTORY}\nclasspath:\n{jars}')
+            sys.stdout.flush()
+            signal.pause()
+        finally:
+            broker.stop()
+
+
+def main() -> None:
+    """Run a broker: `python -m gateway.trial.brokers.activemq [PORT]`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m gateway.trial.brokers.activemq",
+        description="Run ActiveMQ for trials, and print the settings of its endpoint.",
+    )
+    parser.add_argument(
+        "port", nargs="?", type=int, default=DEFAULT_PORT, metavar="PORT",
+        help=f"port; 0 selects a free port ({DEFAULT_PORT})",
+    )  # fmt: skip
+    try:
+        serve(parser.parse_args().port)
+    except NotConnectedError as error:
+        parser.exit(2, f"{error}\n")
+
+
+if __name__ == "__main__":
+    main()

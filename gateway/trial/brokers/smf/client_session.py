@@ -1,0 +1,141 @@
+"""The connection of one client; a protocol error ends this connection only."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import Protocol, cast
+
+from gateway.errors import WireError
+from gateway.trial.brokers.smf.queues import ConsumerFlow
+from gateway.trial.brokers.smf.vpn import PublisherFlow, ShareGroup, Vpn
+from gateway.trial.brokers.smf.write_buffer import MemoryBudget, WriteBuffer
+from gateway.wire.smf.frames import FrameDecoder
+
+log = logging.getLogger(__name__)
+
+_MAX_LOGIN_BYTES = 65_536  # of a message before the login
+
+
+class SessionHost(Protocol):
+    """The parts of the broker that a connection uses."""
+
+    unflushed: list[WriteBuffer]
+    memory: MemoryBudget
+    sessions: dict[ClientSession, None]
+
+    @property
+    def peer_bytes(self) -> int: ...
+
+    @property
+    def max_frame(self) -> int: ...
+
+    @property
+    def is_full(self) -> bool: ...
+
+    def receive(self, session: ClientSession, frames: list[bytes]) -> None: ...
+
+    def drop(self, session: ClientSession) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+class ClientSession(asyncio.Protocol):
+    """A connection, from its first byte to its last.
+
+    Mutable: owned by the broker's event loop.
+    """
+
+    transport: asyncio.Transport
+    output: WriteBuffer
+
+    def __init__(self, broker: SessionHost) -> None:
+        self._broker = broker
+        self._decoder = FrameDecoder(broker.max_frame)
+        self.vpn: Vpn | None = None  # set by the login
+        self.name = ""
+        self.keepalive = 0
+        self.is_over = False
+        self._incomplete = 0  # bytes of a message that has not arrived completely
+        loop = asyncio.get_running_loop()
+        self.connected_at = self.last_received = loop.time()
+        self.subscriptions: dict[bytes, ShareGroup | None] = {}
+        self.publishers: dict[int, PublisherFlow] = {}
+        self.flows: dict[int, ConsumerFlow] = {}
+        self.acks: dict[int, PublisherFlow] = {}  # publisher flows with messages to acknowledge
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        connection: socket.socket = transport.get_extra_info("socket")
+        # asyncio does not set it for a listener made without a protocol number
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        broker = self._broker
+        self.output = WriteBuffer(
+            self.transport,
+            broker.peer_bytes,
+            broker.memory,
+            broker.unflushed,
+            self._deliver_waiting,
+        )
+        if broker.is_full:
+            self.end("too many connections")
+        else:
+            broker.sessions[self] = None
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_over:
+            return
+        self.last_received = asyncio.get_running_loop().time()
+        before = self._decoder.held
+        try:
+            frames = self._decoder.feed(data)
+            self._count_incomplete(self._decoder.held - before)
+            self._broker.receive(self, frames)
+        except WireError as error:
+            self._broker.flush()  # before `end` writes acknowledgements
+            self.end(str(error))
+        self._broker.flush()
+
+    def pause_writing(self) -> None:
+        self.output.pause()
+
+    def resume_writing(self) -> None:
+        self.output.resume()
+        self._broker.flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self.is_over = True
+        self._broker.memory.held -= self._incomplete
+        self.output.close()
+        self._broker.drop(self)
+        self._broker.flush()
+
+    def _deliver_waiting(self) -> None:
+        """Deliver waiting messages after the buffer has room again."""
+        if not self.is_over:
+            for flow in self.flows.values():
+                flow.queue.deliver_waiting()
+
+    def _count_incomplete(self, more: int) -> None:
+        """Count bytes of incomplete messages.
+
+        Raises:
+            WireError: this client or all clients together hold too many.
+        """
+        memory, held = self._broker.memory, self._decoder.held
+        self._incomplete += more
+        memory.held += more
+        if held > _MAX_LOGIN_BYTES and self.vpn is None:
+            raise WireError(f"smf: more than {_MAX_LOGIN_BYTES} bytes before the login")
+        if held and memory.held > memory.limit:
+            raise WireError("smf: the broker's memory is used up")
+
+    def end(self, reason: str) -> None:
+        """Write pending answers and close; later input is ignored."""
+        if not self.is_over:
+            self.is_over = True
+            log.info("smf broker: closing %s: %s", self.name or "a connection", reason)
+            self.output.flush()
+            self.transport.close()

@@ -1,0 +1,180 @@
+"""Consumer flows: create a queue, bind, acknowledge, unbind, and choose the active consumer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.trial.brokers.smf.client_session import ClientSession
+from gateway.trial.brokers.smf.queues import ConsumerFlow, MessageQueue
+from gateway.trial.brokers.smf.responses import (
+    ALREADY_EXISTS,
+    INVALID_SELECTOR,
+    MAX_BINDS,
+    NO_SPACE,
+    NOT_ALLOWED,
+    QUEUE_SHUTDOWN,
+    UNKNOWN_QUEUE,
+)
+from gateway.trial.brokers.smf.vpn import Vpn
+from gateway.wire.smf.assured_control import (
+    AssuredControl,
+    ControlField,
+    ControlType,
+    encode_control,
+    encode_control_reply,
+    encode_field,
+)
+from gateway.wire.smf.frames import DMQ_ELIGIBLE
+from gateway.wire.smf.parameters import OK, SmfResponse
+
+MAX_QUEUE_NAME: Final = 200  # bytes
+_TEMPORARY, _NON_EXCLUSIVE, _BROWSER = 2, 2, 2
+_ALL_PERMISSIONS: Final = 0x0F
+_MEGABYTE: Final = 1 << 20
+
+
+def create_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
+    name = request.get_text(ControlField.QUEUE)
+    response = vpn.faults.create.get(name.decode("utf-8", "replace"), OK)
+    if response == OK:
+        if name in vpn.queues:
+            response = ALREADY_EXISTS
+        elif not name or len(name) > MAX_QUEUE_NAME:
+            response = NOT_ALLOWED
+        elif len(vpn.queues) >= vpn.options.max_queues:
+            response = NO_SPACE
+    if response != OK:
+        session.output.post(encode_control_reply(request, response))
+        return
+    vpn.add_queue(name, exclusive=request.get_int(ControlField.ACCESS) != _NON_EXCLUSIVE)
+    session.output.post(
+        encode_control_reply(
+            request,
+            OK,
+            (encode_field(ControlField.QUEUE, name), encode_field(ControlField.DURABILITY, 1)),
+        )
+    )
+
+
+def delete_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
+    queue = vpn.queues.get(request.get_text(ControlField.QUEUE))
+    if queue is None:
+        session.output.post(encode_control_reply(request, UNKNOWN_QUEUE))
+        return
+    shut_queue(queue)
+    vpn.remove_queue(queue)
+    session.output.post(encode_control_reply(request, OK))
+
+
+def bind(session: ClientSession, vpn: Vpn, request: AssuredControl, flow_id: int) -> None:
+    """Bind a flow to a queue; the answer states whether it is the active one."""
+    name = request.get_text(ControlField.QUEUE)
+    queue = _find_or_create(vpn, request, name)
+    refusal = vpn.faults.bind.get(name.decode("utf-8", "replace"))
+    refusal = refusal or _refuse(queue, request, vpn.options.max_flows)
+    if refusal is not None or queue is None:
+        session.output.post(encode_control_reply(request, refusal or UNKNOWN_QUEUE))
+        return
+    flow = ConsumerFlow(flow_id, session.name, queue, session.output)
+    flow.window = request.get_int(ControlField.WINDOW)
+    flow.reports_activity = bool(request.get_int(ControlField.WANTS_CHANGES))
+    queue.flows.append(flow)
+    session.flows[flow_id] = flow
+    if last := request.get_int(ControlField.LAST_RECEIVED):
+        queue.reclaim(flow, last)
+    session.output.post(
+        encode_control_reply(request, OK, _describe(queue, flow, vpn.options.max_message))
+    )
+    queue.deliver_waiting()
+
+
+def acknowledge(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
+    """Update the window of a flow, and apply its transport acknowledgement and settlements."""
+    flow = session.flows.get(request.get_int(ControlField.FLOW_ID))
+    if flow is None:
+        return
+    flow.window = request.get_int(ControlField.WINDOW)
+    flow.acknowledge_transport(request.get_int(ControlField.LAST_ACKED))
+    for ack in request.ack_ranges():
+        for queued in flow.settle(ack.low, ack.high, ack.outcome):
+            if queued.message.flags & DMQ_ELIGIBLE:
+                vpn.keep_rejected(queued.message)
+    flow.queue.deliver_waiting()
+
+
+def unbind(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
+    flow_id = request.get_int(ControlField.FLOW_ID)
+    flow = session.flows.pop(flow_id, None)
+    if flow is not None:
+        release(flow)
+        if not flow.queue.durable and not flow.queue.flows:
+            vpn.remove_queue(flow.queue)
+    session.output.post(
+        encode_control_reply(request, OK, (encode_field(ControlField.FLOW_ID, flow_id),))
+    )
+
+
+def release(flow: ConsumerFlow) -> None:
+    """Return the messages of a flow to its queue, and notify the flow that becomes active."""
+    successor = flow.queue.release(flow)
+    if successor is not None and successor.reports_activity:
+        fields = (
+            encode_field(ControlField.FLOW_ID, successor.flow_id),
+            encode_field(ControlField.ACTIVE, 1),
+        )
+        successor.output.post(encode_control(AssuredControl(ControlType.FLOW_CHANGE, 2, fields)))
+    flow.queue.deliver_waiting()
+
+
+def shut_queue(queue: MessageQueue) -> None:
+    """Refuse further messages and binds, and unbind every consumer."""
+    queue.is_shut = True
+    for flow in list(queue.flows):
+        queue.release(flow)
+        fields = (encode_field(ControlField.FLOW_ID, flow.flow_id),)
+        notice = AssuredControl(ControlType.UNBIND, 2, fields, response=QUEUE_SHUTDOWN)
+        flow.output.post(encode_control(notice))
+
+
+def _find_or_create(vpn: Vpn, request: AssuredControl, name: bytes) -> MessageQueue | None:
+    queue = vpn.queues.get(name)
+    if queue is not None or request.get_int(ControlField.DURABILITY) != _TEMPORARY:
+        return queue
+    if not name or len(vpn.queues) >= vpn.options.max_queues:
+        return None
+    return vpn.add_queue(name, durable=False)
+
+
+def _refuse(
+    queue: MessageQueue | None, request: AssuredControl, max_flows: int
+) -> SmfResponse | None:
+    if queue is None:
+        return UNKNOWN_QUEUE
+    if queue.is_shut:
+        return QUEUE_SHUTDOWN
+    if request.get_text(ControlField.SELECTOR):
+        return INVALID_SELECTOR
+    if request.get_int(ControlField.FLOW_TYPE) == _BROWSER:
+        return NOT_ALLOWED
+    return MAX_BINDS if len(queue.flows) >= max_flows else None
+
+
+def _describe(
+    queue: MessageQueue, flow: ConsumerFlow, max_message: int
+) -> tuple[tuple[int, bytes], ...]:
+    return (
+        encode_field(ControlField.FLOW_ID, flow.flow_id),
+        encode_field(ControlField.LAST_ACKED, 0),
+        encode_field(ControlField.WINDOW, flow.window),
+        encode_field(ControlField.QUEUE, queue.name),
+        encode_field(ControlField.DURABILITY, 1 if queue.durable else _TEMPORARY),
+        encode_field(ControlField.ACCESS, 1 if queue.exclusive else _NON_EXCLUSIVE),
+        encode_field(ControlField.PERMISSIONS, _ALL_PERMISSIONS),
+        encode_field(ControlField.OTHERS_PERMISSIONS, _ALL_PERMISSIONS),
+        encode_field(ControlField.QUOTA, max(1, queue.quota // _MEGABYTE)),
+        encode_field(ControlField.MAX_MESSAGE, max_message),
+        encode_field(ControlField.RESPECTS_TTL, 0),
+        encode_field(ControlField.ENDPOINT_ID, flow.flow_id),
+        encode_field(ControlField.MAX_UNACKED, queue.max_unacked),
+        encode_field(ControlField.ACTIVE, int(queue.is_active(flow))),
+    )

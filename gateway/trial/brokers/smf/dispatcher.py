@@ -1,0 +1,209 @@
+"""Dispatch of SMF messages in the broker, and the end of a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from itertools import count
+
+from gateway.errors import WireError
+from gateway.trial.brokers.smf.client_session import ClientSession
+from gateway.trial.brokers.smf.consumer_flows import (
+    acknowledge,
+    bind,
+    create_queue,
+    delete_queue,
+    release,
+    unbind,
+)
+from gateway.trial.brokers.smf.journal import BrokerJournal
+from gateway.trial.brokers.smf.login import log_in
+from gateway.trial.brokers.smf.publisher_flows import (
+    acknowledge_all,
+    close_publisher,
+    open_publisher,
+    spool_message,
+)
+from gateway.trial.brokers.smf.queues import MessageQueue
+from gateway.trial.brokers.smf.store import compact
+from gateway.trial.brokers.smf.subscription_changes import (
+    change_subscription,
+    find_injected_refusal,
+    remove_all,
+)
+from gateway.trial.brokers.smf.vpn import BrokerState, Vpn
+from gateway.trial.brokers.smf.write_buffer import MemoryBudget, WriteBuffer
+from gateway.wire.smf.assured_control import AssuredControl, ControlType, decode_control
+from gateway.wire.smf.frames import GUARANTEED, MAX_HEADER, Protocol, encode_frame, protocol_of
+from gateway.wire.smf.relayed_message import read_topic
+
+log = logging.getLogger(__name__)
+
+_KEEPALIVE = encode_frame(Protocol.KEEPALIVE, b"")
+_ACTIONS: Mapping[int, Callable[[ClientSession, Vpn, AssuredControl], None]] = {
+    ControlType.ACK: acknowledge,
+    ControlType.CLOSE_PUBLISHER: close_publisher,
+    ControlType.UNBIND: unbind,
+    ControlType.CREATE: create_queue,
+    ControlType.DELETE: delete_queue,
+}
+_MAX_MISSED_KEEPALIVES = 3
+
+
+class MessageDispatcher:
+    """Dispatches messages; keeps the connections and, in `state`, what outlives them.
+
+    Mutable: owned by the broker's event loop.
+    """
+
+    def __init__(
+        self, state: BrokerState, journal: BrokerJournal | None, stop: Callable[[], None]
+    ) -> None:
+        """Keep `stop`, which ends the broker when `journal` cannot be written."""
+        self.options, self.state = state.options, state
+        self.journal, self.stop = journal, stop
+        self.sessions: dict[ClientSession, None] = {}
+        self.memory = MemoryBudget(self.options.total_bytes)
+        self.unflushed: list[WriteBuffer] = []
+        self._flow_ids = count(1)
+
+    @property
+    def peer_bytes(self) -> int:
+        return self.options.peer_bytes
+
+    @property
+    def max_frame(self) -> int:
+        return self.options.max_message + MAX_HEADER
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.sessions) >= self.options.max_connections
+
+    def receive(self, session: ClientSession, frames: list[bytes]) -> None:
+        """Act on whole messages of one client, in order.
+
+        Raises:
+            WireError: a message breaks the protocol; the earlier ones took effect.
+        """
+        try:
+            for frame in frames:
+                vpn = session.vpn
+                if vpn is not None and frame[1] & 0x3F == Protocol.MESSAGE:
+                    if frame[0] & GUARANTEED:
+                        spool_message(session, vpn, frame)
+                    else:
+                        self._relay(vpn, frame)
+                elif not session.is_over:
+                    self._control(session, vpn, frame)
+        finally:
+            if session.acks and session.vpn is not None:
+                acknowledge_all(session, session.vpn)
+
+    def flush(self) -> None:
+        """Write the effects of the last messages: first to the store, then to the clients."""
+        while self.journal is None or self._is_stored(self.journal):
+            buffers = self.unflushed.copy()
+            self.unflushed.clear()
+            for output in buffers:
+                output.flush()
+            if not self.unflushed:  # a flush that made room queues more messages
+                return
+
+    def compact_store(self) -> None:
+        """Compact the store when most of it is settled."""
+        if self.journal is not None:
+            try:
+                compact(self.journal, self.state.vpns)
+            except OSError as error:
+                self._give_up(error)
+
+    def _is_stored(self, journal: BrokerJournal) -> bool:
+        try:
+            journal.commit()
+        except OSError as error:
+            self._give_up(error)
+            return False
+        return True
+
+    def _give_up(self, error: OSError) -> None:
+        """Stop without an answer: no message may be acknowledged that is not stored."""
+        log.error("smf broker: stopping: the store cannot be written: %s", error)
+        self.unflushed.clear()
+        for session in list(self.sessions):
+            session.is_over = True
+            session.transport.abort()
+        self.stop()
+
+    def drop(self, session: ClientSession) -> None:
+        """Remove a connection; its queues and publisher names stay."""
+        self.sessions.pop(session, None)
+        vpn = session.vpn
+        if vpn is None:
+            return
+        if vpn.clients.get(session.name) is session:
+            del vpn.clients[session.name]
+        remove_all(session, vpn)
+        for flow in session.flows.values():
+            if flow in flow.queue.flows:
+                release(flow)
+            if not flow.queue.durable:
+                self._remove_later(vpn, flow.queue)
+        session.flows.clear()
+
+    def drop_silent(self) -> None:
+        """End connections without a login in time, and connections whose keepalives stopped."""
+        now = asyncio.get_running_loop().time()
+        for session in list(self.sessions):
+            if session.vpn is None:
+                if now - session.connected_at > self.options.login_timeout:
+                    session.end("no login in time")
+            elif (
+                session.keepalive
+                and now - session.last_received > _MAX_MISSED_KEEPALIVES * session.keepalive + 1
+            ):
+                session.end("silent for too long")
+
+    def _relay(self, vpn: Vpn, frame: bytes) -> None:
+        if vpn.faults.publish and find_injected_refusal(vpn.faults.publish, read_topic(frame)):
+            return  # silently: direct messages have no answer
+        vpn.relay(frame)
+
+    def _control(self, session: ClientSession, vpn: Vpn | None, frame: bytes) -> None:
+        match protocol_of(frame):
+            case Protocol.CLIENT_CONTROL:
+                log_in(session, frame, self.state)
+            case _ if vpn is None:
+                raise WireError("smf: the first message is not a login")
+            case Protocol.KEEPALIVE:
+                session.output.post(_KEEPALIVE)
+            case Protocol.SUBSCRIPTION:
+                change_subscription(session, vpn, frame)
+            case Protocol.ASSURED_CONTROL:
+                self._assured(session, vpn, frame)
+            case unknown:
+                raise WireError(f"smf: protocol 0x{unknown:02x} is not known")
+
+    def _assured(self, session: ClientSession, vpn: Vpn, frame: bytes) -> None:
+        request = decode_control(frame)
+        if request.kind in {ControlType.OPEN_PUBLISHER, ControlType.BIND}:
+            self._open_flow(session, vpn, request)
+        elif request.kind in _ACTIONS:
+            _ACTIONS[request.kind](session, vpn, request)
+        elif request.kind != ControlType.FLOW_CHANGE:  # a flow change from a client confirms ours
+            raise WireError(f"smf: assured control type {request.kind} is not supported")
+
+    def _open_flow(self, session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
+        if request.response is not None:
+            return  # a client answers a flow change with this type too
+        if len(session.flows) + len(session.publishers) >= self.options.max_flows:
+            raise WireError(f"smf: more than {self.options.max_flows} flows")
+        open_flow = bind if request.kind == ControlType.BIND else open_publisher
+        open_flow(session, vpn, request, next(self._flow_ids))
+
+    def _remove_later(self, vpn: Vpn, queue: MessageQueue) -> None:
+        def remove() -> None:
+            if not queue.flows:
+                vpn.remove_queue(queue)
+
+        asyncio.get_running_loop().call_later(self.options.temporary_seconds, remove)

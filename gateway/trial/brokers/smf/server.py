@@ -1,0 +1,176 @@
+"""The SMF broker: its socket, its event loop and thread, and its control from other threads."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+from typing import Self, TypeVar
+
+from gateway.errors import EndpointError
+from gateway.trial.brokers.smf.client_session import ClientSession
+from gateway.trial.brokers.smf.consumer_flows import shut_queue
+from gateway.trial.brokers.smf.dispatcher import MessageDispatcher
+from gateway.trial.brokers.smf.options import DEFAULT_OPTIONS, BrokerOptions
+from gateway.trial.brokers.smf.store import open_store
+from gateway.trial.brokers.smf.vpn import BrokerState
+
+T = TypeVar("T")
+
+_LISTEN_BACKLOG = 128
+_CHECK_INTERVAL = 1.0  # seconds between checks for silent clients
+
+
+class SmfBroker:
+    """Listens from its creation; serves in `run`, or in its own thread inside `with`.
+
+    `url` is its address; port 0 takes a free port. `state` holds the queues and the options: a new
+    broker with the same `state` behaves like a restarted one. With `store`, a folder, guaranteed
+    messages are on disk before they are acknowledged, and the next broker with that folder has
+    them. With `tls` it serves TLS only.
+    Thread-safe: every method runs in the event loop.
+    """
+
+    def __init__(  # noqa: PLR0913  # most of them by name
+        self,
+        port: int = 0,
+        options: BrokerOptions = DEFAULT_OPTIONS,
+        *,
+        host: str = "127.0.0.1",
+        state: BrokerState | None = None,
+        store: Path | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Listen.
+
+        Raises:
+            EndpointError: the port or the store cannot be used.
+        """
+        self.state = state or BrokerState(options)
+        self.faults = self.state.faults
+        self._tls = tls
+        try:
+            self._listener = socket.create_server((host, port), backlog=_LISTEN_BACKLOG)
+        except OSError as error:
+            raise EndpointError(f"smf broker: cannot listen at {host}:{port}: {error}") from error
+        self.host, self.port = host, int(self._listener.getsockname()[1])
+        self.url = f"{'tcps' if tls else 'tcp'}://{host}:{self.port}"
+        try:
+            self.journal = open_store(store, self.state.vpns) if store else None
+        except EndpointError:
+            self._listener.close()
+            raise
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_ignore)
+        self._stopping = asyncio.Event()
+        self._dispatcher = MessageDispatcher(self.state, self.journal, self._stopping.set)
+        self._thread: Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = Thread(target=self.run, name="smf-broker", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def run(self) -> None:
+        """Serve until `stop`, then close every connection; call it once."""
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+            if self.journal is not None:
+                self.journal.close()
+
+    def stop(self) -> None:
+        """Make `run` return; any thread or signal handler may call it, repeatedly."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+
+    def drop_connections(self) -> int:
+        """Abort every connection, and return their number."""
+
+        def abort() -> int:
+            sessions = list(self._dispatcher.sessions)
+            for session in sessions:
+                session.transport.abort()
+            return len(sessions)
+
+        return self._run_in_loop(abort)
+
+    def clients(self, vpn: str = "default") -> list[str]:
+        """Return the names of the connected clients."""
+        return self._run_in_loop(lambda: list(self.state.vpns[vpn].clients))
+
+    def depth(self, queue: str, vpn: str = "default") -> int:
+        """Return the number of messages in a queue, unsettled ones included; 0 without a queue."""
+
+        def count() -> int:
+            found = self.state.vpns[vpn].queues.get(queue.encode())
+            return found.depth if found else 0
+
+        return self._run_in_loop(count)
+
+    def unsettled(self, queue: str, vpn: str = "default") -> int:
+        """Return the number of messages that consumers received and did not settle."""
+
+        def count() -> int:
+            found = self.state.vpns[vpn].queues.get(queue.encode())
+            return sum(len(flow.unacked) for flow in found.flows) if found else 0
+
+        return self._run_in_loop(count)
+
+    def shut_queue(self, queue: str, vpn: str = "default") -> None:
+        """Unbind all consumers of a queue, and refuse further binds and messages."""
+
+        def shut() -> None:
+            shut_queue(self.state.vpns[vpn].queues[queue.encode()])
+            self._dispatcher.flush()
+
+        self._run_in_loop(shut)
+
+    def _run_in_loop(self, call: Callable[[], T]) -> T:
+        result: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(call())
+            except Exception as error:  # noqa: BLE001  # raised again in the calling thread
+                result.set_exception(error)
+
+        self._loop.call_soon_threadsafe(run)
+        return result.result(timeout=10)
+
+    async def _serve(self) -> None:
+        server = await self._loop.create_server(
+            lambda: ClientSession(self._dispatcher), sock=self._listener, ssl=self._tls
+        )
+        while not self._stopping.is_set():
+            try:
+                await asyncio.wait_for(self._stopping.wait(), _CHECK_INTERVAL)
+            except TimeoutError:
+                self._dispatcher.drop_silent()
+                self._dispatcher.compact_store()
+        server.close()
+        for session in list(self._dispatcher.sessions):
+            session.transport.abort()
+        await asyncio.sleep(0)  # abort calls `connection_lost` in the next iteration
+        await asyncio.sleep(0)
+
+
+def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """Ignore errors such as failed handshakes, which end only their connection."""
+    del loop, context

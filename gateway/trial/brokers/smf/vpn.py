@@ -1,0 +1,218 @@
+"""Message VPNs: subscriptions, queues and publisher flows, which outlive their connections.
+
+The receivers of a topic are clients, groups of clients with a shared subscription, and queues.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Final, TypeAlias
+
+from gateway.trial.brokers.smf.journal import RecordType
+from gateway.trial.brokers.smf.options import BrokerOptions, InjectedFaults
+from gateway.trial.brokers.smf.queues import MessageQueue, RecordChange, record_nothing
+from gateway.trial.brokers.smf.responses import (
+    NO_MATCH,
+    OVER_QUOTA,
+    QUEUE_NOT_FOUND,
+    QUEUE_SHUTDOWN,
+    TOO_LONG,
+    TOPIC_PARSE_ERROR,
+)
+from gateway.trial.brokers.smf.subscription_table import SubscriptionTable, is_topic
+from gateway.trial.brokers.smf.write_buffer import WriteBuffer
+from gateway.wire.smf.frames import GUARANTEED
+from gateway.wire.smf.parameters import OK, SmfResponse
+from gateway.wire.smf.relayed_message import (
+    PublishedMessage,
+    decode_direct,
+    encode_direct,
+    read_topic,
+)
+
+DEAD_MESSAGES: Final = b"#DEAD_MSG_QUEUE"
+_QUEUE_PREFIX: Final = b"#P2P/QUE/"
+
+
+class ShareGroup:
+    """Clients that share one subscription and receive in turn.
+
+    Mutable: owned by the broker's event loop.
+    """
+
+    def __init__(self) -> None:
+        self.members: list[WriteBuffer] = []
+        self._current = 0
+
+    def next_member(self) -> WriteBuffer:
+        self._current = (self._current + 1) % len(self.members)
+        return self.members[self._current]
+
+
+Receiver: TypeAlias = "WriteBuffer | ShareGroup | MessageQueue"
+
+
+@dataclass(slots=True, eq=False)
+class PublisherFlow:
+    """The last acknowledged message of a publisher flow, kept under its name.
+
+    Mutable: owned by the broker's event loop.
+    """
+
+    name: bytes
+    last_id: int = 0
+
+
+@dataclass(slots=True)
+class Vpn:
+    """The state of one message VPN.
+
+    Mutable: owned by the broker's event loop.
+    """
+
+    options: BrokerOptions
+    faults: InjectedFaults
+    ids: Callable[[], int]
+    table: SubscriptionTable[Receiver] = field(default_factory=SubscriptionTable)
+    queues: dict[bytes, MessageQueue] = field(default_factory=dict)
+    publishers: OrderedDict[bytes, PublisherFlow] = field(default_factory=OrderedDict)
+    groups: dict[tuple[bytes, bytes], ShareGroup] = field(default_factory=dict)
+    clients: dict[str, object] = field(default_factory=dict)  # by name, while connected
+    names: Iterator[int] = field(default_factory=lambda: count(1))
+    record: RecordChange = record_nothing  # called with each change that must survive a stop
+
+    def relay(self, frame: bytes) -> None:
+        """Relay a direct message unchanged; one without a receiver is dropped silently."""
+        topic = read_topic(frame)
+        for receiver in self.table.find(topic):
+            if receiver.__class__ is WriteBuffer:
+                receiver.relay(frame)
+            elif isinstance(receiver, ShareGroup):
+                receiver.next_member().relay(frame)
+            elif isinstance(receiver, MessageQueue):
+                self._spool_direct(receiver, frame)
+
+    def publish(self, message: PublishedMessage) -> SmfResponse:
+        """Spool a guaranteed message in every subscribed queue, or refuse it for all of them."""
+        if not is_topic(message.topic):
+            return TOPIC_PARSE_ERROR
+        if len(message.body) > self.options.max_message:
+            return TOO_LONG
+        receivers = self.table.find(message.topic)
+        queues = [receiver for receiver in receivers if isinstance(receiver, MessageQueue)]
+        if message.topic.startswith(_QUEUE_PREFIX):
+            named = self.queues.get(message.topic.removeprefix(_QUEUE_PREFIX))
+            if named is None:
+                return QUEUE_NOT_FOUND
+            queues.append(named)
+        for queue in queues:
+            if (refusal := self._refuse(queue, message.size)) is not None:
+                return refusal
+        for queue in queues:
+            queue.put(message)
+            queue.deliver_waiting()
+        self._relay_guaranteed(message, receivers)
+        if not receivers and not queues and self.options.reject_unmatched:
+            return NO_MATCH
+        return OK
+
+    def add_queue(
+        self, name: bytes, *, exclusive: bool = True, durable: bool = True
+    ) -> MessageQueue:
+        queue = self.queues[name] = MessageQueue(
+            name,
+            self.ids,
+            exclusive=exclusive,
+            durable=durable,
+            quota=self.options.queue_bytes,
+            max_unacked=self.options.max_unacked,
+            record=self.record if durable else record_nothing,
+        )
+        queue.record(RecordType.QUEUE, name, exclusive)
+        return queue
+
+    def remove_queue(self, queue: MessageQueue) -> None:
+        for topic in queue.topics:
+            self.table.remove(topic, queue)
+        if self.queues.pop(queue.name, None) is not None:
+            queue.record(RecordType.QUEUE_REMOVED, queue.name)
+
+    def subscribe_queue(self, queue: MessageQueue, topic: bytes) -> None:
+        queue.topics[topic] = None
+        self.table.add(topic, queue)
+        queue.record(RecordType.TOPIC, queue.name, topic)
+
+    def unsubscribe_queue(self, queue: MessageQueue, topic: bytes) -> None:
+        queue.topics.pop(topic, None)
+        self.table.remove(topic, queue)
+        queue.record(RecordType.TOPIC_REMOVED, queue.name, topic)
+
+    def open_publisher(self, name: bytes) -> PublisherFlow | None:
+        """Return a new flow for an empty name, or the named one; None for an unknown name."""
+        if name:
+            return self.publishers.get(name)
+        publisher = PublisherFlow(b"flow-%d-%d" % (self.ids(), next(self.names)))
+        self.remember(publisher)
+        return publisher
+
+    def remember(self, publisher: PublisherFlow) -> None:
+        """Keep a publisher flow under its name; the oldest is dropped past the limit."""
+        self.publishers[publisher.name] = publisher
+        if len(self.publishers) > self.options.max_publishers:
+            self.publishers.popitem(last=False)
+
+    def keep_rejected(self, message: PublishedMessage) -> None:
+        """Put a rejected message into the dead message queue, if there is one."""
+        queue = self.queues.get(DEAD_MESSAGES)
+        if queue is not None and self._has_room(queue, message.size):
+            queue.put(message)
+            queue.deliver_waiting()
+
+    def _spool_direct(self, queue: MessageQueue, frame: bytes) -> None:
+        """Spool a direct message in a subscribed queue, or drop it past the quota."""
+        message = decode_direct(frame)
+        if not queue.is_shut and self._has_room(queue, message.size):
+            queue.put(replace(message, flags=message.flags | GUARANTEED))
+            queue.deliver_waiting()
+
+    def _relay_guaranteed(self, message: PublishedMessage, receivers: tuple[Receiver, ...]) -> None:
+        buffers = [
+            receiver.next_member() if isinstance(receiver, ShareGroup) else receiver
+            for receiver in receivers
+            if not isinstance(receiver, MessageQueue)
+        ]
+        if buffers:
+            frame = encode_direct(message)
+            for output in buffers:
+                output.relay(frame)
+
+    def _refuse(self, queue: MessageQueue, size: int) -> SmfResponse | None:
+        if queue.is_shut:
+            return QUEUE_SHUTDOWN
+        return None if self._has_room(queue, size) else OVER_QUOTA
+
+    def _has_room(self, queue: MessageQueue, size: int) -> bool:
+        held = sum(each.size for each in self.queues.values())
+        return queue.has_room(size) and held + size <= self.options.spool_bytes
+
+
+class BrokerState:
+    """The state of a broker without its connections; a new broker with it acts as a restarted one.
+
+    Mutable: owned by the broker's event loop.
+    """
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self.options, self.faults = options, InjectedFaults()
+        # Ids must increase across restarts: clients drop messages with lower ids.
+        ids = count((time.time_ns() // 1_000_000_000) << 20)
+        self.vpns = {name: Vpn(options, self.faults, ids.__next__) for name in options.vpns}
+        for vpn in self.vpns.values():
+            for declared in options.queues:
+                queue = vpn.add_queue(declared.name.encode(), exclusive=declared.exclusive)
+                for topic in declared.topics:
+                    vpn.subscribe_queue(queue, topic.encode())

@@ -1,0 +1,102 @@
+"""The systems of the demo: their brokers, mapping files and expected messages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+from gateway.trial.brokers import activemq
+from gateway.trial.brokers.smf import SmfBroker
+from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
+from gateway.trial.demo.broker import mqtt_broker
+from gateway.trial.demo.feed import is_order, is_reading, is_temperature
+
+VERSIONS = {"mosquitto": "5", "amqtt": "3.1.1"}  # the newest that each broker supports
+
+Environment = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSystem:
+    """A system of the demo: its mapping file, its broker, and the messages expected through it.
+
+    `why_missing` returns why the system cannot run on this machine, or an empty text. `expected`
+    maps the first level of a topic at the target to a predicate over the topics of the feed.
+    """
+
+    name: str
+    mapping: str
+    start: Callable[[Path], AbstractContextManager[Environment]]
+    expected: Mapping[str, Callable[[str], bool]]
+    why_missing: Callable[[], str] = lambda: ""
+
+
+@contextmanager
+def running_systems(folder: Path) -> Iterator[tuple[list[DemoSystem], list[str], Environment]]:
+    """Start the brokers of all systems that can run, and write their mapping files to `folder`.
+
+    Yields these systems, the reasons why the others are missing, and the environment variables of
+    the mappings.
+    """
+    systems = [system for system in SYSTEMS if not system.why_missing()]
+    missing = [f"{each.name}: {each.why_missing()}" for each in SYSTEMS if each.why_missing()]
+    environment = dict(os.environ)
+    with ExitStack() as stack:
+        for system in systems:
+            data = folder / system.name
+            data.mkdir()
+            environment |= stack.enter_context(system.start(data))
+            text = (files("gateway.trial.demo") / "mapping" / system.mapping).read_text(
+                encoding="utf-8"
+            )
+            (folder / system.mapping).write_text(text, encoding="utf-8")
+        yield systems, missing, environment
+
+
+@contextmanager
+def _mqtt(_: Path) -> Iterator[Environment]:
+    with mqtt_broker() as (name, port):
+        yield {"DEMO_MQTT_PORT": str(port), "DEMO_MQTT_VERSION": VERSIONS[name], "DEMO_MQTT": name}
+
+
+@contextmanager
+def _yami4(_: Path) -> Iterator[Environment]:
+    with Yami4Broker(options=Yami4BrokerOptions(max_client_queue=100_000)) as broker:
+        yield {"DEMO_YAMI4_URL": broker.url}
+
+
+@contextmanager
+def _jms(folder: Path) -> Iterator[Environment]:
+    with activemq.running(folder) as broker:
+        jars = folder / "jars"
+        jars.mkdir()
+        for jar in activemq.client_jars():
+            (jars / Path(jar).name).symlink_to(jar)
+        yield {"DEMO_JMS_URL": broker.url, "DEMO_JMS_CLASSPATH": f"{jars}/*.jar"}
+
+
+@contextmanager
+def _smf(_: Path) -> Iterator[Environment]:
+    with SmfBroker() as broker:
+        yield {"DEMO_SMF_URL": broker.url, "DEMO_SMF_PASSWORD": "demo"}
+
+
+def _why_no_jms() -> str:
+    return activemq.missing() or ("" if find_spec("jpype") else "pip install 'gateway[jms]'")
+
+
+def _why_no_smf() -> str:
+    return "" if find_spec("solace") else "pip install 'gateway[solace]'"
+
+
+SYSTEMS = (
+    DemoSystem("ems", "10-ems.yaml", _mqtt, {"erp": is_order, "historian": is_reading}),
+    DemoSystem("yami4", "20-yami4.yaml", _yami4, {"dashboard": is_temperature}),
+    DemoSystem("jms", "30-jms.yaml", _jms, {"billing": is_order}, _why_no_jms),
+    DemoSystem("solace", "40-solace.yaml", _smf, {"trades": is_order}, _why_no_smf),
+)

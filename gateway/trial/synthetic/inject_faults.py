@@ -1,0 +1,171 @@
+"""Injection of planned faults into one window of synthetic traffic.
+
+A message with a late, duplicated or overtaken delivery gets a unique name, so that its fault causes
+no second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gateway.errors import ArchiveError
+from gateway.trial.synthetic.faults import Fault, InjectedFault
+from gateway.trial.synthetic.traffic import STARTED_BEFORE, Numbers, Traffic, Window
+
+_LATE: Final = 15 * 60_000_000  # microseconds
+_REORDER_WINDOW: Final = 10_000_000  # microseconds between two messages that change places
+_DUPLICATE_DELAY: Final = 1_000_000  # microseconds between a delivery and its duplicate
+_UNIQUE_NAME: Final = "plant/rare/sensor{}/value"
+_UNIQUELY_NAMED: Final = (Fault.LATE, Fault.DUPLICATE, Fault.REORDER)
+
+
+@dataclass(frozen=True)
+class FaultAssignment:
+    """The faults of one window: positions by fault, and the position that overtakes each."""
+
+    at: Mapping[Fault, list[int]]
+    overtaken_by: Mapping[int, int]
+
+    @property
+    def unique_names(self) -> dict[int, int]:
+        """Positions of messages with a unique name, with the position that determines the name."""
+        own = {position: position for fault in _UNIQUELY_NAMED for position in self.at[fault]}
+        return own | {other: position for position, other in self.overtaken_by.items()}
+
+
+@dataclass(frozen=True)
+class TargetOutcomes:
+    """The outcomes of one window at one target, by position of the message in the window."""
+
+    delivered: Numbers  # a duplicate twice
+    time: Numbers  # of each delivered one
+    altered: Sequence[int]
+    dead: Sequence[int]
+    unseen: Sequence[int]  # delivered and not observed
+    unexpected: Sequence[int]  # positions whose time an unexpected outcome takes
+
+
+def assign_faults(traffic: Traffic, window: Window, plan: Mapping[int, Fault]) -> FaultAssignment:
+    """Return the faults of `plan`, by message number, that lie in this window.
+
+    Raises:
+        ArchiveError: no message of the same route can overtake a message.
+    """
+    at: dict[Fault, list[int]] = {fault: [] for fault in Fault}
+    overtaken: dict[int, int] = {}
+    busy = set(np.searchsorted(window.number, list(plan)).tolist())
+    for number, fault in plan.items():
+        if number % traffic.gateways != window.gateway:
+            continue
+        position = int(np.searchsorted(window.number, number))
+        if fault is Fault.REORDER:
+            position, other = _reordered_pair(window, position, busy)
+            busy |= {position, other}
+            overtaken[position] = other
+        at[fault].append(position)
+    return FaultAssignment(at, overtaken)
+
+
+def _reordered_pair(window: Window, position: int, busy: Collection[int]) -> tuple[int, int]:
+    """Return the first two free messages from `position` on, of one route and close in time."""
+    for first in range(position, len(window.number)):
+        if first != position and first in busy:
+            continue
+        after = int(np.searchsorted(window.time, window.time[first] + _REORDER_WINDOW, "right"))
+        for other in range(first + 1, after):
+            if window.route[other] == window.route[first] and other not in busy:
+                return first, other
+    number = int(window.number[position])
+    raise ArchiveError(f"faults: nothing can overtake message {number}; make longer segments")
+
+
+def message_names(
+    traffic: Traffic, window: Window, faults: FaultAssignment
+) -> tuple[pa.Array, pa.Array]:
+    """Return the source name and the target name of each message."""
+    unique = dict(sorted(faults.unique_names.items()))
+    mask = np.zeros(len(window.number), np.bool_)
+    mask[list(unique)] = True
+    source = [unique_name(int(window.number[position])) for position in unique.values()]
+    sent = [name.replace("/", ".") for name in source]
+    chosen = pa.array(window.name)
+    return (
+        pc.replace_with_mask(traffic.sources.take(chosen), mask, pa.array(source, pa.string())),
+        pc.replace_with_mask(traffic.sent.take(chosen), mask, pa.array(sent, pa.string())),
+    )
+
+
+def unique_name(number: int) -> str:
+    return _UNIQUE_NAME.format(number)
+
+
+def outcomes_at(
+    traffic: Traffic, window: Window, target: str, faults: FaultAssignment
+) -> TargetOutcomes:
+    """Return the outcomes at `target`; a fault happens at a message's first target."""
+    routes = [route for route in range(traffic.routes) if target in traffic.targets(route)]
+    first = {route for route in routes if traffic.targets(route)[0] == target}
+    by = {
+        fault: [each for each in positions if int(window.route[each]) in first]
+        for fault, positions in faults.at.items()
+    }
+    delivered = np.flatnonzero(np.isin(window.route, routes))
+    delivered = delivered[~np.isin(delivered, by[Fault.LOSS] + by[Fault.DEAD])]
+    end = window.end.copy()
+    end[by[Fault.LATE]] += _LATE
+    for position in by[Fault.REORDER]:
+        end[position] = end[faults.overtaken_by[position]] + 1
+    duplicates = np.array(by[Fault.DUPLICATE], np.int64)
+    return TargetOutcomes(
+        np.concatenate([delivered, duplicates]),
+        np.concatenate([end[delivered], end[duplicates] + _DUPLICATE_DELAY]),
+        by[Fault.ALTER],
+        by[Fault.DEAD],
+        by[Fault.UNOBSERVED],
+        by[Fault.UNEXPECTED],
+    )
+
+
+def gateway_start(traffic: Traffic, gateway: int, *, unrecorded: bool = False) -> int:
+    """Return the start of a gateway in microseconds; `unrecorded` is a run without other rows."""
+    return traffic.midnight - STARTED_BEFORE + gateway + (traffic.gateways if unrecorded else 0)
+
+
+def injected_faults(
+    traffic: Traffic, window: Window, faults: FaultAssignment
+) -> list[InjectedFault]:
+    """Return the faults for the manifest; of two reordered messages, the overtaking one."""
+    found = []
+    for fault, positions in faults.at.items():
+        for position in positions:
+            faulty = faults.overtaken_by.get(position, position)
+            unrecorded = fault is Fault.UNEXPECTED
+            found.append(
+                InjectedFault(
+                    _hex_id(traffic, window, faulty, unrecorded=unrecorded),
+                    traffic.gateway(window.gateway),
+                    traffic.route(int(window.route[position])),
+                    traffic.targets(int(window.route[position]))[0],
+                    fault,
+                    _minute(int(window.time[faulty])),
+                    _hex_id(traffic, window, position) if faulty != position else "",
+                )
+            )
+    return found
+
+
+def _hex_id(traffic: Traffic, window: Window, position: int, *, unrecorded: bool = False) -> str:
+    start = gateway_start(traffic, window.gateway, unrecorded=unrecorded)
+    number = int(window.number[position]) // traffic.gateways
+    return (start.to_bytes(8, "big") + number.to_bytes(8, "big")).hex()
+
+
+def _minute(time: int) -> str:
+    return f"{datetime.fromtimestamp(time // 60_000_000 * 60, UTC):%Y-%m-%dT%H:%MZ}"

@@ -1,0 +1,135 @@
+"""The archive rows of one window of synthetic traffic, leg by leg."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from gateway.archive.schema import Leg, RowOutcome
+from gateway.trial.synthetic.inject_faults import (
+    FaultAssignment,
+    TargetOutcomes,
+    gateway_start,
+    message_names,
+    outcomes_at,
+    unique_name,
+)
+from gateway.trial.synthetic.traffic import TARGETS, Numbers, Traffic, Window, binary16, ids, rows
+
+_TAP_DELAY: Final = 3_000  # microseconds from a delivery to its observation
+
+
+def window_rows(traffic: Traffic, window: Window, faults: FaultAssignment) -> Iterator[pa.Table]:
+    """Yield all rows of a window, in several tables."""
+    builder = RowBuilder(traffic, window, faults)
+    for route in range(traffic.routes):
+        yield builder.received(route)
+    for target in TARGETS:
+        outcomes = outcomes_at(traffic, window, target, faults)
+        yield builder.delivered(target, outcomes)
+        yield builder.dead(target, outcomes)
+        yield builder.unexpected(target, outcomes)
+        if traffic.observed:
+            yield builder.observed(target, outcomes)
+
+
+class RowBuilder:
+    """Builds the rows of one window; each method builds one leg."""
+
+    def __init__(self, traffic: Traffic, window: Window, faults: FaultAssignment) -> None:
+        self._traffic = traffic
+        self._window = window
+        self._source, self._sent = message_names(traffic, window, faults)
+        routes = [traffic.route(number) for number in range(traffic.routes)]
+        self._route = pa.array(routes).take(pa.array(window.route))
+        number = window.number // traffic.gateways
+        self._id = ids(gateway_start(traffic, window.gateway), number)
+        self._hash = binary16(window.hash)
+
+    def received(self, route: int) -> pa.Table:
+        at = np.flatnonzero(self._window.route == route)
+        return rows(
+            len(at),
+            **self._shared(at),
+            leg=Leg.RECEIVED.value,
+            outcome=RowOutcome.RECEIVED.value,
+            endpoint="plant",
+            system="mqtt",
+            targets=list(self._traffic.targets(route)),
+            name=self._source.take(pa.array(at)),
+            time=self._window.time[at],
+        )
+
+    def delivered(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
+        at = outcomes.delivered
+        sent = self._window.hash[at]
+        sent[np.isin(at, outcomes.altered), 1] ^= np.uint64(1)
+        shared = self._shared(at) | {"hash": binary16(sent)}
+        return rows(
+            len(at),
+            **shared,
+            **self._end(target, at),
+            leg=Leg.DELIVERED.value,
+            outcome=RowOutcome.ACCEPTED.value,
+            time=outcomes.time,
+        )
+
+    def observed(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
+        seen = ~np.isin(outcomes.delivered, outcomes.unseen)
+        found = self.delivered(target, outcomes).filter(pa.array(seen))
+        later = pa.array(outcomes.time[seen] + _TAP_DELAY).cast(found.schema.field("time").type)
+        leg = pa.repeat(Leg.OBSERVED.value, len(found))
+        for name, column in (("time", later), ("leg", leg)):
+            index = found.schema.get_field_index(name)
+            found = found.set_column(index, found.schema.field(name), column)
+        return found
+
+    def dead(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
+        at = np.array(outcomes.dead, np.int64)
+        return rows(
+            len(at),
+            **self._shared(at),
+            **self._end(target, at),
+            leg=Leg.DEAD.value,
+            outcome=RowOutcome.REJECTED.value,
+            time=self._window.end[at],
+            rule="too-long",
+            reason="ems: the name is 260 characters, limit 249",
+        )
+
+    def unexpected(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
+        at = np.array(outcomes.unexpected, np.int64)
+        number = self._window.number[at]
+        start = gateway_start(self._traffic, self._window.gateway, unrecorded=True)
+        names = pa.array([unique_name(each) for each in number.tolist()], pa.string())
+        own = {"id": ids(start, number // self._traffic.gateways), "source_name": names}
+        own["name"] = pa.array([name.replace("/", ".") for name in names.to_pylist()], pa.string())
+        return rows(
+            len(at),
+            **self._shared(at) | self._end(target, at) | own,
+            leg=Leg.DELIVERED.value,
+            outcome=RowOutcome.ACCEPTED.value,
+            time=self._window.end[at],
+        )
+
+    def _shared(self, at: Numbers) -> dict[str, object]:
+        """Return the columns that all legs of the messages at `at` share."""
+        chosen = pa.array(at)
+        return {
+            "gateway": self._traffic.gateway(self._window.gateway),
+            "route": self._route.take(chosen),
+            "id": self._id.take(chosen),
+            "attempt": 1,
+            "received": self._window.time[at],
+            "mode": 1,
+            "size": self._window.size[at],
+            "hash": self._hash.take(chosen),
+        }
+
+    def _end(self, target: str, at: Numbers) -> dict[str, object]:
+        chosen = pa.array(at)
+        named = {"name": self._sent.take(chosen), "source_name": self._source.take(chosen)}
+        return {"endpoint": target, "system": "ems", "target": target, **named}
