@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import yaml
+
+from gateway.dialects.brokers import BROKERS
 from gateway.dialects.dialect import Dialect, WildcardPlacement
 from gateway.dialects.first_character import PrefixMapping
 from gateway.dialects.registry import DIALECTS, find_dialect
@@ -40,6 +43,20 @@ def facts(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
     (name,) = arguments
     dialect = find_dialect(name)
     return _table([["fact", "value"], *map(list, _facts(dialect))])
+
+
+def brokers(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """One row for each known broker with the limits that its name stands for."""
+    del arguments, lines
+    rows = [["`limits`", "broker", "stands for", "stated or measured in"]]
+    for name, known in BROKERS.items():
+        limits = yaml.safe_dump(
+            {key: _plain(value) for key, value in known.limits.set_fields().items()},
+            default_flow_style=True, sort_keys=False, width=1_000,
+        )  # fmt: skip
+        sources = ", ".join(f"<{each}>" if "://" in each else each for each in known.sources)
+        rows.append([_code(name), known.title, _code(limits.strip()), sources])
+    return _table(rows)
 
 
 def names(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
@@ -114,6 +131,8 @@ def _prefix_facts(dialect: Dialect) -> Iterator[tuple[str, str]]:
     if dialect.exclusions.whole_levels:
         whole = _codes(dialect.exclusions.whole_levels)
         yield f"no wildcard matches a {dialect.level_noun}", whole
+    if dialect.server_levels:
+        yield "first levels of the broker's own names, never sent to", _codes(dialect.server_levels)
     for rule in dialect.prefix_rules:
         if rule.mapping is PrefixMapping.SHIFT:
             allowed = rule.allowed_prefixes
@@ -168,6 +187,10 @@ def _translated_subscription(text: str, source: Dialect, target: Dialect) -> str
     except (SubjectError, TranslationError) as error:
         return f"refused: {error.rule}"
     return ", ".join(map(_code, found.patterns)) + ("" if found.exact else " + test")
+
+
+def _plain(value: int | str | tuple[str, ...]) -> object:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _codes(texts: Iterable[str]) -> str:

@@ -83,6 +83,8 @@ def _values(hint: Any, meta: Mapping[str, Any]) -> str:  # noqa: ANN401, PLR0911
         return _words(get_args(hint))
     if origin is tuple:
         return f"{_values(get_args(hint)[0], meta)}, or a list of it"
+    if "shorthand" in meta:
+        return f"mapping, or its `{meta['shorthand']}`"
     if origin is not None or is_dataclass(hint):
         return "mapping"
     if meta.get("choices"):

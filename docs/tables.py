@@ -27,6 +27,7 @@ BLOCK = re.compile(
 Table = Callable[[Sequence[str], Sequence[str]], list[str]]
 TABLES: Mapping[str, Table] = {
     "archive": archive_tables.columns,
+    "brokers": dialect_tables.brokers,
     "dialects": dialect_tables.overview,
     "dialect-facts": dialect_tables.facts,
     "dialect-names": dialect_tables.names,

@@ -24,6 +24,7 @@ def setting(
     choices: tuple[object, ...] = ...,
     secret: bool = ...,
     path: PathKind = ...,
+    shorthand: str = ...,
 ) -> T: ...
 
 
@@ -39,6 +40,7 @@ def setting(
     choices: tuple[object, ...] = ...,
     secret: bool = ...,
     path: PathKind = ...,
+    shorthand: str = ...,
 ) -> Any: ...  # noqa: ANN401  # without a default, the annotation of the field holds
 
 
@@ -54,6 +56,7 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
     choices: tuple[object, ...] = (),
     secret: bool = False,
     path: PathKind = "",
+    shorthand: str = "",
 ) -> Any:
     """Declare a field of a settings dataclass; without a default the setting is required.
 
@@ -70,6 +73,7 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
         choices: the legal values.
         secret: a file must hold a reference, and the value stays out of `repr` and findings.
         path: the setting is a path, relative to the folder of the file that contains it.
+        shorthand: the key of the mapping that a text in place of the mapping sets.
     """
     optional = {
         "key": key,
@@ -77,6 +81,7 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
         "choices": choices,
         "secret": secret,
         "path": path,
+        "shorthand": shorthand,
     }
     facts: dict[str, object] = {"doc": doc} | {
         name: fact for name, fact in optional.items() if fact

@@ -39,11 +39,11 @@ def open_connections(configuration: Configuration) -> Iterator[ConfigError]:
 
 def plain_hosts(settings: EndpointSettings) -> list[str]:
     """Return the hosts of other machines that are addressed without TLS, each once."""
-    hosts = [host for scheme, host in _addresses(settings) if not _ENCRYPTED.search(scheme)]
+    hosts = [host for scheme, host in scheme_and_host_of(settings) if not _ENCRYPTED.search(scheme)]
     return [host for host in dict.fromkeys(hosts) if host and not is_loopback(host.strip("[]"))]
 
 
-def _addresses(settings: EndpointSettings) -> Iterator[tuple[str, str]]:
+def scheme_and_host_of(settings: EndpointSettings) -> Iterator[tuple[str, str]]:
     """Yield scheme and host of every address; a URL may contain several (JMS failover)."""
     for url in settings.addresses:
         for found in _URL.finditer(url):

@@ -9,6 +9,7 @@ from gateway.check.encryption import open_connections
 from gateway.check.files import path_faults
 from gateway.check.header_typos import header_typos
 from gateway.check.key_location import key_location
+from gateway.check.known_brokers import unlimited_brokers
 from gateway.check.memory_targets import memory_targets
 from gateway.check.one_way import forward_only_rules
 from gateway.check.retention import short_retention
@@ -51,6 +52,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*open_connections(configuration), *memory_targets(configuration)]
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
     found += [*selector_faults(configuration), *short_retention(configuration)]
+    found += unlimited_brokers(configuration)
     shown = {str(each): each for each in map(configuration.references.hide_in, found)}
     return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
 

@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from gateway.config.nodes import KeyPath, did_you_mean
-from gateway.config.schema import CommonEndpointSettings
+from gateway.config.schema import CommonEndpointSettings, NameLimitSettings
 from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import Dialect
+from gateway.dialects.brokers import BROKERS, with_limits
+from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings.base import EndpointSettings, dialects_of, kinds_of
-from gateway.errors import SubjectError, TranslationError
+from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.routing.route import WhenFull
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.translate.names import OnTooLong, OnUnmappable
@@ -68,7 +70,10 @@ def make_endpoint(
         return None
     first, *others = map(DIALECTS.__getitem__, dialects_of(settings))
     dialect = first.joined_with(others).with_kinds(kinds_of(settings))
-    dialect = dialect.with_limits(**common.limits.maxima())
+    limits = _limits(common.limits, dialect, (*at, "limits"), reader)
+    if limits is None:
+        return None
+    dialect = with_limits(dialect, limits)
     return Endpoint(
         settings,
         dialect,
@@ -79,6 +84,30 @@ def make_endpoint(
         common.loop_window,
         common.broker_id or settings.broker_key,
     )
+
+
+def _limits(
+    settings: NameLimitSettings, dialect: Dialect, at: KeyPath, reader: ConfigReader
+) -> NameLimits | None:
+    """Return the limits of an endpoint; None with a finding."""
+    known = None if settings.broker is None else BROKERS[settings.broker]
+    if known is not None and known.dialect != dialect.name:
+        reason = (
+            f"{known.name} is a broker of {known.dialect}, and the endpoint's is {dialect.name}"
+        )
+        reader.report((*at, "broker"), "limits", reason, "write the limits in figures")
+        return None
+    limits = settings.all_limits()
+    try:
+        with_limits(dialect, limits)
+    except SubjectError as error:
+        index = limits.forbidden_patterns.index(error.text)
+        reader.report((*at, "forbidden_patterns", index), error.rule, str(error))
+        return None
+    except GatewayError as error:
+        reader.report(at, "limits", str(error))
+        return None
+    return limits
 
 
 def parse_patterns(

@@ -113,7 +113,10 @@ def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR09
     if origin is not None and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": _value(get_args(hint)[1], {})}
     if is_dataclass(hint) and isinstance(hint, type):
-        return _of(hint)
+        whole = _of(hint)
+        if (key := meta.get("shorthand")) is None:
+            return whole
+        return {"anyOf": [whole, whole["properties"][key]]}
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _words(tuple(str(member.value) for member in hint))
     return _scalar(hint, meta)

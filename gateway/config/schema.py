@@ -20,6 +20,8 @@ from gateway.config.process import (
     WebSettings,
     WhenFullText,
 )
+from gateway.dialects.brokers import BROKERS
+from gateway.dialects.name_limits import FIELDS, NameLimits
 from gateway.setting import setting
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -34,18 +36,17 @@ def is_legal_name(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameLimitSettings:
-    """Limits of names at one broker, such as a hosted MQTT service."""
+class NameLimitSettings(NameLimits):
+    """Limits of names at one broker, by its name, by figures and rules, or by both."""
 
-    bytes: int | None = setting("longest name, in bytes of UTF-8", default=None, minimum=1)
-    characters: int | None = setting("longest name, in characters", default=None, minimum=1)
-    levels: int | None = setting("most levels of a name", default=None, minimum=1)
-    level_characters: int | None = setting("longest level, in characters", default=None, minimum=1)
+    broker: str | None = setting(
+        "broker whose limits hold beside the others", default=None, choices=tuple(BROKERS)
+    )
 
-    def maxima(self) -> dict[str, int]:
-        """Return the limits that are set, by name."""
-        every = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: most for name, most in every.items() if most is not None}
+    def all_limits(self) -> NameLimits:
+        """Return these limits together with those of the known broker."""
+        own = NameLimits(**{name: getattr(self, name) for name in FIELDS})
+        return own if self.broker is None else own.with_those_of(BROKERS[self.broker].limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,9 @@ class CommonEndpointSettings:
     """Settings of every endpoint, whatever its kind."""
 
     limits: NameLimitSettings = setting(
-        "limits of names that are tighter than those of the system", default=NameLimitSettings()
+        "limits of names that are tighter than those of the system; a text is the `broker`",
+        default=NameLimitSettings(),
+        shorthand="broker",
     )
     allow: tuple[str, ...] = setting(
         "patterns of names that may be sent to; all names when absent", default=()

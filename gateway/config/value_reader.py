@@ -152,7 +152,7 @@ class ConfigReader:
         if origin is not None and issubclass(origin, Mapping):
             return self._mapping(node, get_args(kind)[1], at)
         if is_dataclass(kind):
-            return self._dataclass(node, kind, at)
+            return self._dataclass(_mapping_of(node, meta), kind, at)
         if isinstance(kind, type) and issubclass(kind, Enum):
             word = self._choice(node, tuple(str(member.value) for member in kind), at)
             return word if word is _INVALID else next(m for m in kind if str(m.value) == word)
@@ -364,6 +364,15 @@ class ConfigReader:
     def _fail(self, at: KeyPath, rule: str, reason: str, hint: str = "") -> Any:
         self.report(at, rule, reason, hint)
         return _INVALID
+
+
+def _mapping_of(node: yaml.Node, meta: Mapping[str, Any]) -> yaml.Node:
+    """Return the mapping with one key for which a text stands, where the setting has such a key."""
+    if "shorthand" not in meta or not isinstance(node, yaml.ScalarNode):
+        return node
+    marks = node.start_mark, node.end_mark
+    key = yaml.ScalarNode("tag:yaml.org,2002:str", meta["shorthand"], *marks)
+    return yaml.MappingNode("tag:yaml.org,2002:map", [(key, node)], *marks)
 
 
 def _raw_text(node: yaml.Node) -> str:

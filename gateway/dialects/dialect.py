@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gateway.dialects.escape import Codec, make_codec
 from gateway.dialects.first_character import PrefixMapping, PrefixRule
-from gateway.errors import GatewayError
+from gateway.dialects.name_limits import Refusals
 from gateway.model.limits import Limit, Unit
 from gateway.model.pattern import NO_EXCLUSIONS, WildcardExclusions
 
@@ -87,6 +87,8 @@ class Dialect:
     limits: tuple[Limit, ...] = ()
     advised_limits: tuple[Limit, ...] = ()  # a longer name is legal and gets a warning
     joined: tuple[Dialect, ...] = ()
+    server_levels: tuple[str, ...] = ()  # first levels that a broker keeps for names of its own
+    refusals: Refusals | None = None  # of an endpoint, beside its limits
 
     def joined_with(self, others: Sequence[Dialect]) -> Dialect:
         """Return this dialect for a server that imports from and exports to `others`."""
@@ -104,25 +106,6 @@ class Dialect:
         if not text.startswith(self.kind_prefixes):
             return ""
         return next(prefix for prefix in self.kind_prefixes if text.startswith(prefix))
-
-    def with_limits(self, **maxima: int) -> Dialect:
-        """Return this dialect with the lower limits of an endpoint, as `levels=8, bytes=256`.
-
-        Keys: `bytes`, `characters`, `levels`, `level_characters`. A limit is never raised.
-        Without arguments the result is this object: proofs compare dialects by identity.
-
-        Raises:
-            GatewayError: an unknown key, or a maximum below 1.
-        """
-        limits = list(self.limits)
-        for key, maximum in maxima.items():
-            if key.upper() not in Unit.__members__:
-                known = ", ".join(unit.name.lower() for unit in Unit)
-                raise GatewayError(f"{self.name}: unknown limit {key!r}; known are {known}")
-            if maximum < 1:
-                raise GatewayError(f"{self.name}: limit {key} is {maximum}, below 1")
-            limits.append(Limit(Unit[key.upper()], maximum, "the endpoint's settings"))
-        return replace(self, limits=tuple(limits)) if maxima else self
 
     def is_unsubscribable(self, first_level: str) -> bool:
         """Return whether a filter cannot begin with this level, as `$share` in MQTT."""

@@ -100,6 +100,8 @@ def render_levels(levels: Sequence[str], dialect: Dialect, *, replies: bool = Fa
     if find_surrogate(text) is not None:
         raise TranslationError(dialect.name, text, "surrogate", "a surrogate is no character")
     refuse_reserved(levels, text, dialect, replies=replies)
+    if dialect.refusals is not None and (fault := dialect.refusals.fault(levels)) is not None:
+        raise TranslationError(dialect.name, text, *fault)
     exceeded = exceeded_limit(text, levels, dialect, made=True)
     if exceeded is not None:
         limit, actual, maximum = exceeded

@@ -19,13 +19,22 @@ from gateway.proofs.rules.limits import prove_limits
 from gateway.proofs.rules.never_sent import prove_sendable
 from gateway.proofs.rules.overlap import prove_overlaps
 from gateway.proofs.rules.reach import prove_reachable, unused_captures
+from gateway.proofs.rules.refused import prove_not_refused
 from gateway.proofs.rules.shares import prove_shares
 from gateway.proofs.search.growth import KnownEdges
 from gateway.proofs.search.samples import sendable_name
 from gateway.routing.route import Route
 
 ONCE_PER_TARGET = frozenset(  # rules with at most one finding for a target
-    {"not-injective", "possible-loss", "past-limit", "first-place", "never-sent", "outside-allow"}
+    {
+        "not-injective",
+        "possible-loss",
+        "past-limit",
+        "forbidden-name",
+        "first-place",
+        "never-sent",
+        "outside-allow",
+    }
 )
 
 
@@ -107,6 +116,7 @@ def _prove_target(flow: Flow, edges: KnownEdges, *, only_errors: bool) -> Iterat
             return
         if plain is not None:
             yield from prove_limits(flow, plain, edges)
+            yield from prove_not_refused(flow)
         yield from prove_first_level(flow)
     except SearchBudgetExceeded:
         yield _unproven(flow)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from gateway.dialects.base import Dialect
+from gateway.dialects.brokers import with_limits
+from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
@@ -23,6 +25,7 @@ from gateway.translate.shorten import ShortNames
 
 Json: TypeAlias = Mapping[str, Any]
 
+NO_LIMITS: Final = NameLimits()
 _MAX_CACHED: Final = 20_000  # names in the caches of all routers
 _LEVELS: Final = {kind.__name__: kind for kind in (Literal, Glob, AnyOne, AnyMany)}
 
@@ -116,12 +119,12 @@ def _target_rules(target: Target) -> Json:
 
 
 def _dialect_rules(dialect: Dialect) -> Json:
-    own = dialect.limits[len(DIALECTS[dialect.name].limits) :]  # of the endpoint's settings
+    own = NO_LIMITS if dialect.refusals is None else dialect.refusals.limits
     return {
         "name": dialect.name,
         "joined": [each.name for each in dialect.joined],
         **({"kinds": list(dialect.kind_prefixes)} if dialect.kind_prefixes else {}),
-        "limits": {limit.unit.name.lower(): limit.maximum for limit in own},
+        "limits": dict(own.set_fields()),
     }
 
 
@@ -188,7 +191,7 @@ def _target(
 def _dialect(rules: Json) -> Dialect:
     joined = [DIALECTS[name] for name in rules["joined"]]
     dialect = DIALECTS[rules["name"]].joined_with(joined).with_kinds(rules.get("kinds", ()))
-    return dialect.with_limits(**rules["limits"])
+    return with_limits(dialect, NameLimits.from_fields(rules["limits"]))
 
 
 def _patterns(rules: Sequence[str | list[Json]], dialect: Dialect) -> tuple[SourcePattern, ...]:

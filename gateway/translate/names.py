@@ -207,6 +207,8 @@ class _Cache(LimitedCache[str, str]):
 
 def _plain_name(source: Dialect, target: Dialect) -> Callable[[str], object]:
     """Return a test for names without special text in either system, as most names are."""
+    if target.refusals is not None:
+        return lambda _text: None
     special = {"%", "~", target.separator, target.leading, source.separator}
     for dialect in (source, target):
         special |= {*dialect.forbidden, *dialect.swapped_characters}

@@ -218,22 +218,6 @@ def test_a_made_name_leaves_the_reserve_of_ems_free() -> None:
         render_subject(subject, DIALECTS["ems"])
 
 
-def test_an_endpoint_may_have_lower_limits() -> None:
-    hosted = DIALECTS["mqtt"].with_limits(levels=8, bytes=256)
-
-    check_name("a/" * 7 + "a", hosted)
-    with pytest.raises(SubjectError, match="is 9 levels, limit 8"):
-        check_name("a/" * 8 + "a", hosted)
-    with pytest.raises(LimitError, match="is 258 bytes, limit 256"):
-        render_subject(Subject(("é" * 129,)), hosted)
-
-
-@pytest.mark.parametrize("limits", [{"depth": 1}, {"levels": 0}])
-def test_an_unknown_or_zero_limit_is_refused(limits: dict[str, int]) -> None:
-    with pytest.raises(GatewayError, match="mqtt: "):
-        DIALECTS["mqtt"].with_limits(**limits)
-
-
 def test_the_error_for_an_unknown_system_suggests_the_nearest() -> None:
     with pytest.raises(GatewayError, match="did you mean 'smartsockets'"):
         find_dialect("smartsocket")

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.dialects.base import parse_subject
+from gateway.dialects.brokers import with_limits
+from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
 from gateway.proofs.search.translated_name import RefusedName, translate_name
 from gateway.routing.source_pattern import parse_source
@@ -306,3 +308,46 @@ def test_findings_name_the_source_of_a_route_with_several() -> None:
     ]
 
     assert only(findings(*routes), "unreachable").source == 1
+
+
+LIMITED = NameLimits(
+    forbidden_characters=".",
+    forbidden_first_levels=("$*", "admin"),
+    allowed_first_levels=("$aws",),
+    forbidden_patterns=("+/secret/#",),
+)
+BY_CHARACTER, BY_FIRST, BY_PATTERN = (
+    "forbidden-character",
+    "forbidden-first-level",
+    "forbidden-pattern",
+)
+FORBIDDEN = [
+    pytest.param("mqtt", "{r...}", "{r...}", [BY_CHARACTER, BY_FIRST, BY_PATTERN], id="rest"),
+    pytest.param("mqtt", "a/{x}", "{x}/b", [BY_CHARACTER, BY_FIRST], id="level"),
+    pytest.param(
+        "rv", "a.{x}.{y}", "b/{x}/{y}", [BY_CHARACTER, BY_PATTERN], id="%2E-is-a-dot-there"
+    ),
+    pytest.param("mqtt", "a/{x}", "$aws/{x}", [BY_CHARACTER], id="allowed-first"),
+    pytest.param("mqtt", "a/{x}", "b/{x|bucket:4}/secret", [], id="nothing-forbidden"),
+]
+
+
+@pytest.mark.parametrize(("source", "pattern", "template", "rules_broken"), FORBIDDEN)
+def test_names_that_the_limits_of_an_endpoint_forbid_are_shown(
+    source: str, pattern: str, template: str, rules_broken: list[str]
+) -> None:
+    one = route(source, pattern, ("mqtt-2", template))
+    (target,) = one.targets
+    renderer = replace(target.renderer, dialect=with_limits(target.renderer.dialect, LIMITED))
+    one = replace(one, targets=(replace(target, renderer=renderer),))
+
+    found = [each for each in findings(one) if each.rule == "forbidden-name"]
+
+    broken = []
+    for name in [name for each in found for name in each.example]:
+        levels = parse_subject(name, one.dialect).levels
+        refused = translate_name(one, one.targets[0], levels)
+        assert isinstance(refused, RefusedName)
+        broken.append(refused.error.rule)
+    assert broken == rules_broken
+    assert {each.severity for each in found} <= {"note"}

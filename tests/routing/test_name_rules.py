@@ -33,7 +33,7 @@ endpoints:
     urls: ["tcp://${env:SECRET_HOST}:7222"]
     password: ${env:SECRET_PASSWORD}
     dialect: [ems, rv]
-    limits: {bytes: 60}
+    limits: {bytes: 60, forbidden_characters: "!", forbidden_patterns: [LINE.PRIVATE.>]}
     allow: ["LINE.>", "ANY.>"]
     on_too_long: shorten
   tags: {kind: yami4, url: "tcp://127.0.0.1:5009"}
@@ -65,7 +65,8 @@ routes:
     to: {endpoint: ems, template: "ANY.s"}
 """
 NAMES = (
-    "line/a/x", "line/a.b/x/y/z", "line/a/test/x", "line/" + "a" * 70 + "/x", "b/1/x", "b/1/x/y",
+    "line/a/x", "line/a.b/x/y/z", "line/a/test/x", "line/a/!", "line/private/x",
+    "line/" + "a" * 70 + "/x", "b/1/x", "b/1/x/y",
     "line/1/2/3/4/5/6/7/8/9", "B.1.x", "B.1.x.y", "b/B/b", "s/1", "s.1", TAGS, "BACK.x",
     "pump.8.on,pump.7.on,site.x", "pump.8.on", "no/route", "", "$SYS/x", "~" + "a" * 26,
 )  # fmt: skip

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.dialects.brokers import with_limits
+from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
 from gateway.model.subject import Subject
@@ -200,7 +202,7 @@ def test_short_names_fit_and_remain_distinct(levels: list[str]) -> None:
 
 
 def test_a_limit_too_small_for_a_digest_refuses() -> None:
-    tiny = DIALECTS["mqtt"].with_limits(bytes=20)
+    tiny = with_limits(DIALECTS["mqtt"], NameLimits(bytes=20))
 
     with pytest.raises(LimitError):
         Renderer(tiny, on_too_long=OnTooLong.SHORTEN).render(Subject(("x" * 30,)))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.cli.parsers import Commands, add_command
+from gateway.dialects.brokers import BROKERS, dialect_at
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.terminal import print_line, visible_lines
@@ -57,7 +58,7 @@ def add_parsers(commands: Commands) -> None:
         dest="targets",
         required=True,
         metavar="SYSTEM[,SYSTEM]",
-        help="systems to check",
+        help=f"systems to check, or brokers with limits of their own: {', '.join(BROKERS)}",
     )
     parser.add_argument(
         "--shorten", action="store_true", help="shorten names that are too long by a digest"
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     source = find_dialect(args.source)
     on_too_long = OnTooLong.SHORTEN if args.shorten else OnTooLong.REFUSE
     translators = [
-        Translator(source, find_dialect(target), on_too_long=on_too_long)
+        Translator(source, dialect_at(target), on_too_long=on_too_long)
         for target in args.targets.split(",")
     ]
     counts: Counter[tuple[str, str]] = Counter()

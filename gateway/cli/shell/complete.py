@@ -72,9 +72,12 @@ def systems(**_: object) -> list[str]:
 
 
 def system_lists(prefix: str, **_: object) -> list[str]:
-    """Complete the last system of a list with commas."""
+    """Complete the last system or broker of a list with commas."""
+    from gateway.dialects.brokers import BROKERS  # noqa: PLC0415  # other lines need none
+
     before, comma, _last = prefix.rpartition(",")
-    return [f"{before}{comma}{name}" for name in systems() if name not in before.split(",")]
+    names = (*systems(), *BROKERS)
+    return [f"{before}{comma}{name}" for name in names if name not in before.split(",")]
 
 
 def dates(parsed_args: argparse.Namespace, **_: object) -> list[str]:

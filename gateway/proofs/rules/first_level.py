@@ -8,9 +8,8 @@ from gateway.dialects.base import Dialect
 from gateway.model.pattern import AnyMany, Glob, Pattern
 from gateway.proofs.finding import Finding
 from gateway.proofs.flows.flow import Flow
-from gateway.proofs.search.equations import source_patterns
-from gateway.proofs.search.examples import find_example
-from gateway.proofs.search.translated_name import RefusedName, TranslatedName, translate_name
+from gateway.proofs.search.samples import translate_towards
+from gateway.proofs.search.translated_name import RefusedName, TranslatedName
 
 HINT = "begin the template with a fixed level, unless this is intended"
 
@@ -26,7 +25,7 @@ def prove_first_level(flow: Flow) -> Iterator[Finding]:
         return
     clauses: dict[str, tuple[str, ...]] = {}  # by consequence: the clause and its names
     for prefix in _prefixes(flow.target.renderer.dialect):
-        found = _translate_prefixed(flow, prefix)
+        found = next(translate_towards(flow, Pattern((Glob((prefix, "")), AnyMany(0)))), None)
         clause = None if found is None else _clause(found, prefix, flow.target.renderer.dialect)
         if found is not None and clause is not None:
             made = (found.target_name,) if isinstance(found, TranslatedName) else ()
@@ -49,18 +48,9 @@ def _prefixes(dialect: Dialect) -> list[str]:
         *(each for other in dialect.joined for each in other.prefix_rules),
     ):
         own += [rule.character, *rule.reserved, *rule.reply_only, *rule.local]
+    own += dialect.server_levels
     own += [each for each in dialect.kind_prefixes if dialect.separator not in each]
     return list(dict.fromkeys([*own, *(dialect.codec.decode([text])[0] for text in own)]))
-
-
-def _translate_prefixed(flow: Flow, prefix: str) -> TranslatedName | RefusedName | None:
-    goal = Pattern((Glob((prefix, "")), AnyMany(0)))
-    for pattern in source_patterns(flow, goal):
-        levels = find_example([[pattern]], flow.source.excludes)
-        found = None if levels is None else translate_name(flow.source.route, flow.target, levels)
-        if found is not None:
-            return found
-    return None
 
 
 def _clause(

@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 from gateway.proofs.flows.flow import Flow, lossy_calls
-from gateway.proofs.search.equations import Bindings, bind
+from gateway.proofs.search.equations import Bindings, bind, source_patterns
 from gateway.proofs.search.examples import find_example
 from gateway.proofs.search.function_collisions import find_collision
 from gateway.proofs.search.translated_name import (
+    RefusedName,
     TranslatedName,
     translate_by_flow,
     translate_name,
@@ -23,6 +24,19 @@ MAX_NAMES = 400
 PLAIN_TEXTS = ("x", "y", "X", "xx", "")  # the levels of trial names
 
 Levels: TypeAlias = tuple[str, ...]
+
+
+def translate_towards(flow: Flow, goal: Pattern) -> Iterator[TranslatedName | RefusedName]:
+    """Translate source names whose target names may match `goal`, in the canonical form.
+
+    Raises:
+        SearchBudgetExceeded: the search became too long.
+    """
+    for pattern in source_patterns(flow, goal):
+        levels = find_example([[pattern]], flow.source.excludes)
+        found = None if levels is None else translate_name(flow.source.route, flow.target, levels)
+        if found is not None:
+            yield found
 
 
 def bind_levels(positions: tuple[int, ...], levels: tuple[str, ...]) -> Bindings:

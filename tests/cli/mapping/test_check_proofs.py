@@ -16,7 +16,7 @@ endpoints:
   plant: {kind: memory, dialect: mqtt}
   erp: {kind: memory, dialect: ems, allow: ["ERP.>", "A.>"]}
   feed: {kind: memory, dialect: smf}
-  tags: {kind: memory, dialect: yami4}
+  tags: {kind: memory, dialect: yami4, limits: {forbidden_characters: "!"}}
 routes:
 """
 # rule, routes, severity, line, a part of the text, a part of the hint
@@ -106,6 +106,30 @@ PROOFS = [
     from: {endpoint: plant, pattern: "{a}/{b}"}
     to: {endpoint: erp, template: "{a}.{b}"}
 """, "error", 9, "which 'erp' does not allow", "begin the template", id="outside-allow",
+    ),
+    pytest.param(
+        "forbidden-name", """\
+  r:
+    from: {endpoint: plant, pattern: "o/{a}"}
+    to: {endpoint: tags, template: "o.{a}"}
+""", "note", 9, "'tags' refuses some names of the route: 'o/!' (yami4: 'o.!': the limits of the"
+        " endpoint forbid '!')", "exclude such names", id="forbidden-name",
+    ),
+    pytest.param(
+        "never-sent", """\
+  r:
+    from: {endpoint: plant, pattern: "o/{a}"}
+    to: {endpoint: tags, template: "o!.{a}"}
+""", "error", 9, "no name can be sent to 'tags': 'o/x' is refused (yami4: 'o!.x': the limits of the"
+        " endpoint forbid '!')", "change the fixed part", id="always-forbidden",
+    ),
+    pytest.param(
+        "never-sent", """\
+  r:
+    from: {endpoint: feed, pattern: "o/{a}"}
+    to: {endpoint: plant, template: "$SYS/broker/{a}"}
+""", "error", 9, "(mqtt: '$SYS/broker/x': names that begin with '$SYS' belong to the broker)",
+        "change the fixed part", id="names-of-the-broker",
     ),
 ]  # fmt: skip
 

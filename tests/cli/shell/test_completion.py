@@ -39,6 +39,7 @@ LINES = [  # typed, and what the key makes of the last word
     ("gateway reconcile arch\t", "gateway reconcile archive/"),
     ("gateway translate a --from smart\t", "--from smartsockets"),
     ("gateway preflight names.txt --to mqtt,smart\t", "--to mqtt,smartsockets"),
+    ("gateway preflight names.txt --to mqtt,aws\t", "--to mqtt,aws-iot"),
     ("gateway replay archive --config gateway.yaml --route tele\t", "--route telemetry"),
     ("gateway dead-letters list gateway.yaml --route tele\t", "--route telemetry"),
     ("gateway explain a --config gateway.yaml --from pla\t", "--from plant"),

@@ -1,0 +1,120 @@
+"""The limits of names at one broker, beside those of its system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from gateway.model.limits import Unit
+from gateway.model.matching import matches
+from gateway.model.pattern import Pattern
+from gateway.setting import setting
+
+ANY_REST = "*"  # at the end of a first level: every level that begins so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameLimits:
+    """Limits of names at one broker, such as a hosted MQTT service.
+
+    The texts are in the spelling of the broker's system, as it receives a name.
+    """
+
+    bytes: int | None = setting("longest name, in bytes of UTF-8", default=None, minimum=1)
+    characters: int | None = setting("longest name, in characters", default=None, minimum=1)
+    levels: int | None = setting("most levels of a name", default=None, minimum=1)
+    level_characters: int | None = setting("longest level, in characters", default=None, minimum=1)
+    forbidden_characters: str = setting(
+        "characters that no level of a name contains, as one text", default=""
+    )
+    forbidden_first_levels: tuple[str, ...] = setting(
+        "first levels with which no name begins; `$*` stands for all that begin with `$`",
+        default=(),
+    )
+    allowed_first_levels: tuple[str, ...] = setting(
+        "exceptions from `forbidden_first_levels`, written in the same way", default=()
+    )
+    forbidden_patterns: tuple[str, ...] = setting(
+        "subscriptions of the broker; no name matches one", default=()
+    )
+
+    @property
+    def maxima(self) -> dict[Unit, int]:
+        """The figures that are set, by unit."""
+        figures = {unit: getattr(self, unit.name.lower()) for unit in Unit}
+        return {unit: most for unit, most in figures.items() if most is not None}
+
+    def with_those_of(self, other: NameLimits) -> NameLimits:
+        """Return limits that refuse what either of both refuses."""
+        merged = {name: getattr(self, name) for name in FIELDS}
+        for name, value in other.set_fields().items():
+            mine = merged[name]
+            if isinstance(value, int):
+                merged[name] = value if mine is None else min(mine, value)
+            else:
+                merged[name] = mine + value
+        return NameLimits(**merged)
+
+    @classmethod
+    def from_fields(cls, found: Mapping[str, Any]) -> NameLimits:
+        """Return limits from the values of `set_fields`, which JSON may have made lists."""
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in found.items()
+        }
+        return cls(**values)
+
+    def set_fields(self) -> Mapping[str, int | str | tuple[str, ...]]:
+        """Return the limits that are set, by name: plain values for JSON."""
+        every = {name: getattr(self, name) for name in FIELDS}
+        return {name: value for name, value in every.items() if value not in (None, "", ())}
+
+
+FIELDS = tuple(field.name for field in fields(NameLimits))
+
+
+@dataclass(frozen=True)  # no slots: cached properties need a __dict__
+class Refusals:
+    """The rules about names that no figure expresses; a name is compared as the broker receives it.
+
+    `server_levels` are first levels of names that the broker makes itself, such as `$SYS` of MQTT.
+    Each of `patterns` has its text.
+    """
+
+    limits: NameLimits
+    server_levels: tuple[str, ...] = ()
+    patterns: tuple[tuple[str, Pattern], ...] = ()
+
+    def fault(self, levels: Sequence[str]) -> tuple[str, str] | None:
+        """Return the rule that refuses a name with these levels, and the reason."""
+        if levels[0] in self.server_levels:
+            return "reserved", f"names that begin with {levels[0]!r} belong to the broker"
+        if not self._characters.isdisjoint("".join(levels)):
+            char = next(each for level in levels for each in level if each in self._characters)
+            return "forbidden-character", f"the limits of the endpoint forbid {char!r}"
+        if self._forbids_first(levels[0]):
+            reason = f"the limits of the endpoint forbid the first {levels[0]!r}"
+            return "forbidden-first-level", reason
+        for text, pattern in self.patterns:
+            if matches(pattern, levels):
+                return "forbidden-pattern", f"the limits of the endpoint forbid {text!r}"
+        return None
+
+    @cached_property
+    def _characters(self) -> frozenset[str]:
+        return frozenset(self.limits.forbidden_characters)
+
+    def _forbids_first(self, level: str) -> bool:
+        limits = self.limits
+        return _is_one_of(level, limits.forbidden_first_levels) and not _is_one_of(
+            level, limits.allowed_first_levels
+        )
+
+
+def _is_one_of(level: str, words: Sequence[str]) -> bool:
+    return any(
+        level.startswith(word.removesuffix(ANY_REST)) if word.endswith(ANY_REST) else level == word
+        for word in words
+    )
