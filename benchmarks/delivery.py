@@ -168,7 +168,7 @@ def subscribed(folder: Path) -> bool:
 
 def spooled(folder: Path) -> int:
     with closing(sqlite3.connect(f"file:{folder / 'spool' / FILE_NAME}?mode=ro", uri=True)) as file:
-        (count,) = file.execute("SELECT COALESCE(SUM(messages), 0) FROM parcels").fetchone()
+        (count,) = file.execute("SELECT COALESCE(SUM(messages), 0) FROM batches").fetchone()
     return int(count)
 
 

@@ -234,7 +234,7 @@ class Gateway:
         self.spool_database = database = SpoolDatabase(Path(spool.path))
         self.dead_letters = DeadLetters(database, self.configuration.dead_letters.bytes)
         self.dead_letters.publish = self._publish_dead_letters
-        waiting = {str(row[0]) for row in database.rows("SELECT DISTINCT endpoint FROM parcels")}
+        waiting = {str(row[0]) for row in database.rows("SELECT DISTINCT endpoint FROM batches")}
         for name in sorted(waiting - set(wiring.target_endpoints(self.configuration))):
             log.warning(
                 "the spool holds messages for an endpoint that no route sends to",

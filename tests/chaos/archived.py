@@ -106,5 +106,5 @@ def check_marked(archive: ArchivedHashes, duplicates: Iterable[int]) -> None:
 def spooled(folder: Path) -> int:
     """Messages in the spool of a running gateway."""
     with closing(sqlite3.connect(f"file:{folder / 'spool' / FILE_NAME}?mode=ro", uri=True)) as file:
-        (count,) = file.execute("SELECT COALESCE(SUM(messages), 0) FROM parcels").fetchone()
+        (count,) = file.execute("SELECT COALESCE(SUM(messages), 0) FROM batches").fetchone()
     return int(count)

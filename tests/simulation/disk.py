@@ -170,7 +170,7 @@ class Disk:
 
     def _change_column(self, random: Callable[[], float]) -> bool:
         """Change one bit of a small column of a spooled batch; return whether there is one."""
-        rows = self._query("SELECT number, endpoint, time, messages FROM parcels")
+        rows = self._query("SELECT number, endpoint, time, messages FROM batches")
         if not rows:
             return False
         number, endpoint, time, messages = rows[int(random() * len(rows))]
@@ -181,7 +181,7 @@ class Disk:
         }
         column = sorted(changes)[int(random() * len(changes))]
         with closing(sqlite3.connect(self.spool / "spool.sqlite")) as database, database:
-            query = f"UPDATE parcels SET {column} = ? WHERE number = ?"  # noqa: S608  # constants
+            query = f"UPDATE batches SET {column} = ? WHERE number = ?"  # noqa: S608  # constants
             database.execute(query, [changes[column], number])
         self.log("disk", f"{self.folder.name}: a bit of {column} of row {number}")
         return True
@@ -192,9 +192,9 @@ class Disk:
         The last connection to a database moves its log into the file.
         """
         tables = {
-            "parcels": "number, endpoint, messages, size, time, checksum, body",
-            "letters": ", ".join((*COLUMNS, "body")), "handed": "endpoint, number, x''",
-            "parcel_routes": "number, route, endpoint, time, x''",
+            "batches": "number, endpoint, messages, size, time, checksum, body",
+            "letters": ", ".join((*COLUMNS, "body")), "marks": "endpoint, number, x''",
+            "batch_routes": "number, route, endpoint, time, x''",
         }  # fmt: skip
         copy = self.folder / "copy"
         shutil.copytree(self.spool, copy)
@@ -230,7 +230,7 @@ class Disk:
 
     def waiting(self, endpoint: str) -> int:
         """The number of messages in the spool of a target."""
-        query = "SELECT messages FROM parcels WHERE endpoint = ?"
+        query = "SELECT messages FROM batches WHERE endpoint = ?"
         return sum(messages for (messages,) in self._query(query, endpoint))
 
     def _query(self, query: str, *values: object) -> list[tuple[Any, ...]]:

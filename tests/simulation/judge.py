@@ -54,7 +54,7 @@ class Judge:
             if each.disk.damaged or any(journal.changed for journal in each.disk.journals):
                 continue  # the night's verdict is bad
             rows = [row for found in each.disk.rows() for row in each_row(found)]
-            left, removed = each.disk.stored("parcels"), frozenset(each.removed)
+            left, removed = each.disk.stored("batches"), frozenset(each.removed)
             changed = each.disk.changed
             view = ArchiveView(each.name, rows, left, each.targets, removed, changed)
             compare_archive(books, view, gentle=gentle)

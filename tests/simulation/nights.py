@@ -87,7 +87,7 @@ def _truth(world: World, each: RunningGateway) -> ArchivedRun:
             run.unrecorded += len(times) * (payload in books.excused)
             run.lost -= books.is_damaged(payload)
     run.lost += sum(map(books.is_damaged, books.keys)) * len(targets)
-    run.left = len(each.disk.stored("parcels"))
+    run.left = len(each.disk.stored("batches"))
     run.changed_spool, run.stays_down = each.disk.changed, world.has_damaged_spool()
     run.has_heartbeats = world.plan.heartbeat
     run.lost_rows = any(

@@ -40,7 +40,7 @@ class Outcomes:
         return self._is_dead(each, target, payload)
 
     def is_on_disk(self, each: RunningGateway, target: str, payload: bytes) -> bool:
-        for table in ("parcels", "letters"):
+        for table in ("batches", "letters"):
             for endpoint, body in each.disk.stored(table):
                 if endpoint == target and payload in body:
                     return True

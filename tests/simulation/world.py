@@ -247,7 +247,7 @@ class World:
                 return False
             places = {place for targets in each.targets.values() for place in targets}
             places -= each.removed  # a changed row may be for none: the log says so
-            if not each.disk.damaged and any(e in places for e, _ in each.disk.stored("parcels")):
+            if not each.disk.damaged and any(e in places for e, _ in each.disk.stored("batches")):
                 return False
         return self._has_changed_rows() or not self.outcomes.missing()
 
@@ -316,7 +316,7 @@ class World:
             if session.pending or session.in_flight
         ]
         spools = [
-            f"{each.name}: {len(each.disk.stored('parcels'))} batches in the spool"
+            f"{each.name}: {len(each.disk.stored('batches'))} batches in the spool"
             for each in self.gateways.values()
         ]
         text = "; ".join([*missing[:5], *sessions, *spools])

@@ -99,7 +99,7 @@ class SpoolLimits:
 
 @dataclass(frozen=True, slots=True)
 class SpoolRow:
-    """A batch of `messages` on disk, written at `time`; older versions wrote no checksum.
+    """A batch of `messages` on disk, written at `time`.
 
     Units: microseconds since 1970-01-01 UTC.
     """
@@ -108,7 +108,7 @@ class SpoolRow:
     time: int
     messages: int
     body: bytes
-    checksum: bytes | None = None
+    checksum: bytes
 
 
 @dataclass(frozen=True, slots=True)

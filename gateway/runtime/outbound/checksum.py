@@ -1,8 +1,7 @@
 """The checksum of a row in the spool's file, which tells a bit that the disk changed.
 
 SQLite checks the form of its pages and no content. The checksum covers the other columns of a row
-as well: a changed endpoint must not send a message to another target. It has a column of its own,
-so that an older version reads the rows, and writes rows without one.
+as well: a changed endpoint must not send a message to another target.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ def checksum(body: bytes, columns: Sequence[object]) -> bytes:
     return found.digest()
 
 
-def check(body: bytes, columns: Sequence[object], stored: bytes | None) -> None:
-    """Check a row; one of a version without checksums has none.
+def check(body: bytes, columns: Sequence[object], stored: bytes) -> None:
+    """Check a row.
 
     Raises:
         SpoolError: the row is not as it was written.
     """
-    if stored is not None and stored != checksum(body, columns):
+    if stored != checksum(body, columns):
         raise SpoolError(f"spool: the checksum of {len(body)} bytes differs")
 
 

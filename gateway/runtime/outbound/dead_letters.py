@@ -39,8 +39,8 @@ def to_row(letter: DeadLetter, number: int) -> tuple[Any, ...]:
     """The values of COLUMNS.
 
     A message with a value that has no form on disk is kept as bytes, with its headers as texts. A
-    damaged row of the spool is kept as it was read, behind a byte with which no message begins: so
-    no command, nor that of an older version, sends it.
+    damaged row of the spool is kept as it was read, behind a byte with which no message begins, so
+    that no command sends it.
     """
     columns = (
         number, letter.time, letter.id, letter.route, letter.source, _utf8(letter.source_name),

@@ -41,36 +41,32 @@ DISK_TIMEOUT: Final = 10.0  # seconds between two warnings that a mark is not du
 Tell: TypeAlias = Callable[[Callable[[], Iterable[Action] | None]], None]
 
 _INSERT: Final = (
-    "INSERT INTO parcels (number, endpoint, messages, size, time, body, checksum)"
+    "INSERT INTO batches (number, endpoint, messages, size, time, body, checksum)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
-_SET_HANDED: Final = (
-    "INSERT INTO handed (endpoint, number) VALUES (?, ?)"
+_SET_MARK: Final = (
+    "INSERT INTO marks (endpoint, number) VALUES (?, ?)"
     " ON CONFLICT (endpoint) DO UPDATE SET number = excluded.number"
 )
-_INSERT_ROUTE: Final = (  # it replaces a stale one
-    "INSERT OR REPLACE INTO parcel_routes (number, route, endpoint, time) VALUES (?, ?, ?, ?)"
+_INSERT_ROUTE: Final = (  # a damaged file may have a stale one
+    "INSERT OR REPLACE INTO batch_routes (number, route, endpoint, time) VALUES (?, ?, ?, ?)"
 )
-_DELETE: Final = "DELETE FROM parcels WHERE number = ?"
-_DELETE_ROUTES: Final = "DELETE FROM parcel_routes WHERE number = ?"
+_DELETE: Final = "DELETE FROM batches WHERE number = ?"
+_DELETE_ROUTES: Final = "DELETE FROM batch_routes WHERE number = ?"
 _OLDEST_OF_ROUTE: Final = (
-    "SELECT time FROM parcel_routes WHERE endpoint = ? AND route = ? ORDER BY number LIMIT 1"
-)
-_OLDEST_WITHOUT_ROUTES: Final = (  # a version without `parcel_routes` wrote it
-    "SELECT time FROM (SELECT number, time FROM parcels WHERE endpoint = ? ORDER BY number LIMIT 1)"
-    " AS oldest WHERE NOT EXISTS (SELECT 1 FROM parcel_routes WHERE number = oldest.number)"
+    "SELECT time FROM batch_routes WHERE endpoint = ? AND route = ? ORDER BY number LIMIT 1"
 )
 _TOTALS: Final = (
     "SELECT COALESCE(MAX(number), 0), COALESCE(SUM(CAST(messages AS INTEGER)), 0),"
-    " COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM parcels WHERE endpoint = ?"
+    " COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM batches WHERE endpoint = ?"
 )
 _NEXT: Final = (  # a damaged row may have values of other types
     "SELECT number, COALESCE(CAST(time AS INTEGER), 0), COALESCE(CAST(messages AS INTEGER), 0),"
-    " checksum, COALESCE(CAST(body AS BLOB), x'') FROM parcels"
+    " checksum, COALESCE(CAST(body AS BLOB), x'') FROM batches"
     " WHERE endpoint = ? AND number > ? AND number < ? ORDER BY number"
 )
-_HANDED: Final = "SELECT COALESCE(CAST(number AS INTEGER), 0) FROM handed WHERE endpoint = ?"
-_ROUTES: Final = "SELECT route FROM parcel_routes WHERE number = ?"
+_MARK: Final = "SELECT COALESCE(CAST(number AS INTEGER), 0) FROM marks WHERE endpoint = ?"
+_ROUTES: Final = "SELECT route FROM batch_routes WHERE number = ?"
 _NO_END: Final = 2**63 - 1
 
 
@@ -89,8 +85,8 @@ class Spool:
         self._database = database
         self._ledger = ledger
         last, messages, size = (int(str(each)) for each in database.rows(_TOTALS, [endpoint])[0])
-        handed = database.rows(_HANDED, [endpoint])
-        totals = SpoolTotals(last, messages, size, int(str(handed[0][0])) if handed else 0)
+        marked = database.rows(_MARK, [endpoint])
+        totals = SpoolTotals(last, messages, size, int(str(marked[0][0])) if marked else 0)
         self.backlog = SpoolBacklog(endpoint, limits, totals, database.next_number, self._join)
         self.tell: Tell  # applies an event under the lock of the lane, which sets it
         self._stopping = threading.Event()
@@ -114,18 +110,14 @@ class Spool:
 
     def oldest(self) -> int | None:
         """The time the oldest batch was put, in microseconds; None if the spool is empty."""
-        query = "SELECT time FROM parcels WHERE endpoint = ? ORDER BY number LIMIT 1"
+        query = "SELECT time FROM batches WHERE endpoint = ? ORDER BY number LIMIT 1"
         found = self._database.rows(query, [self._endpoint])
         return int(str(found[0][0])) if found else None
 
     def oldest_of(self, route: str) -> int | None:
-        """The time the oldest batch with a message of `route` was put, as in `oldest`.
-
-        A batch of unknown routes counts for each.
-        """
-        found = self._database.rows(_OLDEST_WITHOUT_ROUTES, [self._endpoint])
-        found += self._database.rows(_OLDEST_OF_ROUTE, [self._endpoint, route])
-        return min((int(str(time)) for (time,) in found), default=None)
+        """The time the oldest batch with a message of `route` was put, as in `oldest`."""
+        found = self._database.rows(_OLDEST_OF_ROUTE, [self._endpoint, route])
+        return int(str(found[0][0])) if found else None
 
     def _store(self, queued: QueuedBatch) -> None:
         """Write the unsettled messages; those without a form on disk are rejected."""
@@ -167,7 +159,7 @@ class Spool:
                 int(str(time)),
                 int(str(messages)),
                 cast("bytes", body),
-                cast("bytes | None", stored),
+                cast("bytes", stored),
             )
             for number, time, messages, stored, body in found
         ]
@@ -185,7 +177,7 @@ class Spool:
             durable.set()
 
         with suppress(SpoolError):  # closed: the run ends
-            self._database.put([(_SET_HANDED, (self._endpoint, number))], marked)
+            self._database.put([(_SET_MARK, (self._endpoint, number))], marked)
         while not durable.wait(DISK_TIMEOUT) and not self._stopping.is_set():
             log.warning("the spool of %s waits for the disk", self._endpoint)
 

@@ -38,34 +38,33 @@ _FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)  # the text of an error can
 _VACUUM: Final = "PRAGMA incremental_vacuum(256)"  # free pages that the file system gets back
 _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 
-# `parcels` are spooled batches, `parcel_routes` the routes of their messages; `letters` are dead
-# letters; `handed` is the last batch that was read for sending, by endpoint.
-SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS parcels (
+VERSION: Final = 1
+
+# `batch_routes` has the routes of the messages of the `batches`; `marks` the last batch that was
+# read for sending, by endpoint; `letters` are dead letters.
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS batches (
     number INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, messages INTEGER NOT NULL,
-    size INTEGER NOT NULL, time INTEGER NOT NULL, body BLOB NOT NULL, checksum BLOB);
-CREATE INDEX IF NOT EXISTS parcels_of ON parcels (endpoint, number, messages, size);
-CREATE TABLE IF NOT EXISTS parcel_routes (
+    size INTEGER NOT NULL, time INTEGER NOT NULL, body BLOB NOT NULL, checksum BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS batches_of ON batches (endpoint, number, messages, size);
+CREATE TABLE IF NOT EXISTS batch_routes (
     number INTEGER, route TEXT, endpoint TEXT NOT NULL, time INTEGER NOT NULL,
     PRIMARY KEY (number, route)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS oldest_of ON parcel_routes (endpoint, route, number, time);
-CREATE TABLE IF NOT EXISTS handed (endpoint TEXT PRIMARY KEY, number INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS oldest_of ON batch_routes (endpoint, route, number, time);
+CREATE TABLE IF NOT EXISTS marks (endpoint TEXT PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS letters (
     number INTEGER PRIMARY KEY, time INTEGER NOT NULL, id BLOB NOT NULL, route TEXT NOT NULL,
     source TEXT NOT NULL, source_name TEXT NOT NULL, target TEXT NOT NULL, endpoint TEXT NOT NULL,
     rule TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, size INTEGER NOT NULL,
-    body BLOB NOT NULL, checksum BLOB);
+    body BLOB NOT NULL, checksum BLOB NOT NULL);
 """
-_HAS_CHECKSUM: Final = "SELECT 1 FROM pragma_table_info(?) WHERE name = 'checksum'"
-# An older version forgets batches without their routes, and uses their numbers again.
-_FORGET_ROUTES: Final = "DELETE FROM parcel_routes WHERE number NOT IN (SELECT number FROM parcels)"
 
 
 def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
     """Open the database of `folder`, in WAL mode, where readers and the writer do not block.
 
     Raises:
-        SpoolError: the file does not exist, or cannot be opened.
+        SpoolError: the file does not exist, cannot be opened, or has another version.
     """
     path = folder / FILE_NAME
     if not create and not path.exists():
@@ -80,17 +79,18 @@ def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has effect before the first table
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")  # a commit is on disk when it returns
-        database.executescript(SCHEMA)
-        for table in ("parcels", "letters"):  # of a version without checksums
-            if database.execute(_HAS_CHECKSUM, [table]).fetchone() is None:
-                database.execute(f"ALTER TABLE {table} ADD COLUMN checksum BLOB")
+        if database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone() == (0,):
+            database.execute(f"PRAGMA user_version = {VERSION}")
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
+            database.close()
+            raise SpoolError(
+                f"spool {path}: has version {version}, and this gateway reads {VERSION}; send its"
+                " messages with the gateway that wrote it"
+            )
+        database.executescript(_SCHEMA)
     except (*_FAULTS, OSError) as error:
         raise SpoolError(f"spool {path}: {error}") from error
-    if create:
-        try:
-            database.execute(_FORGET_ROUTES)
-        except _FAULTS as error:  # they only make a spool look older than it is
-            log.warning("spool %s: stale routes are kept: %s", path, error)
     return database
 
 
@@ -306,8 +306,8 @@ class SpoolDatabase:
                 self._writing.execute(statement).fetchall()
 
     def _last_number(self) -> int:
-        tables = "SELECT number FROM parcels UNION ALL SELECT number FROM letters"
-        tables += " UNION ALL SELECT CAST(number AS INTEGER) FROM handed"
+        tables = "SELECT number FROM batches UNION ALL SELECT number FROM letters"
+        tables += " UNION ALL SELECT CAST(number AS INTEGER) FROM marks"
         (last,) = self.rows(f"SELECT COALESCE(MAX(number), 0) FROM ({tables})")[0]  # noqa: S608  # a constant
         return int(str(last))
 

@@ -168,21 +168,9 @@ def _marked(rows: Rows, redelivered: Sequence[bool]) -> Rows:
 
 
 def _sent_rows(rows: Rows, batch: SpooledBatch, positions: Sequence[int]) -> Rows:
-    """Delivered rows with the hashes of the payloads at `positions` as the spool returned them.
-
-    A converted payload that changed on disk is recorded as accepted: the reconciliation compares
-    the hashes of accepted rows, and reports this one as altered.
-    """
+    """Delivered rows with the hashes of the payloads at `positions` as the spool returned them."""
     sizes, hashes = fingerprints([batch.messages[each].payload for each in positions])
-    columns: dict[str, Sequence[Cell]] = {**rows.columns, "size": sizes, "hash": hashes}
-    common = dict(rows.common)
-    pairs = zip(rows.values("hash"), hashes, strict=True)
-    changed = [stored not in (None, digest) for stored, digest in pairs]
-    if any(changed):
-        log.error("the spool altered %d payloads", sum(changed), extra={"route": common["route"]})
-        outcome, accepted = common.pop("outcome"), RowOutcome.ACCEPTED.value
-        columns["outcome"] = [accepted if each else outcome for each in changed]
-    return Rows(rows.count, common, columns)
+    return Rows(rows.count, rows.common, {**rows.columns, "size": sizes, "hash": hashes})
 
 
 def _dead_row(row: Rows, settlement: Settlement, message: Message, route: Route | None) -> Rows:

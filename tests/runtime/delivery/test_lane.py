@@ -80,7 +80,7 @@ class Driver:
         self.spool.written(store.queued, 1)
         name = store.queued.batch.messages[0].address
         number = store.queued.number
-        self.rows[number] = SpoolRow(number, 0, 1, name.encode())
+        self.rows[number] = SpoolRow(number, 0, 1, name.encode(), b"")
         self.spool.queued_for_disk(store.queued)
 
     def read(self, request: Read) -> None:

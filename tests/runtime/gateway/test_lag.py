@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from gateway.model.message import Message
 from gateway.runtime.gateway import Gateway
@@ -48,36 +47,6 @@ def _configuration() -> str:
 def lags(gateway: Gateway) -> dict[str, float]:
     shown = snapshot_json(StatusSnapshot(take_status(gateway), time.time(), "", ()))
     return {each["name"]: each["lag"] for each in shown["routes"]}  # type: ignore[attr-defined]  # JSON
-
-
-def test_a_batch_of_an_earlier_version_delays_each_route(plant: BrokerClient) -> None:
-    yaml = _configuration()
-    with started(yaml) as gateway:
-        plant.publish(Message("orders/1", b"x"))
-        until(lambda: lags(gateway)["orders"] > 0)
-    with closing(sqlite3.connect("spool/spool.sqlite")) as database:
-        database.execute("DROP TABLE parcel_routes")
-
-    with started(yaml) as gateway:
-        assert lags(gateway)["orders"] > 0
-        assert lags(gateway)["alarms"] > 0
-
-
-def test_routes_of_batches_that_an_older_version_sent_are_forgotten(
-    plant: BrokerClient,
-) -> None:
-    """It does not know the table of routes, and uses the numbers of the batches again."""
-    yaml = _configuration()
-    with started(yaml) as gateway:
-        plant.publish(Message("orders/1", b"x"))
-        until(lambda: lags(gateway)["orders"] > 0)
-    with closing(sqlite3.connect("spool/spool.sqlite")) as database, database:
-        database.execute("DELETE FROM parcels")
-        database.execute("UPDATE parcel_routes SET time = 1")
-    with started(yaml) as gateway:
-        assert lags(gateway)["orders"] == 0
-        plant.publish(Message("orders/2", b"y"))
-        until(lambda: gateway.counters["orders"].spooled == 1)
 
 
 def test_a_route_lags_only_by_its_own_messages(plant: BrokerClient, ems: BrokerClient) -> None:
