@@ -67,7 +67,7 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "hash": "binary",  # XXH3 of the payload, 16 bytes
         "outcome": "string",  # a value of RowOutcome
         "rule": "string",  # the rule that made it a dead letter, a gap or a cut
-        "reason": "string",  # the explanation of `rule`
+        "reason": "string",  # the explanation of `rule`; on delivered: what encodes it after `hash`
         "payload": "binary",  # only with `archive_payload`
         "headers": "map",  # only with `archive_payload`
     }

@@ -9,6 +9,7 @@ from gateway.config.process import DeadLetterSettings
 from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
 from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import Dialect, parse_subject
+from gateway.endpoints.registry import find_kind
 from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.proofs.budget import SEARCH_TOO_LONG
 from gateway.proofs.reverse_route import REVERSE_SUFFIX, both_ways
@@ -123,9 +124,11 @@ def _with_reverse_route(
         hint = "write two routes, each with a shared subscription"
         reader.report(at, "direction", reason, hint)
         return [forward]
-    allow = context.endpoints[forward.endpoint].allow
+    back = context.endpoints[forward.endpoint]
+    encoding = find_kind(back.settings).payload_encoding
     try:
-        return list(both_ways(forward, template, forward.name + REVERSE_SUFFIX, allow))
+        name = forward.name + REVERSE_SUFFIX
+        return list(both_ways(forward, template, name, back.allow, encoding))
     except (SubjectError, TranslationError) as error:
         hint = "in both directions every wildcard is a capture that fills its level"
         reader.report(at, "not-inverse", f"no reverse route: {error}", hint)

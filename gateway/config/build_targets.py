@@ -10,6 +10,7 @@ from gateway.config.nodes import KeyPath
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import parse_pattern
+from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError
 from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
@@ -124,6 +125,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         observe=settings.observe or "",
         broker_id=endpoint.broker_id,
         kind=fixed_kind(templates[0] if templates else None, source.pattern, dialect),
+        payload_encoding=find_kind(endpoint.settings).payload_encoding,
     )
 
 

@@ -31,7 +31,9 @@ class EndpointKind:
     `module` has the functions `open_source` and `open_sink`. Without `typed_properties` the
     properties of a message are texts, unless another gateway sent it. `delivery_variants` gives, by
     name, the keys that select each guarantee of delivery, as YAML; `docs/delivery.md` has a column
-    each.
+    each. `payload_encoding` says how a driver changes payloads behind the hash of a delivered row,
+    as a clause: then only a tap at the target proves them. Empty when the bytes of the hash are
+    sent.
     """
 
     name: str
@@ -40,6 +42,7 @@ class EndpointKind:
     extra: str | None = None  # the optional dependencies with the driver
     evaluates_selectors: bool = False  # its brokers evaluate JMS message selectors
     typed_properties: bool = True
+    payload_encoding: str = ""
     delivery_variants: Mapping[str, str] = field(default_factory=lambda: NO_VARIANTS)
 
 
@@ -52,6 +55,7 @@ ENDPOINT_KINDS: dict[str, EndpointKind] = {
             "gateway.endpoints.jms",
             extra="jms",
             evaluates_selectors=True,
+            payload_encoding="the JMS library encodes texts and maps",
             delivery_variants={
                 "jms-persistent": "delivery: persistent",
                 "jms-reliable": "delivery: reliable",
@@ -70,6 +74,7 @@ ENDPOINT_KINDS: dict[str, EndpointKind] = {
             SolaceSettings,
             "gateway.endpoints.solace",
             extra="solace",
+            payload_encoding="the Solace library encodes texts and maps (SDT)",
             delivery_variants={
                 "solace-guaranteed": "guaranteed: true",
                 "solace-direct": "guaranteed: false",
@@ -79,6 +84,7 @@ ENDPOINT_KINDS: dict[str, EndpointKind] = {
             "yami4",
             Yami4Settings,
             "gateway.endpoints.yami4",
+            payload_encoding="a YAMI4 message encodes every payload as parameters",
             delivery_variants={
                 "yami4-reject": "overflow_policy: reject_message",
                 "yami4-drop": "overflow_policy: drop_update",

@@ -25,11 +25,16 @@ REVERSE_SUFFIX = ".back"  # ends the name of a derived reverse route
 
 
 def both_ways(
-    forward: Route, template: str, name: str, allow: tuple[SourcePattern, ...] = ()
+    forward: Route,
+    template: str,
+    name: str,
+    allow: tuple[SourcePattern, ...] = (),
+    payload_encoding: str = "",
 ) -> tuple[Route, Route]:
     """Return `forward`, which has one target with one template, and its reverse route `name`.
 
-    `allow` are the names that the reverse route may send.
+    `allow` are the names that the reverse route may send, to an endpoint with this
+    `payload_encoding`.
 
     Raises:
         SubjectError, TranslationError: the template is no pattern, or the pattern no template.
@@ -46,6 +51,7 @@ def both_ways(
         rules=target.rules.inverted(),
         when_full=target.when_full,
         broker_id=forward.broker_id,
+        payload_encoding=payload_encoding,
     )
     reverse = replace(
         forward,

@@ -50,6 +50,7 @@ class Target:
     broker_id: str = ""  # the name of its broker, the same at every gateway
     observe: str = ""  # a subscription at the target that records arriving messages
     kind: str = ""  # the kind prefix of its addresses, which the mapping's own text contains
+    payload_encoding: str = ""  # how its driver changes payloads behind their hash, as a clause
 
     @property
     def system(self) -> str:

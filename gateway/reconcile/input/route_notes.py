@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gateway.archive.payload_check import tap_reason
 from gateway.archive.schema import Leg
 from gateway.archive.storage import Storage
 from gateway.reconcile.input.row_reader import TargetName
@@ -21,7 +20,7 @@ from gateway.reconcile.report.text import Row, count_of
 from gateway.reconcile.report.wording import CLASSES
 
 _MAX_SEGMENTS: Final = 24
-_COLUMNS: Final = ("route", "target", "leg", "system")
+_COLUMNS: Final = ("route", "target", "leg", "reason")
 _HEADER_NAMES: Final = "headers.key_value.key"  # archived with the payload, and never large
 _REPLAYABLE: Final = tuple(name for name, each in CLASSES.items() if each.replayable)
 
@@ -38,13 +37,13 @@ def with_notes(
     `payloads_archived`, because payloads may be large. An unreadable segment is left out.
     """
     lossy = {str(row["route"]) for row in routes if any(count_of(row, n) for n in _REPLAYABLE)}
-    systems: dict[TargetName, str] = {}
+    encodings: dict[TargetName, str] = {}
     archived: dict[str, bool] = {}
     for rows in _samples(storage, segments, payloads=bool(lossy)):
-        systems |= _systems(rows)
+        encodings |= _encodings(rows)
         for route, valid in _payloads(rows, lossy).items():
             archived[route] = archived.get(route, False) or valid
-    return [_noted(row, systems, archived, tapped) for row in routes]
+    return [_noted(row, encodings, archived, tapped) for row in routes]
 
 
 def _samples(storage: Storage, segments: Sequence[Path], *, payloads: bool) -> Iterator[pa.Table]:
@@ -58,11 +57,11 @@ def _samples(storage: Storage, segments: Sequence[Path], *, payloads: bool) -> I
             continue
 
 
-def _systems(rows: pa.Table) -> dict[TargetName, str]:
-    """Return the system of each target with a delivered row."""
-    sent = rows.filter(pc.equal(rows["leg"], Leg.DELIVERED.value))
-    found = sent.group_by(["route", "target", "system"]).aggregate([]).to_pylist()
-    return {(row["route"], row["target"]): row["system"] for row in found}
+def _encodings(rows: pa.Table) -> dict[TargetName, str]:
+    """Return what encodes the payloads of each target again, by its delivered rows that say so."""
+    chosen = pc.and_(pc.equal(rows["leg"], Leg.DELIVERED.value), pc.is_valid(rows["reason"]))
+    found = rows.filter(chosen).group_by(["route", "target", "reason"]).aggregate([]).to_pylist()
+    return {(row["route"], row["target"]): row["reason"] for row in found}
 
 
 def _payloads(rows: pa.Table, routes: Collection[str]) -> dict[str, bool]:
@@ -82,15 +81,14 @@ def _payloads(rows: pa.Table, routes: Collection[str]) -> dict[str, bool]:
 
 def _noted(
     row: Row,
-    systems: dict[TargetName, str],
+    encodings: dict[TargetName, str],
     archived: dict[str, bool],
     tapped: Collection[TargetName],
 ) -> Row:
     route, target = str(row["route"]), str(row["target"])
     notes: dict[str, object] = {}
-    if (route, target) in systems and (route, target) not in tapped:
-        reason = tap_reason(systems[route, target])
-        notes |= {"taps_needed": reason} if reason else {}
+    if (route, target) in encodings and (route, target) not in tapped:
+        notes["taps_needed"] = encodings[route, target]
     if route in archived:
         notes["payloads_archived"] = archived[route]
     return {**row, **notes}

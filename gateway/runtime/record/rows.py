@@ -146,6 +146,8 @@ class BatchRecord:
         common = self._common(Leg.DELIVERED, outcome, at)
         if target is not None:
             common |= {"endpoint": target.endpoint, "system": target.system}
+            if target.payload_encoding:
+                common["reason"] = target.payload_encoding
         common["attempt"] = attempts
         columns = self._columns(positions)
         columns["name"] = [message.address for message in sent]

@@ -10,11 +10,12 @@ import pytest
 from gateway.archive.layout import segments
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import Storage, open_storage
+from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.reconcile.input.route_notes import with_notes
 from gateway.reconcile.report.text import Row
 from tests.archive.samples import DAY, archive, delivered, received
 
-EMS = "the JMS library encodes texts and maps"
+EMS = ENDPOINT_KINDS["jms"].payload_encoding
 KIND = {"payload_kind": "bytes"}  # archived beside every payload
 
 
@@ -28,7 +29,7 @@ def stored(tmp_path: Path) -> tuple[Storage, list[Path]]:
         tmp_path,
         received([1], payload=b"x", headers=KIND),
         received([2]),
-        delivered([1, 2]),
+        delivered([1, 2], reason=EMS),
         received([3], route="bare"),
         delivered([3], route="bare", target="far", system="mqtt"),
     )

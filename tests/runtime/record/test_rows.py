@@ -78,3 +78,47 @@ def test_the_spool_keeps_the_hash_of_every_payload(payload: Payload) -> None:
     returned = unpack_message(pack_message(Message("a", payload)))
 
     assert fingerprint(returned.payload) == fingerprint(payload)
+
+
+BOTH_WAYS = """\
+endpoints:
+  near: {{kind: memory, dialect: smf}}
+  far: {{{far}}}
+routes:
+  r: {{direction: both, from: {{endpoint: {source}, pattern: "a/{{x}}"}},
+      to: {{endpoint: {target}, template: "b/{{x}}"}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("far", "encoding"),
+    [
+        (
+            "kind: solace, url: 'tcp://127.0.0.1:1'",
+            "the Solace library encodes texts and maps (SDT)",
+        ),
+        (
+            "kind: jms, urls: ['tcp://127.0.0.1:1'], dialect: smf",
+            "the JMS library encodes texts and",
+        ),
+        ("kind: yami4, url: 'tcp://127.0.0.1:1', dialect: smf", "a YAMI4 message encodes every"),
+        ("kind: mqtt, dialect: smf", None),
+        ("kind: memory, dialect: smf", None),
+    ],
+)
+@pytest.mark.parametrize(("source", "target"), [("near", "far"), ("far", "near")])
+def test_a_row_says_what_encodes_the_payload_behind_its_hash(
+    tmp_path: Path, far: str, encoding: str | None, source: str, target: str
+) -> None:
+    """The kind of the endpoint decides, and not its dialect, in both directions of a route."""
+    path = tmp_path / "gateway.yaml"
+    path.write_text(BOTH_WAYS.format(far=far, source=source, target=target))
+    (route,) = (each for each in load(path).routes if each.targets[0].endpoint == "far")
+    name = "a/1" if source == "near" else "b/1"
+    (found,) = Router(route.dialect, [route])[name]
+    rows = delivered(BatchRecord([Message(name, b"x")], ORIGIN), found, [b"x"])
+
+    if encoding is None:
+        assert "reason" not in rows.common
+    else:
+        assert str(rows.common["reason"]).startswith(encoding)
