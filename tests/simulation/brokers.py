@@ -49,6 +49,7 @@ class Broker:
         self.blocked = False
         self.retrying = False
         self.poison: set[Payload] = set()
+        self.hangs_up_for = ""  # a part of the names that it does not take
         self.denied: set[bytes] = set()
         self.senders: set[str] = set()  # clients that sent anything
         self.on_accepted: Callable[[str, Message], None] = lambda _client, _message: None
@@ -202,12 +203,16 @@ class Broker:
             return
         answers: list[Settlement] = []
         for message in content:
-            if message.payload in self.poison:
+            if self._hangs_up(message):
                 connection.down.put(("answers", number, answers))
                 self._break(connection)
                 return
             answers.append(self._answer(connection, message))
         connection.down.put(("answers", number, answers))
+
+    def _hangs_up(self, message: Message) -> bool:
+        name = self.hangs_up_for
+        return message.payload in self.poison or (bool(name) and name in message.address)
 
     def _break(self, connection: Connection) -> None:
         self.log("poison", f"{self.name}: breaks on a message")
@@ -234,7 +239,7 @@ class Broker:
         packets = connection.decoder.feed(data)
         answers: list[tuple[int, int, int]] = []
         for message, ack in zip(packets.messages, packets.acks, strict=True):
-            if message.payload in self.poison:
+            if self._hangs_up(message):
                 connection.down.put(("answers", 0, answers))
                 self._break(connection)
                 return

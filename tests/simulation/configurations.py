@@ -67,7 +67,8 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
     lines = [f"gateway: {{name: {plan.prefix}{gateway}, {settings}}}", "endpoints:"]
     for name, system in plan.brokers.items():
         changed = (variant, name) in {("sink", "b"), ("source", "a")}
-        timing = f"backoff_min: 0.05, backoff_max: {0.3 if changed else 0.4}"
+        shortest, longest = plan.backoff
+        timing = f"backoff_min: {shortest}, backoff_max: {longest * (0.75 if changed else 1)}"
         timing += ", loop_window: 5" if plan.is_open_ring else ""
         timing += ", qos: 2" if plan.exactly_once and system == "mqtt5" else ""
         lines.append(f"  {name}: {{{_ENDPOINTS[system].format(name=name)}, {timing}}}")

@@ -20,7 +20,7 @@ from greenlet import GreenletExit
 
 from gateway.archive.journal.chain import number_of
 from gateway.archive.journal.ends import Head, Trailer, link_of, new_hash
-from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
+from gateway.archive.journal.records import Damage, is_journal, read_records
 from gateway.archive.layout import ACK, OPEN, JournalName, journal_folder
 from gateway.archive.schema import REQUIRED
 from gateway.archive.seals.seal import Previous
@@ -28,6 +28,7 @@ from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.file_lock import FileLock
 from gateway.runtime.outbound.dead_letters import COLUMNS
 from tests.simulation import stand_ins
+from tests.simulation.books import each_row
 from tests.simulation.scheduler import Process
 
 DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)  # of a damaged file
@@ -46,6 +47,17 @@ class SimulatedJournalFile:
     acknowledged: int = 0  # bytes
     changed: int | None = None  # the byte of a changed bit
     converted: bool = False
+    _parsed: tuple[tuple[int, int | None], list[dict[str, Any]]] | None = None
+
+    def each_row(self) -> list[dict[str, Any]]:
+        """The rows as `books.each_row` gives them, by the product's reader."""
+        state = len(self.data), self.changed
+        if self._parsed is None or self._parsed[0] != state:
+            found = [
+                each for each in read_records(bytes(self.data)) if not isinstance(each, Damage)
+            ]
+            self._parsed = state, [row for rows in found for each in rows for row in each_row(each)]
+        return self._parsed[1]
 
     def read_bytes(self) -> bytes:
         return bytes(self.data)
@@ -228,6 +240,11 @@ class Disk:
         query = f"SELECT endpoint, CAST(body AS BLOB) FROM {table} ORDER BY number"  # noqa: S608  # a constant
         return [(str(endpoint), body or b"") for endpoint, body in self._query(query)]
 
+    def letters(self) -> list[tuple[str, bytes]]:
+        """Rule and body of every dead letter of the spool."""
+        query = "SELECT rule, CAST(body AS BLOB) FROM letters ORDER BY number"
+        return [(str(rule), body or b"") for rule, body in self._query(query)]
+
     def waiting(self, endpoint: str) -> int:
         """The number of messages in the spool of a target."""
         query = "SELECT messages FROM batches WHERE endpoint = ?"
@@ -244,12 +261,10 @@ class Disk:
         except DAMAGE:
             return []
 
-    def rows(self) -> Iterator[Rows]:
-        """All durable rows of all runs, read by the product's reader."""
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """All durable rows of all runs."""
         for journal in self.journals:
-            for found in read_records(bytes(journal.data)):
-                if not isinstance(found, Damage):
-                    yield from found
+            yield from journal.each_row()
 
     def last_link(self) -> Previous | None:
         """The predecessor of a new journal."""

@@ -6,21 +6,14 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from tests.simulation.plan import Fault, Plan, Publication
+from tests.simulation.hostile_plans import hostile_plan
+from tests.simulation.plan import SHAPES, Fault, Plan, Publication
 from tests.simulation.scheduler import Policy
 from tests.simulation.special_plans import later_plan, special_plan
 
 KEPT_SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
 BOTH_WAYS: Final = ("mqtt5", "mqtt311")
 
-SHAPES: Final = {
-    "one": ("a", "b"),
-    "fan": ("a", "b", "c"),
-    "both": ("a", "b"),
-    "chain": ("a", "b", "c"),
-    "ring2": ("a", "b"),
-    "ring3": ("a", "b", "c"),
-}
 _WEIGHTS: Final = {"one": 5, "fan": 6, "both": 3, "chain": 2, "ring2": 1, "ring3": 1}
 GATEWAYS: Final = {
     "one": ("g1",), "fan": ("g1",), "both": ("g1",), "chain": ("g1", "g2"),
@@ -41,7 +34,9 @@ GATEWAY_FAULTS: Final = {
     "kill": 6, "stop": 2, "slow-disk": 2, "full-spool": 1, "full-archive": 2, "clock": 1,
     "reload-same": 1, "reload-remove": 1, "reload-sink": 1, "reload-source": 1,
 }  # fmt: skip
+MESSAGE_FAULTS: Final = frozenset({"poison", "deny", "hang-up"})  # of some messages only
 KILLS: Final = frozenset({"kill", "power", "change-spool", "change-journal"})
+HOSTILE_SEEDS: Final = (2, 9)  # modulo 13; likewise
 LATER_SEEDS: Final = 4  # modulo 7; the others keep the plans with which they found faults once
 LATER_FAULTS: Final = ("older-sessions", "change-spool", "change-journal")
 HARMLESS: Final = frozenset({"deny", "slow-disk", "full-spool", "full-archive", "reload-same"})
@@ -49,6 +44,8 @@ HARMLESS: Final = frozenset({"deny", "slow-disk", "full-spool", "full-archive", 
 
 def make_plan(seed: int) -> Plan:
     """Draw the plan of `seed`."""
+    if seed % 13 in HOSTILE_SEEDS:
+        return hostile_plan(seed)
     random = Random(f"later {seed}")  # noqa: S311  # no secret
     if seed % 7 != LATER_SEEDS:
         return _first_plan(seed)

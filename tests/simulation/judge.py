@@ -9,11 +9,11 @@ from tests.simulation.books import (
     compare_archive,
     compare_gaps,
     compare_taps,
-    each_row,
     short,
 )
 from tests.simulation.faults import HARMLESS, KILLS
 from tests.simulation.gateways import RunningGateway
+from tests.simulation.neighbours import judge_neighbours
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.run_log import RunLog
 
@@ -48,12 +48,13 @@ class Judge:
         if (calm or "mqtt311" not in plan.brokers.values()) and not plan.is_open_ring:
             for payload, broker in books.echoes():
                 books.report("echo", f"{short(payload)} came back to {broker}")
+        judge_neighbours(self.outcomes)
         comparable = plan.archive and not plan.loses_rows
         for each in self.outcomes.gateways.values() if comparable else ():
             self._judge_journals(each)
             if each.disk.damaged or any(journal.changed for journal in each.disk.journals):
                 continue  # the night's verdict is bad
-            rows = [row for found in each.disk.rows() for row in each_row(found)]
+            rows = [*each.disk.rows()]
             left, removed = each.disk.stored("batches"), frozenset(each.removed)
             changed = each.disk.changed
             view = ArchiveView(each.name, rows, left, each.targets, removed, changed)

@@ -26,6 +26,7 @@ from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
 from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
 from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.in_flight import InFlightBatch
+from gateway.runtime.delivery.isolation import Isolation, Search
 from gateway.runtime.delivery.lane import Connection, LaneState
 from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.inbound import dedup_recovery
@@ -132,6 +133,31 @@ def _without_poison(real: Method) -> Method:
     return send_alone
 
 
+def _search_with_pauses(real: Method) -> Method:
+    def lost(self: Search, *arguments: Any, ours: bool) -> bool:  # noqa: ANN401
+        real(self, *arguments, ours=ours)
+        return False
+
+    return lost
+
+
+def _accuse_all(real: Method) -> Method:
+    def lost(self: Search, sends: Any, *arguments: Any, ours: bool) -> bool:  # noqa: ANN401
+        for send in sends:
+            send.queued.solo_losses.update(send.positions)
+        return bool(real(self, sends, *arguments, ours=ours))
+
+    return lost
+
+
+def _never_guilty(real: Method) -> Method:
+    def narrow(self: Isolation, send: Any, *, guilty: bool) -> None:  # noqa: ANN401
+        del guilty
+        real(self, send, guilty=False)
+
+    return narrow
+
+
 def _record_end_unchecked(data: bytes, offset: int) -> int | None:
     """The end of a record that is not compared with its CRC."""
     body = offset + 12
@@ -198,6 +224,13 @@ MUTATIONS: Final = (
              _settle_at_once),
     Mutation("a poisoned message is rejected", LaneState, "_send_part",
              _without_poison),
+    Mutation("the search for a poisoned message makes no pause", Search, "lost",
+             _search_with_pauses),
+    Mutation("a lost connection accuses a message that was sent alone", Search, "lost",
+             _accuse_all),
+    Mutation("a part that breaks the connection is halved", Isolation, "narrow", _never_guilty),
+    Mutation("after a poisoned message one loss starts the search", Search, "is_wary",
+             _instead(lambda _self, _now: False)),
     Mutation("a full spool slows its sources", SpoolBacklog, "fits",
              _instead(lambda _self, _batch: True)),
     Mutation("a full lane slows its sources", LaneState, "_fits",

@@ -7,7 +7,18 @@ from typing import Final
 
 from tests.simulation.scheduler import Policy
 
+NOT_TAKEN: Final = "~"  # of a name for which a broker hangs up
 FOREVER: Final = 1_000.0  # seconds of a fault that never ends
+
+
+SHAPES: Final = {  # the brokers of a topology
+    "one": ("a", "b"),
+    "fan": ("a", "b", "c"),
+    "both": ("a", "b"),
+    "chain": ("a", "b", "c"),
+    "ring2": ("a", "b"),
+    "ring3": ("a", "b", "c"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,8 @@ class Plan:
     taps: bool = False  # at each target
     exactly_once: bool = False  # MQTT 5.0 with QoS 2
     prefix: str = ""  # of the gateways' names
+    backoff: tuple[float, float] = (0.05, 0.4)  # seconds, of every endpoint
+    bound: float | None = None  # seconds in which each message must arrive that no fault concerns
 
     @property
     def loses_rows(self) -> bool:

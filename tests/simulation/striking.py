@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from gateway.errors import EndpointError
 from tests.simulation.books import DAMAGED
 from tests.simulation.brokers import Broker
-from tests.simulation.plan import Fault
+from tests.simulation.plan import NOT_TAKEN, Fault
 from tests.simulation.sessions import is_tap
 
 if TYPE_CHECKING:  # the world imports this module
@@ -122,6 +122,7 @@ _AT_BROKER: Final[Mapping[str, AtBroker]] = {
     "expire": lambda _world, _fault, broker: broker.expire(),
     "slow": _slow,
     "poison": lambda _world, fault, broker: broker.poison.add(fault.payload),
+    "hang-up": lambda _world, _fault, broker: setattr(broker, "hangs_up_for", NOT_TAKEN),
     "deny": lambda _world, fault, broker: broker.denied.add(fault.payload),
 }
 _AT_GATEWAY: Final[Mapping[str, AtGateway]] = {

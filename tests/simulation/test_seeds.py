@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation.campaign import Campaign, run_in_processes, run_seeds
 from tests.simulation.faults import BROKER_FAULTS, GATEWAY_FAULTS, LATER_FAULTS, LATER_SEEDS
+from tests.simulation.hostile_plans import HOSTILE_FAULTS
 
 PART = 125
 PARTS = range(0, 500, PART)
@@ -41,7 +42,7 @@ def test_every_kind_of_fault_occurs_and_is_survived() -> None:
     for first in PARTS:
         campaign.add(part(first))
 
-    kinds = (*BROKER_FAULTS, *GATEWAY_FAULTS, *LATER_FAULTS, "power")
+    kinds = (*BROKER_FAULTS, *GATEWAY_FAULTS, *LATER_FAULTS, *HOSTILE_FAULTS, "power")
     wanted = {f"fault-{kind}" for kind in kinds} | {"pubrec", "pubrel", "pubcomp", "observed"}
     assert wanted <= campaign.coverage.keys()
     assert not campaign.findings

@@ -37,7 +37,7 @@ CHECK: Final = 0.5  # seconds between two looks at the books
 SMALL: Final = {
     "MAX_QUEUED_BYTES": 3_000, "MAX_HELD_BYTES": 6_000, "READ_BYTES": 1_500, "MAX_JOINED": 4,
     "SEND_INTERVAL": 0.5, "RECEIVE_TIMEOUT": 0.5, "CHECK_INTERVAL": 0.5, "POLL_INTERVAL": 0.05,
-    "MAX_ROUNDS": 8,
+    "MAX_ROUNDS": 8, "RESERVE_BYTES": 8_192,
 }  # fmt: skip  # limits of the product, scaled down
 _FLAVOURS: Final = {
     "mqtt5": {}, "mqtt311": {}, "jms": {"identified": "header"},

@@ -1,0 +1,56 @@
+"""Worlds with hostile messages, names, brokers and disks, which honest messages must survive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from tests.simulation.plan import NOT_TAKEN, SHAPES, Fault, Plan, Publication
+from tests.simulation.scheduler import Policy
+
+BACKOFF: Final = (0.5, 30.0)  # seconds, as by default
+BOUND: Final = 10.0  # seconds until an honest message arrives, while hostile ones are found
+HOSTILE_FAULTS: Final = ("hang-up",)  # that no other world has
+_SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
+
+
+def hostile_plan(seed: int) -> Plan:
+    """Draw the plan of a seed."""
+    random = Random(f"hostile {seed}")  # noqa: S311  # no secret
+    return random.choice((_names_not_taken,))(random, seed)
+
+
+def _names_not_taken(random: Random, seed: int) -> Plan:
+    """A target hangs up for every message of some names, in a burst or in a long stream."""
+    shape = random.choice(("one", "fan"))
+    share, gap = random.choice((0.05, 0.2, 0.5)), random.choice((0.005, 0.05, 0.2))
+    sent = [
+        replace(each, key=NOT_TAKEN) if random.random() < share else each
+        for each in _stream(random, random.choice((20, 40)), gap)
+    ]
+    others = _other_faults(random, "kill", "power", "stop", "slow-disk")
+    return Plan(
+        seed, shape, {name: random.choice(_SYSTEMS) for name in SHAPES[shape]}, tuple(sent),
+        (Fault(0.5, "hang-up", "b"), *others), Policy(switch=random.choice((0.02, 0.3))),
+        spool=random.random() < 0.6, batch=random.choice((1, 3, 1_000)),
+        window=random.choice((20, 100)), latency=random.choice((0.001, 0.02)), backoff=BACKOFF,
+        until=sent[-1].at, exactly_once=random.random() < 0.4, bound=None if others else BOUND,
+    )  # fmt: skip
+
+
+def _stream(random: Random, number: int, gap: float, size: int = 0) -> list[Publication]:
+    """Messages of two keys at equal intervals, padded to `size` bytes."""
+    return [
+        Publication(1.5 + gap * at, "a", random.choice(("k0", "k1")),
+                    f"<a{at}>".encode().ljust(size, b"."))
+        for at in range(number)
+    ]  # fmt: skip
+
+
+def _other_faults(random: Random, *kinds: str) -> tuple[Fault, ...]:
+    """One of the faults, in some worlds."""
+    if random.random() < 0.7:
+        return ()
+    at, steps = 1.5 + random.random() * 1.5, random.randrange(200)
+    return (Fault(at, random.choice(kinds), "g1", seconds=0.3, steps=steps),)
