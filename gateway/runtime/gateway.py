@@ -174,19 +174,24 @@ class Gateway:
             self.counters.setdefault(route.name, RouteCounters())
         self.configuration = wanted
         self.reloaded = now()
-        self._apply_sink_bindings(sinks)
+        new = self._apply_sink_bindings(sinks)
         self._update_heartbeats()
         self._update_taps()
         self._apply_source_bindings(sources)
+        for lane in new:  # after the sources: it looks for those at its broker
+            lane.start()
         self._close_unused(wanted)
 
-    def _apply_sink_bindings(self, bindings: Mapping[str, SinkBinding]) -> None:
+    def _apply_sink_bindings(self, bindings: Mapping[str, SinkBinding]) -> list[Lane]:
+        """Return the new lanes, which are not started."""
+        new: list[Lane] = []
         for name, binding in bindings.items():
             if name in self.lanes:
                 self.lanes[name].rebind(binding)
             else:
                 self.lanes[name] = self._make_lane(name, binding)
-                self.lanes[name].start()
+                new.append(self.lanes[name])
+        return new
 
     def _apply_source_bindings(self, bindings: Mapping[str, SourceBinding]) -> None:
         for name, binding in bindings.items():
@@ -271,7 +276,18 @@ class Gateway:
         spool, settings = None, self.configuration.spool
         if self.spool_database is not None and settings is not None:
             spool = Spool(name, self.spool_database, self._ledger, _limits(settings))
-        return Lane(binding, EndpointState(name, "sink"), spool)
+        ready = partial(self._sources_ready, name)
+        return Lane(binding, EndpointState(name, "sink"), spool, ready)
+
+    def _sources_ready(self, name: str) -> bool:
+        """Return whether no source misses what the target `name` is sent now."""
+        endpoints = self.configuration.endpoints
+        broker = endpoints[name].settings.broker_key if name in endpoints else ""
+        return not any(
+            pump.misses
+            for source, pump in [*self.pumps.items()]
+            if source in endpoints and endpoints[source].settings.broker_key == broker
+        )
 
     def _make_pump(self, name: str) -> Pump:
         binding = wiring.make_source_binding(self.configuration, name)

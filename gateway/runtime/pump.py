@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from gateway.endpoints.base import Batch, Source
+from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.errors import (
     ArchiveError,
     GatewayError,
@@ -96,6 +97,23 @@ class Pump:
     def settled(self) -> bool:
         """Whether every received batch is settled."""
         return not self._in_flight
+
+    @property
+    def misses(self) -> bool:
+        """Whether its broker, which keeps nothing for it, has no subscription of it now.
+
+        A broker that refuses the source is not waited for. One inside this process reports no
+        continuity, and keeps messages for queues that are subscribed.
+        """
+        if self._stop.is_set() or self.state.connection not in {
+            ConnectionState.CONNECTING, ConnectionState.LOST,
+        }:  # fmt: skip
+            return False
+        source = self._binding.source
+        return not (
+            isinstance(source, ReportsContinuity)
+            and source.continuity.retention is not Retention.NOTHING
+        )
 
     def close(self) -> None:
         """End the thread, then close the source: closing may redeliver unsettled messages."""

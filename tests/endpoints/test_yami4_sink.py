@@ -13,13 +13,17 @@ from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink
 from gateway.endpoints.yami4.publish_state import PublishState
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
+from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.monitor.counters import EndpointState
+from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.trial.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 from gateway.wire.yami4.messages import MessageHeading
 from tests.brokers.yami4_client import Client
 from tests.endpoints.exchange import Answer, collect, opened, send
 from tests.endpoints.yami4_scripted import refuse, reply, scripted
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 HASTY = Yami4Settings(answer_timeout=0.5, heartbeat=0.1, connect_timeout=2.0, drain_timeout=0.2)
 SURE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
@@ -157,13 +161,67 @@ def test_another_exception_rejects_the_message() -> None:
     assert verdict.reason == "yami4: Unknown destination object."
 
 
-def test_a_broker_that_never_answers_is_treated_as_stuck() -> None:
-    with scripted(only()) as url:
+def test_a_broker_that_stops_answering_is_treated_as_stuck() -> None:
+    def once(message_id: int) -> bytes:
+        return reply(message_id) if message_id == 1 else b""
+
+    with scripted(only(get=once)) as url:
         sink = sink_of(url)
         with opened(sink):
             assert send(sink, *say(3, SURE)) == [RETRY] * 3
-            with pytest.raises(NotConnectedError):
+            with pytest.raises(NotConnectedError, match="the broker does not answer"):
                 sink.send(say(1, SURE), Answer())
+
+
+def hang_up(_: int) -> bytes:
+    raise ConnectionResetError
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        pytest.param({"get": hang_up}, "closed the connection|connection lost", id="closes"),
+        pytest.param({}, "the broker does not answer", id="silent"),
+    ],
+)
+def test_what_accepts_a_connection_and_does_not_answer_is_no_broker(
+    answers: dict[str, Callable[[int], bytes]], reason: str
+) -> None:
+    """As a load balancer without a broker behind it."""
+    with scripted(only(**answers)) as url:
+        sink = sink_of(url)
+        with pytest.raises(NotConnectedError, match=reason):
+            sink.open()
+        with pytest.raises(NotConnectedError, match=reason):
+            sink.send(say(1, SURE), Answer())
+        sink.close()
+
+
+def test_no_message_is_blamed_for_a_broker_that_is_away() -> None:
+    here = Event()
+    attempts: list[int] = []
+
+    def answer(message_id: int) -> bytes:
+        if not here.is_set():
+            attempts.append(message_id)
+            raise ConnectionResetError
+        return reply(message_id)
+
+    settled: list[Settlement] = []
+    messages = say(3, SURE)
+    with scripted(only(get=answer, publish_confirm=answer)) as url:
+        lane = Lane(
+            SinkBinding(sink_of(url), "yami4", frozenset(), LaneLimits((0.01, 0.02))),
+            EndpointState("yami4", "sink"),
+        )
+        lane.start()
+        lane.deliver(OutboundBatch(messages, 1, lambda found, _: settled.extend(found), list))
+        until(lambda: len(attempts) > 20)
+        here.set()
+        until(lambda: len(settled) == 3)
+        lane.stop()
+
+    assert settled == [ACCEPTED] * 3
 
 
 def test_a_broker_that_answers_only_questions_is_treated_as_stuck() -> None:
@@ -217,7 +275,7 @@ def test_the_window_limits_unanswered_messages() -> None:
 
 def test_close_retries_messages_without_an_answer() -> None:
     answer = Answer()
-    with scripted(only()) as url:
+    with scripted(only(get=reply)) as url:
         sink = sink_of(url, replace(HASTY, answer_timeout=60))
         sink.open()
         sink.send(say(5, SURE), answer)

@@ -47,15 +47,31 @@ class PublishState:
         self._encoder = RequestEncoder(settings)
         self._writing = Lock()  # held to encode and write; taken before `_changed`
         self._headers = HeaderReader()
-        self._changed = Condition()  # guards the next four
+        self._changed = Condition()  # guards the next five
         self._closing = self._over = False
+        self._failure: NotConnectedError | None = None  # why it is over
         self._pending: dict[int, PendingAnswer] = {}  # by message id
         self._in_flight = 0  # messages that occupy the window
+        self._is_known = False  # the broker has answered
         self._next_burst = 0.0
         self._last_read = time.monotonic()
         self._leadership = Leadership(self)
         self._leadership.attach(connection.fileno)
         self._leadership.start(f"{settings.name}-sink")
+
+    def await_broker(self) -> None:
+        """Wait for an answer: a load balancer accepts connections without a broker behind it.
+
+        Raises:
+            NotConnectedError: none came in time.
+        """
+        timeout = self._settings.answer_timeout
+        self._ask(timeout)
+        self._wait(lambda: not self._pending, timeout)
+        if self._pending:
+            self._give_up(NotConnectedError(f"{self._settings.name}: the broker does not answer"))
+        self.check()
+        self._is_known = True
 
     def send(self, messages: Sequence[Message], batch: PublishBatch) -> None:
         """Send as `Sink.send` does."""
@@ -73,7 +89,8 @@ class PublishState:
     def check(self) -> None:
         """Raise NotConnectedError when nothing can be sent any more."""
         if self._over or self._closing:
-            raise NotConnectedError(f"{self._settings.name}: not connected")
+            failure = self._failure
+            raise NotConnectedError(str(failure or f"{self._settings.name}: not connected"))
 
     def close(self) -> None:
         """Read the pending answers for a moment, then release everything."""
@@ -194,9 +211,9 @@ class PublishState:
             now = time.monotonic()
             self._check_overdue(now, None if packets is None else self._settle_answered(packets))
         except NotConnectedError as error:
-            if not self._closing:
+            if self._is_known and not self._closing:
                 log.warning("%s", error)
-            self._give_up()
+            self._give_up(error)
             return True
         if packets is not None:
             self._last_read = now
@@ -246,10 +263,11 @@ class PublishState:
         if answered is None or answered > oldest[0]:
             raise NotConnectedError(f"{self._settings.name}: the broker does not answer")
 
-    def _give_up(self) -> None:
+    def _give_up(self, failure: NotConnectedError | None = None) -> None:
         """Close the connection, once, and settle every message without an answer as RETRY."""
         with self._changed:
             self._over = True
+            self._failure = self._failure or failure
             pending, self._pending = self._pending, {}
             self._in_flight = 0
             self._changed.notify_all()

@@ -30,7 +30,8 @@ class Yami4Sink:
 
     def open(self) -> None:
         self.close()
-        self._state = PublishState(self._settings, connect(self._settings))
+        self._state = state = PublishState(self._settings, connect(self._settings))
+        state.await_broker()
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         state = self._state

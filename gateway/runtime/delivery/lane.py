@@ -38,6 +38,8 @@ from gateway.runtime.delivery.isolation import Isolation, Search, UnansweredSend
 
 MAX_HELD_BYTES: Final = 64 << 20
 IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection
+SOURCES_SECONDS: Final = 60.0  # beside the longest back-off; for the sources at the same broker
+SOURCES_CHECK_INTERVAL: Final = 0.1  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class LaneState:
         self._removed = False  # by a reload
         self._backoff = Backoff()
         self._retry_at = self._check_at = self._last_answer = now
+        self._sources_until: float | None = None  # the end of the wait for sources
         self._ours = False  # no message broke the connection, so none is suspected
         self._unanswered: dict[int, UnansweredSend] = {}
         self._sends = 0
@@ -225,6 +228,7 @@ class LaneState:
         self.connection, self._ours = Connection.UP, False
         self._backoff.connected(now)
         self._check_at = now + IDLE_CHECK_INTERVAL
+        self._sources_until = now + SOURCES_SECONDS + self.limits.backoff[1]
         return []
 
     def failed(self, now: float, jitter: float, *, refused: bool) -> None:
@@ -232,15 +236,19 @@ class LaneState:
         if self.connection is Connection.OPENING:
             self._go_away(now, jitter, refused=refused)
 
-    def next(self, now: float, wall: int) -> Action:
-        """Return the next step of the lane's own thread."""
+    def next(self, now: float, wall: int, *, sources_ready: bool = True) -> Action:
+        """Return the next step of the lane's own thread.
+
+        `sources_ready`: no source of the gateway misses what the target's broker gets now.
+        """
         match self.connection:
             case Connection.ENDED:
                 return End()
             case Connection.BROKEN:
                 return Recover()
             case Connection.UP:
-                return self._next_on_disk(wall) or self._drain(now) or self._next_check(now)
+                step = self._next_on_disk(wall) or self._await_sources(now, ready=sources_ready)
+                return step or self._drain(now) or self._next_check(now)
             case _:
                 return self._next_on_disk(wall) or self._next_attempt(now)
 
@@ -308,6 +316,16 @@ class LaneState:
             return Wait(self._retry_at - now)
         self.connection = Connection.OPENING
         return Open()
+
+    def _await_sources(self, now: float, *, ready: bool) -> Action | None:
+        """Let nothing pass to a new connection before the sources at its broker have theirs."""
+        if self._sources_until is None:
+            return None
+        if ready or now >= self._sources_until:
+            self._sources_until = None
+            return None
+        check = self._next_check(now)
+        return Wait(SOURCES_CHECK_INTERVAL) if isinstance(check, Wait) else check
 
     def _next_check(self, now: float) -> Action:
         if now < self._check_at:

@@ -65,16 +65,22 @@ class Lane:
 
     `deliver` sends at once while the lane is direct. A full lane blocks it, which slows the source.
     Thread-safe: self._lock guards the state and is never held during a call of the sink or the
-    disk; self._send_lock keeps the order and may be held while a send blocks.
+    disk; self._send_lock keeps the order and may be held while a send blocks. `sources_ready` is
+    asked under self._lock before the first send over each connection.
     """
 
     def __init__(
-        self, binding: SinkBinding, state: EndpointState, spool: Spool | None = None
+        self,
+        binding: SinkBinding,
+        state: EndpointState,
+        spool: Spool | None = None,
+        sources_ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self.binding = binding
         self.state = state
         self.spool = spool
         backlog = MemoryBacklog() if spool is None else spool.backlog
+        self._sources_ready = sources_ready
         self._lane = LaneState(state.name, binding.limits, backlog, monotonic())
         self._send_lock = threading.Lock()
         self._lock = threading.Lock()
@@ -301,10 +307,13 @@ class Lane:
     def _next(self) -> Action:
         """Wait for the next step of this thread."""
         with self._work:
-            while isinstance(action := self._lane.next(monotonic(), now()), Wait):
+            while isinstance(action := self._next_step(), Wait):
                 self._room.notify_all()  # the lane may be direct now
                 self._work.wait(action.seconds)
         return action
+
+    def _next_step(self) -> Action:
+        return self._lane.next(monotonic(), now(), sources_ready=self._sources_ready())
 
     def _open(self) -> None:
         """Connect the sink, and tell the state whether that worked."""

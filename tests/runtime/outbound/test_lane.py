@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
+from gateway.runtime.delivery import lane as lane_states
 from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.monitor.counters import EndpointState
@@ -43,14 +44,16 @@ class RecordedAnswers:
 
 
 @contextmanager
-def open_lane(sink: ScriptedSink, **facts: float) -> Iterator[Lane]:
+def open_lane(
+    sink: ScriptedSink, sources_ready: Callable[[], bool] = lambda: True, **facts: float
+) -> Iterator[Lane]:
     binding = SinkBinding(
         sink,
         "mqtt",
         frozenset(),
         LaneLimits(BACKOFF, **facts),  # type: ignore[arg-type]  # numbers
     )
-    lane = Lane(binding, EndpointState("target", "sink"))
+    lane = Lane(binding, EndpointState("target", "sink"), sources_ready=sources_ready)
     lane.start()
     try:
         yield lane
@@ -252,3 +255,34 @@ def test_the_answers_of_every_send_are_reported_once() -> None:
     assert sent == ["a", "denied", "lost", "lost", "last"]
     assert reported == [("a", accepted), ("denied", denied), ("lost", retry), ("lost", accepted),
                         ("last", retry)]  # fmt: skip
+
+
+def test_a_new_connection_gets_nothing_before_the_sources_at_its_broker_are_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lane_states, "IDLE_CHECK_INTERVAL", 0.02)
+    sink, answers, ready = ScriptedSink(), RecordedAnswers(), threading.Event()
+    with open_lane(sink, ready.is_set) as lane:
+        lane.deliver(answers.batch("a"))
+        until(lambda: sink.opened == 1)
+        sink.drop()  # it is noticed in the meantime
+        sink.up = True
+        until(lambda: sink.opened == 2)
+        lane.deliver(answers.batch("b"))
+        assert not sink.received
+        assert not lane.direct
+        ready.set()
+        until(lambda: len(answers.outcomes) == 2)
+
+    assert [message.address for message in sink.received] == ["a", "b"]
+    assert answers.attempts == {"a": 1, "b": 1}
+
+
+def test_a_source_that_never_is_ready_does_not_stop_a_target(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lane_states, "SOURCES_SECONDS", 0.05)
+    sink, answers = ScriptedSink(), RecordedAnswers()
+    with open_lane(sink, lambda: False) as lane:
+        lane.deliver(answers.batch("a"))
+        until(lambda: len(answers.outcomes) == 1)
