@@ -23,7 +23,7 @@ from gateway.proofs.rules.refused import prove_not_refused
 from gateway.proofs.rules.shares import prove_shares
 from gateway.proofs.search.growth import KnownEdges
 from gateway.proofs.search.samples import sendable_name
-from gateway.routing.route import Route
+from gateway.routing.route import Route, unrecorded
 
 ONCE_PER_TARGET = frozenset(  # rules with at most one finding for a target
     {
@@ -50,6 +50,7 @@ def prove(
     Raises:
         KeyError: an endpoint is not in `brokers`.
     """
+    routes = unrecorded(routes)
     sources, flows = extract_flows(routes, brokers)
     found = [*prove_shares(sources)]
     with search_budget():

@@ -23,6 +23,7 @@ from gateway.replay.sender import SEND_MESSAGES, ReplaySender
 from gateway.routing.router import Delivery, Router
 from gateway.runtime.record.restore import has_redacted_values, restore
 from gateway.runtime.record.rows import fingerprint
+from gateway.runtime.wiring import dictionary_for
 
 REPLAY_ATTEMPT: Final = 2  # attempt of a replayed delivery; the reconciliation reads a redelivery
 
@@ -77,8 +78,13 @@ class Replay:
         if not routes:
             known = ", ".join(sorted({each.name for each in configuration.routes}))
             raise EndpointError(f"replay: no route {route!r} in the configuration; it has {known}")
-        self._routers = {each.endpoint: Router(each.dialect, [each]) for each in routes}
         self._sender = ReplaySender(configuration, "replay")
+        self._routers = {
+            each.endpoint: Router(
+                each.dialect, [each], dictionary_for(configuration, each.endpoint)
+            )
+            for each in routes
+        }
         self.counts: Counter[str] = Counter()
 
     def plan(self, row: ArchiveRow, choice: ReplayChoice) -> Iterator[ReplayCopy]:

@@ -20,6 +20,7 @@ from gateway.routing.router import Delivery, Router
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.dead_letters import DELETE
 from gateway.runtime.record.rows import fingerprint
+from gateway.runtime.wiring import dictionary_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ class Resend:
     def _router(self, endpoint: str) -> Router:
         if endpoint not in self._routers:
             routes = [each for each in self._configuration.routes if each.endpoint == endpoint]
-            self._routers[endpoint] = Router(routes[0].dialect, routes)
+            known = dictionary_for(self._configuration, endpoint)
+            self._routers[endpoint] = Router(routes[0].dialect, routes, known)
         return self._routers[endpoint]
 
     def _record(self, answered: Sequence[tuple[ResendAttempt, Settlement]]) -> None:

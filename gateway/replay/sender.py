@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -21,10 +22,31 @@ from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.router import Delivery
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.monitor.counters import RouteCounters
-from gateway.runtime.wiring import archive_location, archive_options, archive_routes
+from gateway.runtime.wiring import (
+    archive_location,
+    archive_options,
+    archive_routes,
+    open_name_store,
+)
 
 SEND_MESSAGES: Final = 200  # in one send
 ANSWER_TIMEOUT: Final = 60.0  # seconds for the answers to one send, or for the archive
+
+
+@contextmanager
+def archived_names(configuration: Configuration) -> Iterator[None]:
+    """Read the short names of the archive, and add those that are sent meanwhile.
+
+    Raises:
+        ArchiveError: the folder of the names cannot be written.
+    """
+    archive, name = configuration.archive, configuration.gateway.name
+    store = None if archive is None else open_name_store(configuration, archive, name)
+    try:
+        yield
+    finally:
+        if store is not None:
+            store.close()
 
 
 class ReplaySender:
@@ -71,6 +93,7 @@ class ReplaySender:
         if not messages:
             return []
         self._open_archive()
+        self._configuration.dictionary.commit()
         answered = threading.Event()
         answers: list[Settlement] = []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -16,7 +16,8 @@ from gateway.routing.selectors.selector import Selector
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagRule, join_tags
 from gateway.routing.template import Template
-from gateway.translate.names import Renderer
+from gateway.translate.names import OnTooLong, Renderer
+from gateway.translate.shorten import ShortNamesInMemory
 
 EACH_TAG = TagRule()
 
@@ -145,3 +146,18 @@ class Route:
     def takes(self, levels: tuple[str, ...]) -> bool:
         """Return whether the pattern selects a name and no exclusion does."""
         return self.source.selects(levels) and not any(x.selects(levels) for x in self.excludes)
+
+
+def unrecorded(routes: Sequence[Route]) -> list[Route]:
+    """Return equal routes for names that are not sent: the short ones among them are forgotten."""
+    aside = ShortNamesInMemory()
+
+    def copied(target: Target) -> Target:
+        return replace(target, renderer=replace(target.renderer, dictionary=aside))
+
+    return [
+        replace(route, targets=tuple(map(copied, route.targets)))
+        if any(each.renderer.on_too_long is OnTooLong.SHORTEN for each in route.targets)
+        else route
+        for route in routes
+    ]

@@ -377,12 +377,9 @@ class Gateway:
     def _open_name_store(self, wanted: Configuration) -> None:
         """Keep the names that `wanted` shortens in the archive, with those of earlier runs."""
         archive = self.configuration.archive
-        if archive is None or self._names is not None:
-            return
-        if any(wiring.dictionary_for(wanted, each) is not None for each in wanted.endpoints):
-            root = wiring.archive_location(archive).local
-            self._names = NameStore(root, self.configuration.gateway.name)
-            wanted.dictionary.move_to(self._names)
+        if archive is not None and self._names is None:
+            name = self.configuration.gateway.name
+            self._names = wiring.open_name_store(wanted, archive, name)
 
 
 def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None:

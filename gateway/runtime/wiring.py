@@ -11,6 +11,7 @@ from gateway.archive.journal.chain import last_end
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.layout import writer_name
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.routes import write_routes
 from gateway.config.load import Configuration
 from gateway.config.process import ArchiveSettings
@@ -127,6 +128,21 @@ def dictionary_for(configuration: Configuration, name: str) -> ShortNamesInMemor
         for target in route.targets
     )
     return configuration.dictionary if shortens else None
+
+
+def open_name_store(
+    configuration: Configuration, archive: ArchiveSettings, gateway: str
+) -> NameStore | None:
+    """Keep the names that `configuration` shortens in the archive; None when it shortens none.
+
+    Raises:
+        ArchiveError: the folder cannot be written.
+    """
+    if all(dictionary_for(configuration, each) is None for each in configuration.endpoints):
+        return None
+    store = NameStore(archive_location(archive).local, gateway)
+    configuration.dictionary.move_to(store)
+    return store
 
 
 def tap_targets(configuration: Configuration) -> list[TapTarget]:

@@ -17,7 +17,7 @@ from gateway.model.language import covers, intersection_example
 from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
 from gateway.routing.explain import RouteResult, explain
-from gateway.routing.route import Route
+from gateway.routing.route import Route, unrecorded
 from gateway.translate.json_requests import answer
 from gateway.web.snapshot import Json
 
@@ -46,6 +46,7 @@ def look_up(text: str, system: str, kind: str, routes: Sequence[Route]) -> Json:
         raise LookupRefusedError(f"kind: {kind[:40]!r} is neither 'name' nor 'pattern'")
     if len(text) > MAX_TEXT:
         raise LookupRefusedError(f"text: {len(text)} characters, limit {MAX_TEXT}")
+    routes = unrecorded(routes)
     dialect = DIALECTS[system]
     check = answer({"op": "check", "system": system, kind: text})
     found: Json = {"system": system, "kind": kind, "text": text, "check": check}

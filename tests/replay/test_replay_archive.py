@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 import subprocess
@@ -50,7 +51,7 @@ from gateway.runtime.record.rows import (
 from tests.archive.bucket import Bucket
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY, NOON, archive, received
-from tests.endpoints.exchange import collect, send
+from tests.endpoints.exchange import collect, opened, send
 from tests.waiting import PATIENCE, until
 
 CONFIG = """
@@ -87,13 +88,18 @@ class ReplayRig:
 
     def relay(self, *messages: Message) -> list[Message]:
         """Send the messages through a gateway that runs meanwhile; return those delivered."""
+        with self.running():
+            send(self.into, *messages)
+            return collect(self.out, len(messages))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run a gateway that is connected, and stop it at the end."""
         gateway = Gateway(load(self.file))
         gateway.start()
         until(lambda: all(state.connection.value == "connected" for state in gateway.states))
-        send(self.into, *messages)
-        taken = collect(self.out, len(messages))
+        yield
         assert gateway.stop(PATIENCE)
-        return taken
 
     def replay(self, *options: str, archive: str = "") -> int:
         soon = datetime.now(UTC) + timedelta(minutes=1)
@@ -352,6 +358,54 @@ def test_ids_that_are_not_found_are_named(
     assert f"{'ab' * 16}: no received row" in output.err
     assert "1 of 2 messages were not found" in output.err
     assert "no message of route 'orders' was received then" in output.err
+
+
+def test_the_whole_name_of_a_shortened_replay_is_recorded(tmp_path: Path) -> None:
+    """The message was a dead letter: too long for the target, until the mapping shortened it."""
+    long = f"orders/{'/'.join(['a-long-level-of-a-name'] * 14)}"
+    with replay_rig(tmp_path) as rig:
+        with rig.running():
+            send(rig.into, Message(long, b"long"), Message("orders/1", b"short"))
+            assert len(collect(rig.out, 1)) == 1
+        shortening = rig.file.read_text().replace(
+            'rest...}"}\n    arch', 'rest...}", on_too_long: shorten}\n    arch'
+        )
+        rig.file.write_text(shortening)
+
+        assert rig.replay("--dry-run") == 1
+        names = rig.archive / "_names"
+        assert not any(path.read_bytes().strip() for path in names.glob("*.jsonl"))
+        assert rig.replay() == 0
+        (short,) = (each.address for each in collect(rig.out, 2) if "~" in each.address)
+
+    (file,) = names.glob("*.jsonl")
+    (line,) = (json.loads(each) for each in file.read_text().splitlines() if each)
+    assert (line["digest"], line["levels"][0]) == (short.rpartition(".")[2], "ORDERS")
+    assert len(line["levels"]) == 15
+
+
+def test_a_message_with_a_short_name_is_replayed_by_its_whole_name(tmp_path: Path) -> None:
+    levels = "/".join(["a-long-level-of-a-name"] * 14)
+    back = """\
+  back:
+    from: {endpoint: erp, pattern: "ORDERS.{rest...}"}
+    to: {endpoint: plant, template: "back/{rest...}"}
+    archive_payload: true
+archive:"""
+    with replay_rig(tmp_path) as rig:
+        text = rig.file.read_text().replace(
+            '.{rest...}"}\n', '.{rest...}", on_too_long: shorten}\n'
+        )
+        rig.file.write_text(text.replace("archive:", back))
+        plant = MemorySettings(name="seen", dialect="mqtt", broker=f"plant-{rig.run}")
+        with opened(seen := make_source(plant, [Subscription("back/#")])):
+            with rig.running():
+                send(rig.into, Message(f"orders/{levels}", b"x"))
+                assert [each.address for each in collect(seen, 1)] == [f"back/{levels}"]
+
+            assert rig.replay("--route", "back") == 0
+
+            assert [each.address for each in collect(seen, 1)] == [f"back/{levels}"]
 
 
 def test_a_compacted_day_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_UNINDEXED: Final = 4 << 20  # bytes of the name file; past it the index is waited for
-LOCK_TIMEOUT: Final = 1.0  # seconds; no other process has a reason to hold the index
+LOCK_TIMEOUT: Final = 1.0  # seconds; a replay beside the gateway holds the index for less
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS names (digest TEXT PRIMARY KEY, levels TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, size INTEGER NOT NULL) WITHOUT ROWID;
@@ -40,6 +40,7 @@ _SET_SIZE: Final = "INSERT OR REPLACE INTO files (name, size) VALUES (?, ?)"
 class NameStore:
     """The short names of an archive; those of this gateway are added.
 
+    A replay for the gateway opens the same files, so that each finds the names of the other.
     Thread-safe: guarded by self._lock.
     """
 
@@ -172,7 +173,9 @@ def _open_index(path: Path) -> sqlite3.Connection:
     """Open the index and bring it up to date; make a damaged one again."""
     try:
         return _updated_index(path)
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            raise
         for suffix in ("", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         return _updated_index(path)

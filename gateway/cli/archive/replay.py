@@ -18,6 +18,7 @@ from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.errors import ArchiveError, first_line
 from gateway.replay.replay_archive import Replay, ReplayChoice, ReplayCopy, microseconds
+from gateway.replay.sender import archived_names
 from gateway.runtime.wiring import archive_location, archive_options
 from gateway.terminal import print_line
 
@@ -77,11 +78,12 @@ def run(args: argparse.Namespace) -> int:
     replays = {route: Replay(configuration, route) for route in args.routes}
     _convert_earlier(configuration)
     status = 0
-    for route, replay in replays.items():
-        if len(replays) > 1:
-            print_line(f"route {route!r}:")
-        with closing(replay):
-            status |= _run_route(args, storage, (route, since, until), replay)
+    with archived_names(configuration):
+        for route, replay in replays.items():
+            if len(replays) > 1:
+                print_line(f"route {route!r}:")
+            with closing(replay):
+                status |= _run_route(args, storage, (route, since, until), replay)
     if configuration.archive is None and any(each.counts["sent"] for each in replays.values()):
         print_line(f"{args.config}: has no archive, so the deliveries are not recorded", sys.stderr)
     return status

@@ -18,6 +18,7 @@ from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
 from gateway.replay.resend_dead_letters import Resend, ResendAttempt
+from gateway.replay.sender import archived_names
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, from_row
 from gateway.runtime.outbound.spool_db import connect
@@ -111,7 +112,8 @@ def run_show(args: argparse.Namespace) -> int:
 def run_replay(args: argparse.Namespace) -> int:
     """Exit status: 0 if all selected letters were delivered, else 1."""
     configuration, database = _open(args)
-    with closing(database), closing(Resend(configuration, database)) as resend:
+    names, resending = archived_names(configuration), closing(Resend(configuration, database))
+    with closing(database), names, resending as resend:
         plan = sorted(resend.plan(_letters(database, args)), key=lambda each: each.endpoint)
         if args.dry_run:
             for attempt in plan:

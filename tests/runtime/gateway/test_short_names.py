@@ -10,8 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from gateway.check.examine import examine
+from gateway.config.load import Configuration
 from gateway.model.message import Headers, Message
-from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, running
+from gateway.runtime.gateway import Gateway
+from gateway.web.lookup import look_up
+from tests.runtime.gateway.running import (
+    PLANT_AND_EMS,
+    BrokerClient,
+    configured,
+    running,
+    wait_until_connected,
+)
 from tests.waiting import PATIENCE, until
 
 SHORTEN = """\
@@ -75,6 +85,32 @@ def test_a_full_disk_delays_messages_with_new_names_and_refuses_none(
     assert [message.payload for message in received] == [b"0", b"1", b"2"]
     assert gateway.counters["there"].dead == 0
     assert NAMES.read_text().count("digest") == 3
+
+
+def proven() -> Configuration:
+    configuration = configured(PLANT_AND_EMS + SHORTEN)
+    assert not [each for each in examine(configuration) if each.severity == "error"]
+    return configuration
+
+
+def test_names_of_proofs_and_look_ups_are_not_recorded(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    gateway = Gateway(proven())
+    gateway.start()
+    try:
+        wait_until_connected(gateway)
+        gateway.reload(proven())
+        routes = gateway.configuration.routes
+        found = look_up(f"orders/looked-up/{LONG}", "mqtt", "name", routes)
+        plant.publish(*messages(1))
+        (received,) = ems.receive(1)
+    finally:
+        gateway.stop(PATIENCE)
+
+    assert "~" in str(found["routes"])
+    assert NAMES.read_text().count("digest") == 1
+    assert received.address.rpartition(".")[2] in NAMES.read_text()
 
 
 def test_a_short_reply_address_is_durable_before_its_message_is_sent(
