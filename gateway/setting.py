@@ -18,7 +18,6 @@ def setting(
     *,
     default: T,
     key: str = ...,
-    renamed_from: str = ...,
     minimum: float | None = ...,
     maximum: float | None = ...,
     choices: tuple[object, ...] = ...,
@@ -34,7 +33,6 @@ def setting(
     *,
     default_factory: Callable[[], Any] = ...,
     key: str = ...,
-    renamed_from: str = ...,
     minimum: float | None = ...,
     maximum: float | None = ...,
     choices: tuple[object, ...] = ...,
@@ -50,7 +48,6 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
     default: Any = MISSING,
     default_factory: Any = MISSING,
     key: str = "",
-    renamed_from: str = "",
     minimum: float | None = None,
     maximum: float | None = None,
     choices: tuple[object, ...] = (),
@@ -67,7 +64,6 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
         default: the value of an absent setting.
         default_factory: makes the value of an absent setting, where `default` would be mutable.
         key: the word in the file, when it is not the name of the field.
-        renamed_from: the word in files of earlier versions; the loader refuses it by the new one.
         minimum: the lowest number allowed.
         maximum: the highest number allowed.
         choices: the legal values.
@@ -77,7 +73,6 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
     """
     optional = {
         "key": key,
-        "renamed_from": renamed_from,
         "choices": choices,
         "secret": secret,
         "path": path,

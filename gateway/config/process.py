@@ -166,12 +166,10 @@ class GatewaySettings:
         " is reconnected",
         default=60.0,
         minimum=0.1,
-        renamed_from="answer_seconds",
     )
     isolate_after: int = setting(
         "connection losses after which the unanswered messages are searched by halves, to find the"
         " message that causes them",
         default=3,
         minimum=1,
-        renamed_from="suspect_after",
     )

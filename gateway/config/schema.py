@@ -64,25 +64,21 @@ class CommonEndpointSettings:
     on_unmappable: UnmappableText = setting(
         "default of `on_unmappable` for targets at this endpoint",
         default="escape",
-        renamed_from="escape",
     )
     on_too_long: TooLongText = setting(
         "default of `on_too_long` for targets at this endpoint",
         default="refuse",
-        renamed_from="length",
     )
     broker_id: str | None = setting(
         "identifier of the broker, the same in the configurations of all gateways, to detect loops"
         " through several gateways; the address of the broker when absent",
         default=None,
-        renamed_from="place",
     )
     echo_window: float = setting(
         "seconds within which a second message with the same name and payload counts as an echo"
         " and is dropped; for loops through systems that carry no origin path. 0: off",
         default=0.0,
         minimum=0,
-        renamed_from="echo_seconds",
     )
     loop_window: float = setting(
         "seconds within which a message that equals the one before it, by name and payload, counts"
@@ -108,12 +104,10 @@ class TagSettings:
         "patterns of further tags that the message must have, for `combine`; the template may use"
         " their captures",
         default=(),
-        renamed_from="along",
     )
     unused_tags_property: str = setting(
         "property that receives the tags that are not part of the new name; none when empty",
         default="",
-        renamed_from="others",
     )
 
 
@@ -166,7 +160,6 @@ class TargetSettings:
         "action on characters that the target's names cannot have: escape them, reject the"
         " message, or replace them by `replacement`; as the endpoint when absent",
         default=None,
-        renamed_from="escape",
     )
     payload: Literal["keep", "text", "bytes", "json", "map"] = setting(
         "conversion of the payload", default="keep"
@@ -181,7 +174,6 @@ class TargetSettings:
         "action on names beyond the target's limits: refuse the message or shorten the name; as"
         " the endpoint when absent",
         default=None,
-        renamed_from="length",
     )
     when_full: WhenFullText | None = setting(
         "action when the spool of the target is full; as the section `spool` when absent",
@@ -195,7 +187,6 @@ class TargetSettings:
     add_message_id: bool = setting(
         "add the property `gateway_id`, a unique id, to each copy",
         default=False,
-        renamed_from="identify",
     )
 
 

@@ -30,7 +30,6 @@ from gateway.config.values.setting_fields import (
     default_path,
     fields_by_key,
     is_required,
-    renamed_keys,
     type_hints,
 )
 from gateway.config.values.written_path import WrittenPath, used_path
@@ -108,7 +107,7 @@ class ConfigReader:
         self.findings += key_faults(self.path, node)
         owners: dict[str, type] = {}
         for kind in reversed(kinds):
-            owners |= dict.fromkeys((*fields_by_key(kind), *renamed_keys(kind)), kind)
+            owners |= dict.fromkeys(fields_by_key(kind), kind)
         shares: dict[type, list[tuple[yaml.Node, yaml.Node]]] = {kind: [] for kind in kinds}
         for key, child in entries(node):
             shares[owners.get(key.value, kinds[0])].append((key, child))
@@ -189,26 +188,15 @@ class ConfigReader:
             if key.value in preset and preset[key.value] is None:
                 continue
             if (field := known.get(key.value)) is None:
-                self._report_key(key, kind, known, at)
+                at_key = (*at, key.value)
+                self.locations[at_key] = location_of(self.path, key)
+                hint = did_you_mean(key.value, known)
+                self.report(at_key, "unknown-field", f"unknown field {key.value!r}", hint)
                 continue
             facts = {**field.metadata, "default": field.default}
             value = self._value(child, hints[field.name], (*at, key.value), facts)
             values[field.name] = value
         return self._build(kind, known, values, at)
-
-    def _report_key(
-        self, key: yaml.ScalarNode, kind: Any, known: Mapping[str, Field[Any]], at: KeyPath
-    ) -> None:
-        """Report a key that no field has, by its new name when an earlier version had it."""
-        at = (*at, key.value)
-        self.locations[at] = location_of(self.path, key)
-        if now := renamed_keys(kind).get(key.value):
-            names = " and ".join(repr(each) for each in now)
-            hint = "write the new key" if len(now) == 1 else "write the new keys"
-            self.report(at, "renamed-field", f"{key.value!r} is now called {names}", hint)
-        else:
-            hint = did_you_mean(key.value, known)
-            self.report(at, "unknown-field", f"unknown field {key.value!r}", hint)
 
     def _build(
         self, kind: Any, known: Mapping[str, Field[Any]], values: dict[str, Any], at: KeyPath

@@ -15,16 +15,6 @@ def fields_by_key(kind: type) -> dict[str, Field[Any]]:
 
 
 @cache
-def renamed_keys(kind: type) -> dict[str, tuple[str, ...]]:
-    """Return the present keys of a dataclass by their names in earlier versions."""
-    now: dict[str, tuple[str, ...]] = {}
-    for key, field in fields_by_key(kind).items():
-        if old := field.metadata.get("renamed_from"):
-            now[old] = (*now.get(old, ()), key)
-    return now
-
-
-@cache
 def type_hints(kind: type) -> dict[str, Any]:
     return {n: h for n, h in typing.get_type_hints(kind).items() if get_origin(h) is not ClassVar}
 

@@ -109,26 +109,22 @@ class JmsSettings:
         "received and unsettled messages at which a source stops receiving",
         default=4_000,
         minimum=1,
-        renamed_from="window",
     )
     send_window: int = setting(
         "messages that a sink has queued or sent without an answer",
         default=4_000,
         minimum=1,
-        renamed_from="window",
     )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source stops receiving; the JVM needs"
         " twice as much",
         default=16_777_216,
         minimum=65_536,
-        renamed_from="window_bytes",
     )
     send_window_bytes: int = setting(
         "bytes that a sink has queued or sent without an answer; the JVM needs twice as much",
         default=16_777_216,
         minimum=65_536,
-        renamed_from="window_bytes",
     )
     prefetch: int = setting(
         "messages that ActiveMQ sends ahead to a consumer; 0: `batch`. No effect on other systems,"

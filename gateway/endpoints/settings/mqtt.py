@@ -55,20 +55,17 @@ class MqttSettings:
         default=5_000,
         minimum=1,
         maximum=U16,
-        renamed_from="receive_maximum",
     )
     send_window: int = setting(
         "unacknowledged messages of QoS 1 and 2 that a sink sends; a broker of 5.0 can lower it",
         default=5_000,
         minimum=1,
         maximum=U16,
-        renamed_from="inflight",
     )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source stops reading",
         default=16_777_216,
         minimum=65_536,
-        renamed_from="queue_bytes",
     )
     max_packet: int = setting(
         "bytes of the longest packet that the broker accepts; longer messages are rejected; a"

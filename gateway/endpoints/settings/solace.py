@@ -95,7 +95,6 @@ class SolaceSettings:
         " or drops and counts direct messages",
         default=16_777_216,
         minimum=65_536,
-        renamed_from="queue_bytes",
     )
     direct_buffer: int = setting(
         "direct messages that the library buffers before the receive window",

@@ -37,7 +37,6 @@ class Yami4Settings:
         default=128,
         minimum=1,
         maximum=65_536,
-        renamed_from="window",
     )
     rate: float = setting(
         "most messages a second that a sink sends, 0: no limit; the reference broker deadlocks"
@@ -54,7 +53,6 @@ class Yami4Settings:
         "bytes of received and unsettled messages at which a source stops reading",
         default=67_108_864,
         minimum=65_536,
-        renamed_from="unsettled_bytes",
     )
     probe: bool = setting(
         "verify each subscription by publishing to a tag of its own; the reference broker answers"
