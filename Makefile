@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
 
-.PHONY: help demo quick test test-nightly test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper spark-classes lock licences audit
+.PHONY: help demo quick test test-nightly test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 20
@@ -115,10 +115,6 @@ audit: $(READY)
 # Debian packages: brokers for the tests and the demo, a Java runtime for Spark and JMS.
 system:
 	PYTHON=$(PYTHON) bash deploy/system-packages.sh
-
-# Java's class-data archive of Spark: nights take a third less processor time (about a minute, once).
-spark-classes: $(READY)
-	$(BIN)/python -m gateway.reconcile.class_archive
 
 # The Java side of the JMS endpoint, from its sources; needs a JDK and the JMS interface.
 jms-helper: $(READY)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -23,35 +21,25 @@ from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.retention import SPOOLED_DAYS
 from gateway.archive.routes import Rules
 from gateway.archive.source_states import open_gaps
-from gateway.archive.storage import open_storage
 from gateway.clock import now
 from gateway.errors import ReconcileError
 from gateway.reconcile.classify import tables
-from gateway.reconcile.classify.evidence import (
-    Gathered,
-    Joined,
-    Scope,
-    gather,
-    gather_here,
-    joined,
-    tasks_of,
-)
+from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
 from gateway.reconcile.classify.name_check import NameCheck, NamesToCheck, check_names
 from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
-from gateway.reconcile.input.executors import collect_from, collect_here, write_partitions
-from gateway.reconcile.input.inputs import Inputs, find_inputs
-from gateway.reconcile.input.route_notes import with_notes
+from gateway.reconcile.input.executors import collect, write_partitions
+from gateway.reconcile.input.inputs import Inputs, find_inputs, hashed_by, verify_around
+from gateway.reconcile.input.route_notes import NOTES, notes_tasks, run_notes, with_notes
 from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
 from gateway.reconcile.input.survey import Survey
 from gateway.reconcile.report.text import REPORT_PAGE, Report, Row
 from gateway.reconcile.report.wording import worst_first
 from gateway.reconcile.root_cause import root_cause
-from gateway.reconcile.session import has_local_executors, spark_session
+from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares
 from gateway.terminal.progress import ShowStep
 
 FULL_ROWS: Final = 400_000  # of the date: 200,000 copies; with more, the sets are faster
-_SHORT_JOB: Final = 64 << 20  # bytes of archive; below, Java's better compiler does not pay off
 _FEW_EXCEPTIONS: Final = 20_000  # this process writes them, and no Python of executors
 _MAX_NAMES: Final = 100
 _SECOND: Final = 1_000_000  # microseconds
@@ -73,7 +61,6 @@ class Job:
     late: int = 300  # seconds after receipt; a later delivery is late
     spooled_days: int = SPOOLED_DAYS
     samples: int = 10  # of each class
-    on_executors: bool = False  # executors read a small day, too
     key: bytes | None = None  # of the seals
     mapping: Rules | None = None  # of all names; None: the archived routes of their time
     now: int | None = None  # microseconds; by default the time of this machine
@@ -131,37 +118,56 @@ def reconcile(job: Job, show_step: ShowStep) -> Report:
 
 def _reconcile(job: Job, show_step: ShowStep) -> Report:
     began = monotonic()
+    show_step(f"starting Spark on {job.master}")
+    job.results.clear()
+    with spark_session(job.master, short=job.full is not True) as spark:
+        started = monotonic()
+        try:
+            with task_shares(spark, show_step) as shown:
+                report = _judged(spark, job, shown)
+        except (PySparkException, Py4JError) as fault:
+            raise ReconcileError(f"spark: the job failed: {root_cause(fault)}") from fault
+    show_step("done")
+    files, job_ends = report.timings.get("files", 0.0), monotonic() - started
+    timings = {"files": files, "spark": started - began, "job": job_ends - files}
+    return replace(report, timings=timings)
+
+
+def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
+    began = monotonic()
     show_step(f"checking the files of {job.day}")
-    inputs = find_inputs(job.location, job.day, job.key)
+    hash_files = hashed_by(spark, job.location)
+    inputs = find_inputs(job.location, job.day, job.key, hash_files)
     full = inputs.rows < FULL_ROWS if job.full is None else job.full
     report = Report(
         str(job.archive), str(job.day), inputs.findings, strict=job.strict,
         accept_gaps=job.accept_gaps, mode="full" if full else "sets", carried=job.carried,
         proof={"unproven": inputs.unproven},
+        timings={"files": monotonic() - began},
     )  # fmt: skip
-    job.results.clear()
     if not inputs.day:
         finding = error("no-data", f"date={job.day}", "there is no readable segment of this date")
         return replace(report, findings=[*report.findings, finding], answered=False)
-    show_step(f"starting Spark on {job.master} for {len(inputs.day)} files")
-    checked = monotonic()
-    short = inputs.size < _SHORT_JOB
     scope = _scope(job, inputs, full=full)
+    show_step("looking for gaps" if full else "evaluating the id sets")
+    found = survey(spark, scope, inputs)
+    inputs = verify_around(job.location, inputs, found.near, job.key, hash_files)
+    show_step("joining the messages with their outcomes")
+    copies = joined(spark, scope, inputs, found)
+    report = replace(report, findings=inputs.findings)
+    try:
+        report = _with_tables(job, found, copies, show_step, report)
+    finally:
+        spark.catalog.clearCache()
+    recorded = RecordedGaps(found.gaps, open_gaps(job.location.local), inputs.not_running)
+    gaps = gap_rows(recorded, job.day, now() if job.now is None else job.now)
+    proof = {**report.proof, "sets": 0 if full else len(inputs.all), "seals": inputs.seals,
+             "keyed": job.key is not None, "unproven": inputs.unproven}  # fmt: skip
+    routes = _with_notes(spark, job, inputs, found, report)
+    report = replace(report, gaps=gaps, proof=proof, routes=routes)
+    show_step("translating the names again")
     names = NamesToCheck(job.location, job.day, inputs.day, job.mapping, job.key)
-    here = short and not job.on_executors and has_local_executors(job.master)
-    with ThreadPoolExecutor(1) as pool:
-        early = _early_reads(pool, scope, inputs, names) if here else None
-        with spark_session(job.master, short=short or not full) as spark:
-            started = monotonic()
-            reads = early or _reads_of_executors(spark, scope, inputs, names)
-            try:
-                with task_shares(spark, show_step) as shown:
-                    report = _run(spark, job, reads, shown, report)
-            except (PySparkException, Py4JError) as fault:
-                raise ReconcileError(f"spark: the job failed: {root_cause(fault)}") from fault
-    show_step("done")
-    timings = {"files": checked - began, "spark": started - checked, "job": monotonic() - started}
-    return replace(report, timings=timings)
+    return _with_names(job, check_names(spark, names), report)
 
 
 def _scope(job: Job, inputs: Inputs, *, full: bool) -> Scope:
@@ -169,62 +175,13 @@ def _scope(job: Job, inputs: Inputs, *, full: bool) -> Scope:
     return Scope(job.location, job.day, job.late, job.spooled_since, opened, full=full)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reads:
-    """The two reads of the archive for a date, each by a function that waits for its result."""
-
-    scope: Scope
-    gathered: Callable[[], Gathered]
-    names: Callable[[], NameCheck]
-
-
-def _early_reads(
-    pool: ThreadPoolExecutor, scope: Scope, inputs: Inputs, names: NamesToCheck
-) -> _Reads:
-    """Begin the reads in a thread of this process, because Spark starts slowly."""
-    gathered = pool.submit(gather_here, scope, inputs, names.key)
-    return _Reads(scope, gathered.result, pool.submit(check_names, names, collect_here).result)
-
-
-def _reads_of_executors(
-    spark: SparkSession, scope: Scope, inputs: Inputs, names: NamesToCheck
-) -> _Reads:
-    collect, tasks = collect_from(spark), tasks_of(spark)
-    return _Reads(
-        scope,
-        partial(gather, scope, inputs, names.key, collect, tasks),
-        partial(check_names, names, collect, tasks),
-    )
-
-
-def _run(
-    spark: SparkSession, job: Job, reads: _Reads, show_step: ShowStep, report: Report
-) -> Report:
-    scope = reads.scope
-    show_step("looking for gaps" if scope.full else "evaluating the id sets")
-    gathered = reads.gathered()
-    inputs, found = gathered.inputs, gathered.found
-    report = replace(report, findings=inputs.findings)
-    show_step("joining the messages with their outcomes")
-    copies = joined(spark, scope, gathered)
-    try:
-        report = _with_tables(job, found, copies, show_step, report)
-    finally:
-        spark.catalog.clearCache()
-    recorded = RecordedGaps(found.gaps, open_gaps(job.location.local), inputs.not_running)
-    gaps = gap_rows(recorded, job.day, now() if job.now is None else job.now)
-    proof = {**report.proof, "sets": 0 if scope.full else len(inputs.all), "seals": inputs.seals,
-             "keyed": job.key is not None, "unproven": inputs.unproven}  # fmt: skip
-    report = replace(report, gaps=gaps, proof=proof, routes=_with_notes(job, inputs, found, report))
-    show_step("translating the names again")
-    return _with_names(job, reads.names(), report)
-
-
-def _with_notes(job: Job, inputs: Inputs, found: Survey, report: Report) -> Sequence[Row]:
+def _with_notes(
+    spark: SparkSession, job: Job, inputs: Inputs, found: Survey, report: Report
+) -> Sequence[Row]:
     """Return the routes of the report, with the notes that a sample of the segments gives."""
     tapped = {(route, target) for _, route, target in found.taps}
-    paths = [each.path for each in inputs.day]
-    return with_notes(report.routes, open_storage(job.location), paths, tapped)
+    tasks = notes_tasks(job.location, [each.path for each in inputs.day], report.routes)
+    return with_notes(report.routes, collect(spark, NOTES, tasks, run_notes), tapped)
 
 
 def _with_tables(

@@ -14,7 +14,6 @@ from subprocess import TimeoutExpired
 from typing import Any, Final, TextIO
 from warnings import catch_warnings, simplefilter
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -52,9 +51,7 @@ _LOOPBACK: Final[Mapping[str, str]] = {  # the host name of a laptop may not res
     "spark.driver.bindAddress": "127.0.0.1",
 }
 _PAGE_SIZE: Final = "1m"  # of a short job's sorts; by default each clears 64 MB for a few rows
-QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# `gateway.reconcile.class_archive` writes it; Java ignores it when it does not fit.
-CLASS_ARCHIVE: Final = Path(sys.prefix, "share", "gateway", f"spark-{pyspark.__version__}.jsa")
+_QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
@@ -79,7 +76,7 @@ def spark_session(
     with tempfile.TemporaryDirectory(prefix="gateway-spark-") as folder:
         log = Path(folder, "spark.log")
         with log.open("w", encoding="utf-8") as sink:
-            java = {"spark.driver.extraJavaOptions": java_options(QUICK_JAVA if short else "")}
+            java = {"spark.driver.extraJavaOptions": _QUICK_JAVA} if short else {}
             if short and master.startswith(LOCAL):
                 java["spark.buffer.pageSize"] = _PAGE_SIZE
             spark = _start(_conf(master, folder, {**java, **extra}), sink, log)
@@ -92,23 +89,6 @@ def spark_session(
             raise
         finally:
             _stop(spark)
-
-
-def java_options(options: str) -> str:
-    """Return options of Java with the class-data archive of this installation, if it has one."""
-    shared = f'"-XX:SharedArchiveFile={CLASS_ARCHIVE}" -Xlog:disable -Xlog:all=error:stderr'
-    return f"{options} {shared}" if CLASS_ARCHIVE.exists() else options
-
-
-def has_local_executors(master: str) -> bool:
-    """Return whether executors run in the Java process here: of the session, or one on `master`.
-
-    Raises:
-        ReconcileError: Spark Connect is configured.
-    """
-    _check_classic(master)
-    running = SparkSession.getActiveSession()
-    return str(master if running is None else running.sparkContext.master).startswith(LOCAL)
 
 
 @contextmanager

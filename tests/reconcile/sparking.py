@@ -30,11 +30,8 @@ _SMALL = {  # three rows need no compiled plan, no text of one and no second par
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from gateway.reconcile.session import (  # noqa: PLC0415  # only where it is used
-        java_options,
-        spark_session,
-    )
+    from gateway.reconcile.session import spark_session  # noqa: PLC0415  # only where it is used
 
-    java = {"spark.driver.extraJavaOptions": java_options(" ".join(_JAVA))}
+    java = {"spark.driver.extraJavaOptions": " ".join(_JAVA)}
     with spark_session("local[1]", {**_SMALL, **java}) as session:
         yield session

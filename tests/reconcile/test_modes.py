@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.layout import segments, sets_path
-from gateway.reconcile.classify import evidence
+from gateway.archive.storage import LocalStorage
 from gateway.reconcile.classify.output import ResultFolder
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report.text import Report, Row
@@ -41,11 +42,11 @@ class Result:
     jobs: int
 
 
-def run(spark: SparkSession, root: Path, *, full: bool, on_executors: bool = False) -> Result:
+def run(spark: SparkSession, root: Path, *, full: bool) -> Result:
     output = root.with_name(f"full-{full}")
-    group = f"{root} {full} {on_executors}"
+    group = f"{root} {full}"
     spark.sparkContext.setJobGroup(group, "a night")
-    job = Job(root, DAY, output, full=full, late=LATE, now=NOON, on_executors=on_executors)
+    job = Job(root, DAY, output, full=full, late=LATE, now=NOON)
     report = reconcile(job, silent)
     jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
     listed = pq.read_table(output / "exceptions", partitioning=None).to_pylist()
@@ -74,23 +75,36 @@ def test_both_modes_find_the_classes_of_the_model(
 
 
 @pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.nightly)])
-def test_executors_find_the_same_as_this_process(
+def test_executors_read_and_hash_every_file_with_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, full: bool
 ) -> None:
     root = tmp_path / "archive"
     made = night(1, hours=FEW_HOURS)
     made.write(root)
+    changed = segments(root, DAY)[0]
+    with changed.open("ab") as file:
+        file.write(b"!")
+    opened: list[Path] = []
 
-    here = run(spark, root, full=full)
-    there = run(spark, root, full=full, on_executors=True)
-    monkeypatch.setattr(evidence, "_FEW_ROWS", 0)
-    surveyed_here = run(spark, root, full=full)
+    def watched(function: Callable[[LocalStorage, Path], Any]) -> Callable[..., Any]:
+        def run(storage: LocalStorage, path: Path) -> Any:  # noqa: ANN401  # of two functions
+            opened.append(path)
+            return function(storage, path)
 
-    assert here.classes == there.classes == surveyed_here.classes == model(made)
-    assert here.rows == there.rows == surveyed_here.rows
-    for other in (there, surveyed_here):
-        assert replace(other.report, timings={}) == replace(here.report, timings={})
-    assert here.jobs < there.jobs <= MAX_JOBS
+        return run
+
+    monkeypatch.setattr(LocalStorage, "open", watched(LocalStorage.open))
+    monkeypatch.setattr(LocalStorage, "read", watched(LocalStorage.read))
+    found = run(spark, root, full=full)
+
+    archived = [path for path in opened if not path.parts[0].startswith(".new-")]  # the results
+    assert {path.suffix for path in archived} == {".json"}
+    assert {path for path in archived if (root / path).exists()} == {
+        path.relative_to(root) for path in (root / "_seals").rglob("*.json")
+    }
+    (finding,) = [each for each in found.report.findings if each.rule == "changed-segment"]
+    assert finding.place == str(changed.relative_to(root))
+    assert found.jobs <= MAX_JOBS
 
 
 def test_damaged_sets_are_findings_and_a_failed_run_changes_nothing(

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.reconcile.session import has_local_executors
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.spark
@@ -20,14 +19,11 @@ CONNECT = """
 import sys
 from typing import Any
 from gateway.errors import ReconcileError
-from gateway.reconcile.session import has_local_executors, spark_session
+from gateway.reconcile.session import spark_session
 
 try:
-    if sys.argv[2] == "session":
-        with spark_session(sys.argv[1]):
-            pass
-    else:
-        has_local_executors(sys.argv[1])
+    with spark_session(sys.argv[1]):
+        pass
 except ReconcileError as fault:
     print(fault)
 """
@@ -52,15 +48,12 @@ print(SparkContext._active_spark_context, SparkSession.getActiveSession())
 """
 
 
-@pytest.mark.parametrize("step", ["session", "executors"])
 @pytest.mark.parametrize(
     ("master", "remote"), [("sc://127.0.0.1:15002", ""), ("local[1]", "sc://127.0.0.1:15002")]
 )
-def test_spark_connect_is_refused_before_anything_starts(
-    master: str, remote: str, step: str
-) -> None:
+def test_spark_connect_is_refused_before_anything_starts(master: str, remote: str) -> None:
     refused = subprocess.run(  # noqa: S603  # a program of this test
-        [sys.executable, "-c", CONNECT, master, step],
+        [sys.executable, "-c", CONNECT, master],
         env={**os.environ, "SPARK_REMOTE": remote} if remote else None,
         capture_output=True,
         text=True,
@@ -71,17 +64,6 @@ def test_spark_connect_is_refused_before_anything_starts(
     assert refused.stdout.startswith("spark: Spark Connect (sc://127.0.0.1:15002) is not supported")
     assert "give a --master" in refused.stdout
     assert refused.stderr == ""
-
-
-def test_executors_are_local_by_the_master_or_the_running_session(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert spark.sparkContext.master == "local[1]"
-    assert has_local_executors("yarn")  # the running session is used, and not the master
-
-    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    assert has_local_executors("local[*]")
-    assert not has_local_executors("yarn")
 
 
 def test_the_end_of_java_is_the_error_and_no_refused_connection() -> None:

@@ -16,14 +16,13 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.classify import order, taps, transforms
 from gateway.reconcile.classify.transforms import on_date
-from gateway.reconcile.input.executors import Collect, collect_here, read_tasks
+from gateway.reconcile.input.executors import collect, read_tasks, tasks_of
 from gateway.reconcile.input.inputs import (
     Inputs,
     batches,
     day_range,
     hours_around,
     microseconds,
-    verify_around,
 )
 from gateway.reconcile.input.row_reader import IdKey, SegmentFile, Selection, read_rows
 from gateway.reconcile.input.survey import (
@@ -35,13 +34,11 @@ from gateway.reconcile.input.survey import (
     run_survey,
     set_tasks,
 )
-from gateway.reconcile.schema import JOIN_ROWS, spark_schema
+from gateway.reconcile.schema import JOIN_ROWS
 
 _SECOND: Final = 1_000_000
-_TASKS_PER_CORE: Final = 4
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
 _PARTITION_ROWS: Final = 200_000
-_FEW_ROWS: Final = 30_000  # to join; with more, tasks of Python and compiled plans pay off
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _MAX_WANTED: Final = 200_000  # exceptions whose ids select rows in the tasks of executors
 _MAX_DETAILED: Final = 400_000  # rows to join with their texts; more are read again for exceptions
@@ -71,102 +68,39 @@ class ReadTask:
     selection: Selection
 
 
-def survey(scope: Scope, inputs: Inputs, collect: Collect, tasks: int = 1) -> Survey:
-    """Find the gaps and the taps, and unless `full` the copies that id sets prove.
-
-    `collect` runs at most `tasks` tasks.
-    """
+def survey(spark: SparkSession, scope: Scope, inputs: Inputs) -> Survey:
+    """Find the gaps and the taps, and unless `full` the copies that id sets prove."""
     segments = inputs.all
-    tasks = min(len(segments), tasks)
+    tasks = min(len(segments), tasks_of(spark))
     if scope.full:
-        return _surveyed(collect, row_tasks(scope.location, scope.day, segments, tasks))
+        return _surveyed(spark, row_tasks(scope.location, scope.day, segments, tasks))
     whole = SurveyTask(scope.location, scope.day, segments, segments, late=scope.late)
-    found = _surveyed(collect, set_tasks(tasks, whole))
+    found = _surveyed(spark, set_tasks(tasks, whole))
     if not found.taps:
         return found
     # A tap sees the messages of every gateway, so the other gateways need to know it, too.
-    return _surveyed(collect, set_tasks(tasks, replace(whole, tapped=found.tapped)))
+    return _surveyed(spark, set_tasks(tasks, replace(whole, tapped=found.tapped)))
 
 
-def _surveyed(collect: Collect, tasks: Sequence[SurveyTask]) -> Survey:
-    return merged(collect(SURVEY_COLUMNS, tasks, run_survey))
+def _surveyed(spark: SparkSession, tasks: Sequence[SurveyTask]) -> Survey:
+    return merged(collect(spark, SURVEY_COLUMNS, tasks, run_survey))
 
 
-def tasks_of(spark: SparkSession) -> int:
-    """Return the number of tasks that keep all executors busy."""
-    return _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """The survey of a date, its verified inputs, and the rows to join, or executors read them."""
-
-    inputs: Inputs
-    found: Survey
-    rows: pa.Table | None = None  # of JOIN_ROWS
-
-
-def gather(
-    scope: Scope, inputs: Inputs, key: bytes | None, collect: Collect, tasks: int = 1
-) -> Gathered:
-    """Survey the segments, and verify those of other days that it needs by their seals and `key`.
-
-    Raises:
-        OSError: the archive cannot be read.
-    """
-    found = survey(scope, inputs, collect, tasks)
-    return Gathered(verify_around(scope.location, inputs, found.near, key), found)
-
-
-def gather_here(scope: Scope, inputs: Inputs, key: bytes | None) -> Gathered:
-    """Do the same in this process, without Spark; read the rows to join, too, where they are few.
-
-    Raises:
-        ArchiveError: a segment cannot be read.
-        OSError: the archive cannot be read.
-    """
-    gathered = gather(scope, inputs, key, collect_here)
-    wanted = None if scope.full else gathered.found.wanted()
-    if _number_of_rows(gathered.inputs, wanted) > _FEW_ROWS:
-        return gathered
-    tasks = tasks_to_join(scope, gathered.inputs, gathered.found, 1)
-    return replace(gathered, rows=collect_here(JOIN_ROWS, tasks, run_read))
-
-
-def _number_of_rows(inputs: Inputs, wanted: Mapping[IdKey, Intervals] | None) -> int:
-    """Return about how many rows are to join; a copy has mostly two."""
-    return inputs.rows if wanted is None else 2 * sum(map(count, wanted.values()))
-
-
-def joined(spark: SparkSession, scope: Scope, gathered: Gathered) -> Joined | None:
+def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> Joined | None:
     """Return the copies of the date that are not proven; None when all are."""
-    inputs, found = gathered.inputs, gathered.found
     tasks = tasks_to_join(scope, inputs, found, tasks_of(spark))
     if not tasks:
         return None
     wanted = tasks[0].selection.wanted
-    number = _number_of_rows(inputs, wanted)
+    # A copy has mostly two rows.
+    number = inputs.rows if wanted is None else 2 * sum(map(count, wanted.values()))
     own = inputs.size // _PARTITION_BYTES if wanted is None else number // _PARTITION_ROWS
     partitions = max(spark.sparkContext.defaultParallelism, own)
-    for name, value in {**plan_settings(number), _PARTITIONS: str(partitions)}.items():
-        spark.conf.set(name, value)
-    frame = (
-        read_tasks(spark, JOIN_ROWS, tasks, run_read)
-        if gathered.rows is None
-        else spark.createDataFrame(gathered.rows, spark_schema(JOIN_ROWS))
-    )
+    spark.conf.set(_PARTITIONS, str(partitions))
+    frame = read_tasks(spark, JOIN_ROWS, tasks, run_read)
     detailed = number <= _MAX_DETAILED
     classes = classified(frame, scope, tapped=bool(found.taps), detailed=detailed)
     return Joined(spark, tasks, classes, detailed=detailed)
-
-
-def plan_settings(rows: int) -> dict[str, str]:
-    """Return the settings of Spark with which a join of `rows` compiles its plan, or does not."""
-    compiles = rows > _FEW_ROWS
-    return {
-        "spark.sql.codegen.wholeStage": str(compiles).lower(),
-        "spark.sql.codegen.factoryMode": "FALLBACK" if compiles else "NO_CODEGEN",
-    }
 
 
 def tasks_to_join(scope: Scope, inputs: Inputs, found: Survey, number: int) -> list[ReadTask]:

@@ -8,13 +8,14 @@ from datetime import date
 from typing import Final
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.routes import Rules
 from gateway.archive.storage import open_storage
 from gateway.reconcile.classify.renames import RenameTask, renamed
-from gateway.reconcile.input.executors import Collect
+from gateway.reconcile.input.executors import tasks_of
 from gateway.reconcile.input.inputs import Segment, batches, day_range
 from gateway.reconcile.input.route_history import mapping_history, read_history
 from gateway.reconcile.report.formatting import amount, counted_as
@@ -45,8 +46,8 @@ class NameCheck:
     unchecked: str = ""
 
 
-def check_names(names: NamesToCheck, collect: Collect, tasks: int = 1) -> NameCheck:
-    """Compare the names that were sent with their translation; `collect` runs at most `tasks`.
+def check_names(spark: SparkSession, names: NamesToCheck) -> NameCheck:
+    """Compare the names that were sent with their translation.
 
     Raises:
         ArchiveError: a segment cannot be read.
@@ -59,8 +60,8 @@ def check_names(names: NamesToCheck, collect: Collect, tasks: int = 1) -> NameCh
         history, findings = mapping_history(names.mapping), []
     if not history:
         return NameCheck(unchecked=_NO_ROUTES)
-    parts = batches(names.segments, [each.size for each in names.segments], tasks)
-    found = renamed(collect, [RenameTask(names.location, part, history) for part in parts])
+    parts = batches(names.segments, [each.size for each in names.segments], tasks_of(spark))
+    found = renamed(spark, [RenameTask(names.location, part, history) for part in parts])
     wrong = _renamed_findings(names, found.wrong)
     return NameCheck(found.wrong, [*findings, *wrong], _unchecked(found.unchecked))
 

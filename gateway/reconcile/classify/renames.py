@@ -17,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.pairs import pairs_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.reconcile.input.archived_short_names import ArchivedShortNames
-from gateway.reconcile.input.executors import Collect
+from gateway.reconcile.input.executors import collect
 from gateway.reconcile.input.inputs import Segment
 from gateway.reconcile.input.route_history import RouteHistory
 from gateway.reconcile.input.row_reader import SegmentFile, row_groups
@@ -70,9 +71,9 @@ class Renames:
     unchecked: Mapping[str, int]
 
 
-def renamed(collect: Collect, tasks: Sequence[RenameTask]) -> Renames:
+def renamed(spark: SparkSession, tasks: Sequence[RenameTask]) -> Renames:
     """Return the distinct names that differ from their translation."""
-    rows = collect(_RESULT, tasks, run_renames)
+    rows = collect(spark, _RESULT, tasks, run_renames)
     order = [(name, "ascending") for name in ("route", "target", "name", "source_name")]
     wrong = _summed(rows.filter(pc.is_valid(rows["now"])), [*_NAMES, "now"]).sort_by(order)
     unchecked = _summed(rows.filter(pc.is_null(rows["now"])), ["gateway"]).to_pylist()

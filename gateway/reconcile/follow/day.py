@@ -24,10 +24,9 @@ from gateway.archive.retention import SPOOLED_DAYS
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
 from gateway.reconcile.classify import tables
-from gateway.reconcile.classify.evidence import Gathered, Scope, joined, survey, tasks_of
+from gateway.reconcile.classify.evidence import Scope, joined, survey
 from gateway.reconcile.follow import tables as follow_tables
 from gateway.reconcile.follow.state import FollowedDay
-from gateway.reconcile.input.executors import collect_from
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.report.text import Row
 from gateway.reconcile.root_cause import root_cause
@@ -114,8 +113,8 @@ class DayReconciler:
         watermark = {} if sealed else self._watermark()
         location = ArchiveLocation(options.root.resolve())
         scope = Scope(location, day, options.late, since, watermark)
-        found = survey(scope, inputs, collect_from(self.spark), tasks_of(self.spark))
-        copies = joined(self.spark, scope, Gathered(inputs, found))
+        found = survey(self.spark, scope, inputs)
+        copies = joined(self.spark, scope, inputs, found)
         minutes, exceptions = tables.MINUTES.empty_table(), tables.EXCEPTIONS.empty_table()
         if copies is not None:
             passed = replace(copies, classes=copies.classes.where("not recent"))

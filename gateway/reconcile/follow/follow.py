@@ -20,7 +20,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from gateway.archive.durable import replace_text
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.archive_lock import exclusive
-from gateway.reconcile.classify.evidence import plan_settings
 from gateway.reconcile.follow.batch import Clock, reconcile_batch
 from gateway.reconcile.follow.day import FollowOptions
 from gateway.reconcile.follow.patterns import literal_path
@@ -129,7 +128,7 @@ def follow(follower: Follower, stopping: Event) -> None:
     with exclusive(options.output / "lock", conflict):
         follower.resume()
         follower.show_step(f"starting Spark on {options.master}")
-        with spark_session(options.master, plan_settings(0), short=options.once) as spark:
+        with spark_session(options.master, short=options.once) as spark:
             try:
                 query = _start(spark, follower)
                 _wait(query, stopping)

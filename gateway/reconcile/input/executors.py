@@ -1,4 +1,4 @@
-"""Python functions on executors, or in this process: tables read by tasks, partitions written.
+"""Python functions on executors: tables read by tasks, partitions written.
 
 Executors open the archive through `gateway.archive.storage`, so local folders, S3 and HDFS are
 read in one way, and Spark needs no file system of its own for them.
@@ -7,7 +7,7 @@ read in one way, and Spark needs no file system of its own for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -22,44 +22,25 @@ from gateway.reconcile.schema import spark_schema
 
 Task = TypeVar("Task")
 
+_TASKS_PER_CORE: Final = 4
 _DONE: Final = pa.table({"rows": pa.array([], pa.int64())})
 
 
-class Collect(Protocol):
-    """Return the rows of the tables that `run` makes of each task.
-
-    The tables have `columns`, as in `gateway.archive.schema`.
-    """
-
-    def __call__(
-        self,
-        columns: Mapping[str, str],
-        tasks: Sequence[Task],
-        run: Callable[[Task], Iterator[pa.Table]],
-        /,
-    ) -> pa.Table: ...
+def tasks_of(spark: SparkSession) -> int:
+    """Return the number of tasks that keep all executors busy."""
+    return _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
 
 
-def collect_here(
-    columns: Mapping[str, str], tasks: Sequence[Task], run: Callable[[Task], Iterator[pa.Table]], /
+def collect(
+    spark: SparkSession,
+    columns: Mapping[str, str],
+    tasks: Sequence[Task],
+    run: Callable[[Task], Iterator[pa.Table]],
 ) -> pa.Table:
-    """A `Collect` of this process, which needs no Spark."""
-    tables = (table for task in tasks for table in run(task))
-    return pa.concat_tables([schema_of(columns).empty_table(), *tables])
-
-
-def collect_from(spark: SparkSession) -> Collect:
-    """Return a `Collect` of the executors of `spark`."""
-
-    def collect(
-        columns: Mapping[str, str],
-        tasks: Sequence[Task],
-        run: Callable[[Task], Iterator[pa.Table]],
-        /,
-    ) -> pa.Table:
-        return read_tasks(spark, columns, tasks, run).toArrow()
-
-    return collect
+    """Return the rows of `read_tasks` in this process; without tasks there is no Spark job."""
+    if not tasks:
+        return schema_of(columns).empty_table()
+    return read_tasks(spark, columns, tasks, run).toArrow()
 
 
 def read_tasks(
@@ -79,7 +60,7 @@ def read_tasks(
                 for table in run(tasks[number]):
                     yield from table.to_batches()
 
-    numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
     return _map_in_arrow(numbers, read, spark_schema(columns))
 
 

@@ -8,22 +8,30 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, Weight, error
 from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import pairs_path, parse_day, sets_path
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.seals.seal import StoredDigest
+from gateway.archive.seals.store import HashFiles, digests_of
 from gateway.archive.seals.verify import Verified, verify_day
 from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.segments.parquet import SCHEMA
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError
+from gateway.reconcile.input.executors import collect, tasks_of
 from gateway.reconcile.input.row_reader import SegmentFile, row_groups
 
 _HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set back, a tap late
 _HOURS: Final = 24
 _FIRST_HOUR: Final = _HOURS - _HOURS_BEFORE
 _DAY: Final = timedelta(days=1)
+_OPEN_COST: Final = 256 << 10  # bytes that are hashed while a file is opened
+_HASHED: Final = {"number": "int64", "sha256": "string", "size": "int64"}
 T = TypeVar("T")
 
 
@@ -75,11 +83,54 @@ class Inputs:
         return sum(each.rows for each in self.day)
 
 
-def find_inputs(location: ArchiveLocation, day: date, key: bytes | None = None) -> Inputs:
+@dataclass(frozen=True, slots=True)
+class HashTask:
+    """The numbered files that one task hashes."""
+
+    location: ArchiveLocation
+    files: Sequence[tuple[int, Path]]
+
+
+def hashed_by(spark: SparkSession, location: ArchiveLocation) -> HashFiles:
+    """Return a function with which the executors of `spark` hash files; this process opens none."""
+
+    def hash_files(files: Mapping[Path, int]) -> dict[Path, StoredDigest]:
+        paths = list(files)
+        costs = [size + _OPEN_COST for size in files.values()]
+        parts = batches(list(enumerate(paths)), costs, tasks_of(spark))
+        rows = collect(spark, _HASHED, [HashTask(location, part) for part in parts], run_hashes)
+        return {
+            paths[row["number"]]: StoredDigest(row["sha256"], row["size"])
+            for row in rows.to_pylist()
+        }
+
+    return hash_files
+
+
+def run_hashes(task: HashTask) -> Iterator[pa.Table]:
+    """Yield the hash and the size of each file of a task that is present."""
+    numbers = {path: number for number, path in task.files}
+    found = digests_of(open_storage(task.location), numbers)
+    yield pa.table(
+        {
+            "number": pa.array([numbers[path] for path in found], pa.int64()),
+            "sha256": pa.array([each.sha256 for each in found.values()], pa.string()),
+            "size": pa.array([each.size for each in found.values()], pa.int64()),
+        }
+    )
+
+
+def find_inputs(
+    location: ArchiveLocation,
+    day: date,
+    key: bytes | None = None,
+    hash_files: HashFiles | None = None,
+) -> Inputs:
     """Verify the segments of `day` by their seals, and list those around it.
 
     Journals in reach that a gateway left at its end are converted first. A segment that is not as
-    it was sealed is left out.
+    it was sealed is left out. `hash_files` hashes the segments, by default in threads of this
+    process.
 
     Raises:
         ArchiveError: the URL of the archive is malformed.
@@ -89,7 +140,7 @@ def find_inputs(location: ArchiveLocation, day: date, key: bytes | None = None) 
     journals = _journals(location)
     if journals is not None:
         convert_abandoned(location, storage, key)
-    verified = verify_day(storage, day, key, journals=journals)
+    verified = verify_day(storage, day, key, journals=journals, hash_files=hash_files)
     return Inputs(
         _segments(verified),
         _around(storage, day),
@@ -107,7 +158,11 @@ def find_inputs(location: ArchiveLocation, day: date, key: bytes | None = None) 
 
 
 def verify_around(
-    location: ArchiveLocation, inputs: Inputs, near: Collection[Path], key: bytes | None
+    location: ArchiveLocation,
+    inputs: Inputs,
+    near: Collection[Path],
+    key: bytes | None,
+    hash_files: HashFiles | None = None,
 ) -> Inputs:
     """Verify the segments around the date on the days of those in `near`.
 
@@ -124,7 +179,8 @@ def verify_around(
     around = [each for each in inputs.around if parse_day(each.path.parts[-3]) not in days]
     findings = list(inputs.findings)
     for day in sorted(days):
-        verified = verify_day(storage, day, key, journals=_journals(location))
+        journals = _journals(location)
+        verified = verify_day(storage, day, key, journals=journals, hash_files=hash_files)
         around += _segments(verified)
         left_out = {str(each.path) for each in verified.segments if not each.sealed}
         findings += [

@@ -6,6 +6,7 @@ They are read from a sample of the segments of the date, and decide nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,48 +14,75 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
-from gateway.archive.storage import Storage
+from gateway.archive.segments.parquet import schema_of
+from gateway.archive.storage import open_storage
 from gateway.reconcile.input.row_reader import TargetName
 from gateway.reconcile.report.text import Row, count_of
 from gateway.reconcile.report.wording import CLASSES
 
 _MAX_SEGMENTS: Final = 24
 _COLUMNS: Final = ("route", "target", "leg", "reason")
+# The encoder of a target's payloads, or whether a received row of a route has its payload.
+NOTES: Final = {"route": "string", "target": "string", "encoding": "string", "archived": "boolean"}
 _HEADER_NAMES: Final = "headers.key_value.key"  # archived with the payload, and never large
 _REPLAYABLE: Final = tuple(name for name, each in CLASSES.items() if each.replayable)
 
 
-def with_notes(
-    routes: Sequence[Row],
-    storage: Storage,
-    segments: Sequence[Path],
-    tapped: Collection[TargetName],
-) -> list[Row]:
-    """Return `routes` with `taps_needed` and `payloads_archived`, where they are known.
+@dataclass(frozen=True, slots=True)
+class NotesTask:
+    """The segments that one task looks at, and the routes whose payloads it looks for."""
 
-    `tapped` are the targets with observed rows. Only routes with missing or lost messages get
-    `payloads_archived`, because payloads may be large. An unreadable segment is left out.
+    location: ArchiveLocation
+    segments: Sequence[Path]
+    lossy: frozenset[str] = frozenset()
+
+
+def notes_tasks(
+    location: ArchiveLocation, segments: Sequence[Path], routes: Sequence[Row]
+) -> list[NotesTask]:
+    """Return a task for each segment of a sample.
+
+    Payloads may be large: a task looks for those of routes with missing or lost messages only.
     """
-    lossy = {str(row["route"]) for row in routes if any(count_of(row, n) for n in _REPLAYABLE)}
-    encodings: dict[TargetName, str] = {}
-    archived: dict[str, bool] = {}
-    for rows in _samples(storage, segments, payloads=bool(lossy)):
-        encodings |= _encodings(rows)
-        for route, valid in _payloads(rows, lossy).items():
-            archived[route] = archived.get(route, False) or valid
-    return [_noted(row, encodings, archived, tapped) for row in routes]
-
-
-def _samples(storage: Storage, segments: Sequence[Path], *, payloads: bool) -> Iterator[pa.Table]:
     step = -(-len(segments) // _MAX_SEGMENTS) or 1
-    columns = [*_COLUMNS, _HEADER_NAMES] if payloads else list(_COLUMNS)
-    for path in segments[::step]:
+    lossy = {str(row["route"]) for row in routes if any(count_of(row, n) for n in _REPLAYABLE)}
+    return [NotesTask(location, [path], frozenset(lossy)) for path in segments[::step]]
+
+
+def run_notes(task: NotesTask) -> Iterator[pa.Table]:
+    """Yield NOTES of the segments of a task; an unreadable segment has none."""
+    storage = open_storage(task.location)
+    columns = [*_COLUMNS, _HEADER_NAMES] if task.lossy else list(_COLUMNS)
+    for path in task.segments:
         try:
             with storage.open(path) as file:
-                yield pq.ParquetFile(file).read(columns)
+                rows = pq.ParquetFile(file).read(columns)
         except (OSError, pa.ArrowException):
             continue
+        notes: list[Row] = [
+            {"route": route, "target": target, "encoding": encoding}
+            for (route, target), encoding in _encodings(rows).items()
+        ]
+        payloads = _payloads(rows, task.lossy).items()
+        notes += [{"route": route, "archived": valid} for route, valid in payloads]
+        yield pa.Table.from_pylist(notes, schema_of(NOTES))
+
+
+def with_notes(routes: Sequence[Row], notes: pa.Table, tapped: Collection[TargetName]) -> list[Row]:
+    """Return `routes` with `taps_needed` and `payloads_archived`, where `notes` know them.
+
+    `notes` are NOTES, and `tapped` the targets with observed rows.
+    """
+    encodings: dict[TargetName, str] = {}
+    archived: dict[str, bool] = {}
+    for each in notes.to_pylist():
+        if each["archived"] is None:
+            encodings[each["route"], each["target"]] = each["encoding"]
+        else:
+            archived[each["route"]] = archived.get(each["route"], False) or each["archived"]
+    return [_noted(row, encodings, archived, tapped) for row in routes]
 
 
 def _encodings(rows: pa.Table) -> dict[TargetName, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +10,11 @@ import pytest
 
 from gateway.archive.layout import segments
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.storage import Storage, open_storage
+from gateway.archive.segments.parquet import schema_of
+from gateway.archive.storage import open_storage
 from gateway.endpoints.registry import ENDPOINT_KINDS
-from gateway.reconcile.input.route_notes import with_notes
+from gateway.reconcile.input.route_notes import NOTES, notes_tasks, run_notes, with_notes
+from gateway.reconcile.input.row_reader import TargetName
 from gateway.reconcile.report.text import Row
 from tests.archive.samples import DAY, archive, delivered, received
 
@@ -23,8 +26,20 @@ def route(name: str, target: str = "erp", **counts: int) -> Row:
     return {"route": name, "target": target, **counts}
 
 
+def noted(
+    routes: Sequence[Row],
+    location: ArchiveLocation,
+    paths: Sequence[Path],
+    tapped: Collection[TargetName] = (),
+) -> list[Row]:
+    """The routes with the notes that tasks find, here in this process."""
+    tasks = notes_tasks(location, paths, routes)
+    found = [schema_of(NOTES).empty_table(), *(each for task in tasks for each in run_notes(task))]
+    return with_notes(routes, pa.concat_tables(found), tapped)
+
+
 @pytest.fixture
-def stored(tmp_path: Path) -> tuple[Storage, list[Path]]:
+def stored(tmp_path: Path) -> tuple[ArchiveLocation, list[Path]]:
     archive(
         tmp_path,
         received([1], payload=b"x", headers=KIND),
@@ -34,22 +49,22 @@ def stored(tmp_path: Path) -> tuple[Storage, list[Path]]:
         delivered([3], route="bare", target="far", system="mqtt"),
     )
     paths = [each.relative_to(tmp_path) for each in segments(tmp_path, DAY)]
-    return open_storage(ArchiveLocation(tmp_path)), paths
+    return ArchiveLocation(tmp_path), paths
 
 
-def test_a_route_has_its_notes(stored: tuple[Storage, list[Path]]) -> None:
+def test_a_route_has_its_notes(stored: tuple[ArchiveLocation, list[Path]]) -> None:
     routes = [route("orders", missing=1), route("bare", "far", **{"lost in target": 1})]
 
-    assert with_notes(routes, *stored, tapped=()) == [
+    assert noted(routes, *stored) == [
         {**routes[0], "taps_needed": EMS, "payloads_archived": True},
         {**routes[1], "payloads_archived": False},
     ]
 
 
-def test_payloads_are_not_read_without_a_loss(stored: tuple[Storage, list[Path]]) -> None:
+def test_payloads_are_not_read_without_a_loss(stored: tuple[ArchiveLocation, list[Path]]) -> None:
     calm = route("orders", missing=0)
 
-    assert with_notes([calm], *stored, tapped=()) == [{**calm, "taps_needed": EMS}]
+    assert noted([calm], *stored) == [{**calm, "taps_needed": EMS}]
 
 
 def test_payloads_are_not_read(tmp_path: Path) -> None:
@@ -60,14 +75,12 @@ def test_payloads_are_not_read(tmp_path: Path) -> None:
         received([100], route="bare"),
     )
     paths = [each.relative_to(tmp_path) for each in segments(tmp_path, DAY)]
-    storage = open_storage(ArchiveLocation(tmp_path))
     pool = pa.proxy_memory_pool(pa.system_memory_pool())
     before = pa.default_memory_pool()
     pa.set_memory_pool(pool)
     try:
-        found = with_notes(
-            [route("orders", missing=1), route("bare", missing=1)], storage, paths, ()
-        )
+        routes = [route("orders", missing=1), route("bare", missing=1)]
+        found = noted(routes, ArchiveLocation(tmp_path), paths)
     finally:
         pa.set_memory_pool(before)
 
@@ -76,25 +89,22 @@ def test_payloads_are_not_read(tmp_path: Path) -> None:
 
 
 def test_a_tapped_target_and_an_unknown_route_have_no_note(
-    stored: tuple[Storage, list[Path]],
+    stored: tuple[ArchiveLocation, list[Path]],
 ) -> None:
     routes = [route("orders"), route("unknown", missing=1)]
 
-    assert with_notes(routes, *stored, tapped={("orders", "erp")}) == routes
+    assert noted(routes, *stored, tapped={("orders", "erp")}) == routes
 
 
-def test_an_unreadable_segment_is_left_out(stored: tuple[Storage, list[Path]]) -> None:
-    storage, paths = stored
-    storage.put(Path("date=2026-03-14/hour=12/torn.parquet"), b"torn")
+def test_an_unreadable_segment_is_left_out(stored: tuple[ArchiveLocation, list[Path]]) -> None:
+    location, paths = stored
+    torn = Path("date=2026-03-14/hour=12/torn.parquet")
+    open_storage(location).put(torn, b"torn")
 
-    found = with_notes(
-        [route("orders")], storage, [Path("date=2026-03-14/hour=12/torn.parquet"), *paths], ()
-    )
+    found = noted([route("orders")], location, [torn, *paths])
 
     assert found[0]["taps_needed"] == EMS
 
 
-def test_a_date_without_segments_has_no_notes(stored: tuple[Storage, list[Path]]) -> None:
-    assert with_notes([route("orders", missing=1)], stored[0], [], ()) == [
-        route("orders", missing=1)
-    ]
+def test_a_date_without_segments_has_no_notes(stored: tuple[ArchiveLocation, list[Path]]) -> None:
+    assert noted([route("orders", missing=1)], stored[0], []) == [route("orders", missing=1)]
