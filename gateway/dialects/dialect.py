@@ -142,6 +142,21 @@ class Dialect:
         return tuple(rule for rule in self.prefix_rules if rule.mapping is PrefixMapping.SHIFT)
 
     @cached_property
+    def system_starts(self) -> tuple[str, ...]:
+        """The beginnings of the system's own names, in the canonical form."""
+        prefixes = [prefix for rule in self.prefix_rules for prefix in rule.system_prefixes]
+        return tuple(self.codec.decode([prefix])[0] for prefix in prefixes)
+
+    @cached_property
+    def system_levels(self) -> frozenset[str]:
+        """The levels that make a name the inbox of one client, in the canonical form."""
+        return frozenset(
+            self.codec.decode(levels)[-1]
+            for inbox in self.inbox_levels
+            for levels in ([inbox], ["x", inbox])
+        )
+
+    @cached_property
     def codec(self) -> Codec:
         """The escape codec for levels of this system."""
         reserved = self.reserved_levels if self.empty_levels else ("", *self.reserved_levels)

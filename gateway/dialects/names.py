@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
 from gateway.dialects.limits import exceeded_limit
 from gateway.errors import LimitError, SubjectError, TranslationError, quoted
+from gateway.model.pattern import Literal, Pattern
 from gateway.model.subject import Subject
 
 
@@ -44,6 +45,30 @@ def check_not_reserved(levels: Sequence[str], text: str, dialect: Dialect) -> No
         if levels[0].startswith(rule.system_prefixes):
             reason = f"names that begin with {levels[0]!r} belong to the system"
             raise SubjectError(dialect.name, text, 0, "reserved", reason)
+
+
+def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[str, str] | None:
+    """Return why a name stays in its system, as rule and reason; None for an ordinary name.
+
+    `levels` are canonical. A route may take such a name when its pattern names it
+    (`names_system`); nothing else translates it.
+    """
+    if levels and levels[0].startswith(dialect.system_starts):
+        (first,) = dialect.codec.encode(levels[:1])
+        return "reserved", f"names that begin with {first!r} belong to the system"
+    if not dialect.system_levels.isdisjoint(levels):
+        return "inbox", f"a {dialect.inbox_levels[0]!r} level is the inbox of one client"
+    return None
+
+
+def names_system(pattern: Pattern, dialect: Dialect) -> bool:
+    """Return whether a canonical pattern names the system's own names, not by a wildcard alone."""
+    first = next(iter(pattern.levels), None)
+    start = first.text if isinstance(first, Literal) else getattr(first, "parts", ("",))[0]
+    return start.startswith(dialect.system_starts) or any(
+        isinstance(level, Literal) and level.text in dialect.system_levels
+        for level in pattern.levels
+    )
 
 
 def read_tags(text: str, dialect: Dialect) -> tuple[tuple[str, ...], ...]:

@@ -78,11 +78,8 @@ def _route_result(name: str, route: Route, routes: Sequence[Route]) -> RouteResu
         levels = parse_subject(name, route.dialect).levels
     except (SubjectError, TranslationError) as error:
         return _not_taken(route, f"{route.dialect.name} has no such name: {error}")
-    if not route.source.selects(levels):
-        return _not_taken(route, "the pattern does not match")
-    for exclude in route.excludes:
-        if exclude.selects(levels):
-            return _not_taken(route, f"excluded by {exclude.text!r}")
+    if why_not := route.why_not(levels):
+        return _not_taken(route, why_not)
     captures = route.source.capture(levels)
     shown = tuple(
         (word, route.dialect.separator.join(taken))

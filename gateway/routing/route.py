@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 from gateway.dialects.base import Dialect, parse_subject
+from gateway.dialects.names import names_system, system_fault
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.header_draft import REPLY_TO
@@ -144,8 +146,23 @@ class Route:
         return f"{gateway}/{self.name}" in origin or origin[-1] == f"{gateway}/{self.inverse}"
 
     def takes(self, levels: tuple[str, ...]) -> bool:
-        """Return whether the pattern selects a name and no exclusion does."""
-        return self.source.selects(levels) and not any(x.selects(levels) for x in self.excludes)
+        """Return whether the route carries a name: `why_not` is empty."""
+        return not self.why_not(levels)
+
+    def why_not(self, levels: tuple[str, ...]) -> str:
+        """Return why the route does not take a name with these canonical levels; "" if it does."""
+        if not self.source.selects(levels):
+            return "the pattern does not match"
+        for exclude in self.excludes:
+            if exclude.selects(levels):
+                return f"excluded by {exclude.text!r}"
+        fault = system_fault(levels, self.dialect)
+        return "" if fault is None or self.names_system else f"{fault[1]}; name them in the pattern"
+
+    @cached_property
+    def names_system(self) -> bool:
+        """Whether the pattern names names of the system itself, such as `$sys.monitor.>`."""
+        return all(names_system(pattern, self.dialect) for pattern in self.source.patterns)
 
 
 def unrecorded(routes: Sequence[Route]) -> list[Route]:

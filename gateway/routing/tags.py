@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from gateway.dialects.base import Dialect, read_tags
+from gateway.dialects.base import Dialect, parse_subject, read_tags
 from gateway.dialects.names import canonical_levels
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
@@ -74,8 +74,7 @@ def parse_tags(text: str, dialect: Dialect) -> tuple[Tag, ...]:
         SubjectError: a tag is illegal, or never leaves its system.
     """
     if not dialect.tag_lists or "," not in text:
-        read = read_tags(text, dialect)
-        return (Tag(text, Subject(canonical_levels(read[0], text, dialect))),)
+        return (Tag(text, parse_subject(text, dialect)),)
     found = zip(text.split(","), read_tags(text, dialect), strict=True)
     unique = dict(found)
     return tuple(

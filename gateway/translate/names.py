@@ -10,13 +10,12 @@ from typing import Final
 
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
 from gateway.dialects.names import (
-    canonical_levels,
-    check_not_reserved,
     find_surrogate,
-    read_name,
+    parse_subject,
     read_tags,
     refuse_reserved,
     render_levels,
+    system_fault,
 )
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
 from gateway.model.limited_cache import LimitedCache
@@ -162,22 +161,14 @@ class Translator:
             read_tags(text, self.source)
             reason = "a list of several tags is no single name; translate each tag"
             raise TranslationError(self.target.name, text, "tag-list", reason)
-        levels = read_name(text, self.source)
-        if not self.renderer.replies:
-            check_not_reserved(levels, text, self.source)
-            self._refuse_inbox(levels, text)
-        canonical = canonical_levels(levels, text, self.source)
+        canonical = parse_subject(text, self.source).levels
+        if not self.renderer.replies and (fault := system_fault(canonical, self.source)):
+            raise SubjectError(self.source.name, text, 0, *fault)
         if canonical == ("",):
             raise TranslationError(self.target.name, text, "empty-name", "the whole name is empty")
         if self.renderer.on_too_long is OnTooLong.SHORTEN:
             canonical = resolved(canonical, text, self.source, self.dictionary)
         return Subject(canonical)
-
-    def _refuse_inbox(self, levels: tuple[str, ...], text: str) -> None:
-        inboxes = self.source.inbox_levels
-        if inboxes and any(level in inboxes for level in levels):
-            reason = f"a {inboxes[0]!r} level is the inbox of one client"
-            raise SubjectError(self.source.name, text, 0, "inbox", reason)
 
     def _translate(self, text: str) -> str:
         separator = self.source.separator

@@ -21,6 +21,7 @@ def prove_reachable(source: RouteSource) -> Iterator[Finding]:
         if find_example([source.patterns], source.excludes) is None:
             yield _unreachable(source)
             return
+        yield from _names_of_system(source)
         yield from _idle_excludes(source)
         yield from _widened(source)
     except SearchBudgetExceeded:
@@ -42,6 +43,15 @@ def _unreachable(source: RouteSource) -> Finding:
     if name is not None:
         reason += f", such as {name!r}"
     return source.finding("unreachable", "error", reason, hint, () if name is None else (name,))
+
+
+def _names_of_system(source: RouteSource) -> Iterator[Finding]:
+    """Yield a note when the route takes names that its system keeps for itself."""
+    if source.route.names_system:
+        text = source.route.source.text
+        reason = f"{text!r} takes names that belong to {source.route.dialect.name} itself"
+        hint = "nothing to do; nobody can send to them, so no route brings them back"
+        yield source.finding("system-names", "note", reason, hint)
 
 
 def _idle_excludes(source: RouteSource) -> Iterator[Finding]:

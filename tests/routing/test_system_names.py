@@ -1,0 +1,83 @@
+"""Names that a system keeps for itself: routes, explanations and translators agree about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.dialects.base import parse_subject
+from gateway.dialects.registry import DIALECTS
+from gateway.errors import SubjectError, TranslationError
+from gateway.proofs.search.translated_name import TranslatedName, translate_name
+from gateway.routing.explain import explain
+from gateway.routing.route import Route
+from gateway.routing.router import Router
+from gateway.translate.names import Translator
+from tests.proofs.routes import findings, only, route
+
+# source, pattern, a name that belongs to the system
+BY_WILDCARD = [
+    ("rv", "{r...}", "_RV.ERROR.SYSTEM"),
+    ("rv", "{a}.{r...}", "_RV.INFO"),
+    ("ems", "{r...}", "$sys.monitor.x"),
+    ("smf", "{r...}", "#P2P/v:x/y"),
+]
+BY_NAME = [
+    ("rv", "_RV.{r...}", "_RV.ERROR.SYSTEM"),
+    ("ems", "$sys.monitor.{r...}", "$sys.monitor.x"),
+    ("smf", "#P2P/{r...}", "#P2P/v:x/y"),
+]
+
+
+def outcomes(one: Route, name: str) -> list[str]:
+    """The names or rules that the router, the explanation and the proofs have for a name."""
+    levels = parse_subject(name, one.dialect).levels
+    routed = [
+        each.address or each.rule
+        for match in Router(one.dialect, [one])[name]
+        for each in match.deliveries
+    ]
+    explained = [made.name or made.rule for result in explain(name, [one]) for made in result.made]
+    proved = translate_name(one, one.targets[0], levels)
+    assert explained == routed
+    assert routed == ([proved.target_name] if isinstance(proved, TranslatedName) else [])
+    return routed
+
+
+@pytest.mark.parametrize(("system", "pattern", "name"), BY_WILDCARD)
+def test_a_wildcard_carries_no_name_of_the_system(system: str, pattern: str, name: str) -> None:
+    with pytest.raises((SubjectError, TranslationError)):
+        Translator(DIALECTS[system], DIALECTS["ibm"]).name(name)
+
+    assert outcomes(route(system, pattern, ("ibm", None)), name) == []
+
+
+@pytest.mark.parametrize(("system", "pattern", "name"), BY_NAME)
+def test_a_route_that_names_them_carries_them_and_says_so(
+    system: str, pattern: str, name: str
+) -> None:
+    one = route(system, pattern, ("ibm", "from/{r...}"))
+
+    found = only(findings(one), "system-names")
+
+    assert len(outcomes(one, name)) == 1
+    assert found.severity == "note"
+    assert f"takes names that belong to {system} itself" in found.text
+
+
+@pytest.mark.parametrize(("system", "name"), [(system, name) for system, _, name in BY_NAME])
+def test_the_explanation_says_how_to_take_them(system: str, name: str) -> None:
+    pattern = ">" if system == "rv" else name
+    one = route(system, pattern, ("ibm", None))
+
+    (result,) = explain(name, [one])
+
+    assert bool(result.why_not) == (system == "rv")
+    assert "name them in the pattern" in result.why_not or result.made
+
+
+@pytest.mark.parametrize("system", DIALECTS)
+def test_an_ordinary_pattern_has_no_note(system: str) -> None:
+    dialect = DIALECTS[system]
+    pattern = f"{dialect.leading}a{dialect.separator}{{x}}"
+
+    assert [each.rule for each in findings(route(system, pattern, ("mqtt-2", "b/{x}")))] == []
