@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from gateway.clock import now
+from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.base import Sink
 from gateway.errors import GatewayError, NotConnectedError, unexpected_error
 from gateway.model.message import Message
@@ -31,8 +32,9 @@ from gateway.runtime.delivery.actions import (
     Wait,
 )
 from gateway.runtime.delivery.backlog import MemoryBacklog
-from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
 from gateway.runtime.delivery.lane import LaneLimits, LaneState
+from gateway.runtime.delivery.poisoned_names import PoisonedNames
 from gateway.runtime.monitor.counters import ConnectionState, EndpointState
 from gateway.runtime.outbound.spool import Spool
 
@@ -82,6 +84,8 @@ class Lane:
         backlog = MemoryBacklog() if spool is None else spool.backlog
         self._sources_ready = sources_ready
         self._lane = LaneState(state.name, binding.limits, backlog, monotonic())
+        dialect = DIALECTS.get(binding.system)
+        self._poisoned = PoisonedNames("/" if dialect is None else dialect.separator)
         self._send_lock = threading.Lock()
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)  # any event that may make room
@@ -234,6 +238,7 @@ class Lane:
                 self._send(action)
             case Finish(queued):
                 self.state.messages += len(queued.settlements)
+                self._say_what_poisons(queued)
                 queued.report()
             case Store() | Read() | Mark() if self.spool is not None:
                 self.spool.perform(action)
@@ -247,6 +252,19 @@ class Lane:
                 self._check()
             case _:
                 """Nothing is to be done for a pause or the end."""
+
+    def _say_what_poisons(self, queued: QueuedBatch) -> None:
+        """Log the limit that would refuse the messages that break this target, when it is new."""
+        if not queued.solo_losses and not self._poisoned.poisoned:
+            return  # as nearly always
+        with self._lock:
+            proposal = self._poisoned.finished(queued)
+        if proposal:
+            log.warning(
+                "%d messages broke its connection and became dead letters (poisoned); write"
+                " `limits: {%s}` at the endpoint, and such names are refused before they are sent",
+                self._poisoned.poisoned, proposal, extra={"endpoint": self.state.name},
+            )  # fmt: skip
 
     def _send(self, send: Send) -> None:
         binding, messages = self.binding, send.messages

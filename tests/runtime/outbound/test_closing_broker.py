@@ -128,7 +128,7 @@ def port(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
 
 
 def test_a_hundred_names_that_a_broker_hangs_up_for_delay_a_thousand_messages_by_seconds(
-    port: int,
+    port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     names = [f"a/b.{n}" if n % 10 == 3 else f"a/{n}" for n in range(1_000)]
     rules: dict[str, str] = {}
@@ -155,3 +155,5 @@ def test_a_hundred_names_that_a_broker_hangs_up_for_delay_a_thousand_messages_by
         lane.stop()
 
     assert rules == {name: "poisoned" if "." in name else "" for name in names}
+    (hint,) = [each.getMessage() for each in caplog.records if "`limits:" in each.getMessage()]
+    assert 'write `limits: {forbidden_characters: "."}` at the endpoint' in hint

@@ -1,0 +1,86 @@
+"""The common traits of names of poisoned messages, and the limit that would refuse them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.model.outcome import Outcome
+from gateway.runtime.delivery.batch import QueuedBatch
+
+MIN_POISONED: Final = 3  # messages before a limit is proposed
+MAX_NAMES: Final = 10_000  # names that are compared; then the last proposal stands
+MIN_LEVELS: Final = 5  # shallower and shorter names differ by chance
+MIN_BYTES: Final = 100
+
+
+class PoisonedNames:
+    """The names that one target took since its first poisoned message, and those that broke it.
+
+    A limit is proposed when every poisoned name is past it and no other name is. Mutable: owned by
+    the lane.
+    """
+
+    def __init__(self, separator: str) -> None:
+        self._separator = separator
+        self.poisoned = 0
+        self._taken = 0
+        self._common: set[str] = set()  # characters of every poisoned name
+        self._other: set[str] = set()  # characters of the names that were taken
+        self._first: set[str] = set()  # first levels of the poisoned names
+        self._other_first: set[str] = set()
+        self._least = [0, 0]  # levels and bytes of the shallowest and shortest poisoned names
+        self._most = [0, 0]
+        self._proposed = ""
+
+    def finished(self, queued: QueuedBatch) -> str:
+        """Note a batch with all its settlements; return a new proposal, as YAML, or ""."""
+        if self.poisoned + self._taken > MAX_NAMES:
+            return ""
+        for message, settlement in zip(queued.batch.messages, queued.settlements, strict=True):
+            if settlement is not None and settlement.rule == "poisoned":
+                self._add_poisoned(message.address)
+            elif settlement is not None and settlement.outcome is Outcome.ACCEPTED:
+                self._add_taken(message.address)
+        if self.poisoned < MIN_POISONED or not self._taken:
+            return ""
+        found = self._proposal()
+        new = found if found != self._proposed else ""
+        self._proposed = found
+        return new
+
+    def _add_poisoned(self, name: str) -> None:
+        sizes = self._sizes(name)
+        if self.poisoned:
+            self._common &= set(name)
+            self._least = [min(pair) for pair in zip(self._least, sizes, strict=True)]
+        else:
+            self._common, self._least = set(name), sizes
+        self._first.add(name.partition(self._separator)[0])
+        self.poisoned += 1
+
+    def _add_taken(self, name: str) -> None:
+        self._other |= set(name)
+        self._most = [max(pair) for pair in zip(self._most, self._sizes(name), strict=True)]
+        self._other_first.add(name.partition(self._separator)[0])
+        self._taken += 1
+
+    def _sizes(self, name: str) -> list[int]:
+        return [name.count(self._separator) + 1, len(name.encode("utf-8", "surrogatepass"))]
+
+    def _proposal(self) -> str:
+        chars = [char for char in sorted(self._common - self._other) if not char.isalnum()]
+        if chars and self._separator not in chars:
+            return f"forbidden_characters: {_quoted(''.join(chars))}"
+        levels, size = self._least
+        if levels >= MIN_LEVELS and levels > self._most[0]:
+            return f"levels: {levels - 1}"
+        if size >= MIN_BYTES and size > self._most[1]:
+            return f"bytes: {size - 1}"
+        if len(self._first) == 1 and self._first.isdisjoint(self._other_first):
+            return f"forbidden_first_levels: [{_quoted(*self._first)}]"
+        return ""
+
+
+def _quoted(text: str) -> str:
+    escaped = text.encode("unicode_escape").decode().replace('"', '\\"')
+    return f'"{escaped}"'
