@@ -7,10 +7,11 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Final
 
+from gateway.dialects.advice import warnings_of
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.limit_usage import limit_usage
-from gateway.dialects.names import render_subject
-from gateway.dialects.patterns import parse_pattern
+from gateway.dialects.names import check_name, render_subject
+from gateway.dialects.patterns import parse_pattern, read_pattern
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.model.language import covers, intersection_example
@@ -18,7 +19,8 @@ from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
 from gateway.routing.explain import RouteResult, explain
 from gateway.routing.route import Route, unrecorded
-from gateway.translate.json_requests import answer
+from gateway.translate.names import Translator
+from gateway.translate.subscriptions import translate_pattern
 from gateway.web.snapshot import Json
 
 MAX_TEXT: Final = 4_096  # characters of a name or pattern
@@ -48,10 +50,16 @@ def look_up(text: str, system: str, kind: str, routes: Sequence[Route]) -> Json:
         raise LookupRefusedError(f"text: {len(text)} characters, limit {MAX_TEXT}")
     routes = unrecorded(routes)
     dialect = DIALECTS[system]
-    check = answer({"op": "check", "system": system, kind: text})
-    found: Json = {"system": system, "kind": kind, "text": text, "check": check}
-    if check.get("valid") is not True:
-        return found | {"elsewhere": [], "routes": [], "more": 0}
+    found: Json = {"system": system, "kind": kind, "text": text, "elsewhere": [], "routes": []}
+    try:
+        if kind == "name":
+            check_name(text, dialect)
+        else:
+            read_pattern(text, dialect)
+    except SubjectError as error:
+        wrong = {"valid": False, "rule": error.rule, "detail": str(error)}
+        return found | {"check": wrong, "more": 0}
+    found["check"] = {"valid": True, "warnings": [*warnings_of(text, dialect)]}
     found["elsewhere"] = [
         {"system": other} | _translation(text, dialect, DIALECTS[other], kind)
         for other in DIALECTS
@@ -64,20 +72,24 @@ def look_up(text: str, system: str, kind: str, routes: Sequence[Route]) -> Json:
 
 def _translation(text: str, source: Dialect, target: Dialect, kind: str) -> Json:
     """Return the text in `target`, and how much of its limits it uses."""
-    request: Json = {"from": source.name, "to": target.name}
-    if kind == "pattern":
-        return {**answer(request | {"op": "subscribe", "pattern": text})}
-    request |= {"op": "translate", "name": text}
-    if source.tag_lists:
-        request["tags"] = "each"
-    translated = answer(request)
-    names = translated.get("names", translated.get("name", []))
-    return {**translated, "used": _used([names] if isinstance(names, str) else names, target)}
+    try:
+        if kind == "name":
+            names = Translator(source, target).names(text)
+            return {"names": names, "used": _used(names, target)}
+        made = translate_pattern(text, source, target)
+    except (SubjectError, TranslationError) as error:
+        return {"refused": str(error), "rule": error.rule}
+    return {
+        "patterns": made.patterns,
+        "exact": made.exact,
+        "residual": made.residual,
+        "omits": made.omits,
+    }
 
 
-def _used(names: bool | Sequence[str], dialect: Dialect) -> list[Json]:
+def _used(names: Sequence[str], dialect: Dialect) -> list[Json]:
     """Return how much of each limit the longest of `names` uses; nothing for a list of tags."""
-    if isinstance(names, bool) or dialect.tag_lists or not names:
+    if dialect.tag_lists or not names:
         return []
     return [asdict(used) for used in limit_usage(max(names, key=len), dialect)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.tables import ROOT, outdated_documents, with_tables
-from gateway.translate.json_requests import answer_line
+from gateway.cli.mapping.name_requests import answer_line
 from tests.systems import SYSTEMS
 
 DOCS = ROOT / "docs"

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from docs import dialect_tables
 from gateway.cli import main
+from gateway.cli.mapping.name_requests import answer
 from gateway.config.load import load
 from gateway.dialects.dialect import NUL_FORBIDDEN, Dialect, Prohibition, wildcards_forbidden
 from gateway.dialects.first_character import PrefixMapping, PrefixRule
 from gateway.dialects.registry import DIALECTS, find_dialect, register, unregister
 from gateway.errors import GatewayError
 from gateway.model.limits import Limit, Unit
-from gateway.translate.json_requests import answer
 from gateway.web.lookup import look_up
 from gateway.web.status_page import StatusPage
 from tests.dialects.rules import dotted_selects, legal_dotted_pattern

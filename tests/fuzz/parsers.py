@@ -22,6 +22,7 @@ from gateway.archive.journal.ends import read_head, read_trailer
 from gateway.archive.journal.records import MAGIC, MARK, Rows, pack, read_records
 from gateway.archive.lookup.name_store import _entry as read_name_line
 from gateway.archive.seals.seal import from_json
+from gateway.cli.mapping.name_requests import answer_line
 from gateway.config.load import load
 from gateway.dialects.names import check_name
 from gateway.dialects.patterns import read_pattern
@@ -57,7 +58,6 @@ from gateway.routing.selectors.selector import MAX_CHARACTERS, parse_selector
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
 from gateway.runtime.outbound.spool_codec import PendingRow, pack_batch, unpack_batch
-from gateway.translate.json_requests import answer_line
 from gateway.web import connection as web
 from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpRequest, HttpResponse

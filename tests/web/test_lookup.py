@@ -53,11 +53,11 @@ def test_a_name_is_translated_to_its_target_and_back(routes: Sequence[Route]) ->
     assert taken["selector"] == "amount > 100"
     assert (made["target"], made["name"]) == ("office", "LINE.7.v1%2E2")
     assert [back["name"] for back in made["back"]] == ["seen/7/v1.2"]
-    names = {each["system"]: each.get("name") for each in found["elsewhere"]}
+    names = {each["system"]: each.get("names") for each in found["elsewhere"]}
     assert names.keys() == DIALECTS.keys() - {"mqtt"}
-    assert names["ems"] == "line.7.v1%2E2"
-    assert names["smf"] == "line/7/v1.2"
-    assert names["smartsockets"] == "/line/7/v1%2E2"
+    assert names["ems"] == ("line.7.v1%2E2",)
+    assert names["smf"] == ("line/7/v1.2",)
+    assert names["smartsockets"] == ("/line/7/v1%2E2",)
 
 
 def test_a_refusal_names_the_rule_of_each_system(routes: Sequence[Route]) -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from gateway.cli.mapping.name_requests import Answer, answer, answer_line
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.dialects.base import parse_subject
@@ -15,7 +16,6 @@ from gateway.errors import GatewayError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
 from gateway.terminal import print_line
-from gateway.translate.json_requests import Answer, answer, answer_line
 
 YES, NO, WRONG = 0, 1, 2
 

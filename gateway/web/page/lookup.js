@@ -8,10 +8,8 @@ function line(title, ...parts) {
 function limitUsage(list) { return list.map((each) => `${each.actual} of ${each.maximum} ${each.unit}`).join(", "); }
 
 function translation(made) {
-  if (made.error || made.refused) {
-    return [make("span", made.rule, "mark bad"), ` ${made.error || made.refused}`];
-  }
-  const texts = made.names || made.patterns || [made.name];
+  if (made.refused) return [make("span", made.rule, "mark bad"), ` ${made.refused}`];
+  const texts = made.names || made.patterns;
   const parts = texts.flatMap((text, index) => (index ? [", ", make("code", text)] : [make("code", text)]));
   if (made.exact === false) parts.push(" ", make("span", "wider", "mark warn"), ` filtered by ${made.residual}`);
   if (made.omits) parts.push(` not covered: ${made.omits}`);
@@ -42,7 +40,7 @@ function showAnswer(found) {
   const { check } = found;
   if (check.valid !== true) {
     const error = make("p");
-    error.append(make("span", check.rule, "mark bad"), ` ${check.detail || check.error}`);
+    error.append(make("span", check.rule, "mark bad"), ` ${check.detail}`);
     return box.replaceChildren(error);
   }
   const summary = make("p", `Valid ${found.kind} in ${found.system}. `);

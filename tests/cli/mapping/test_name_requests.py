@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.translate.json_requests import OPERATIONS, answer, answer_line
+from gateway.cli.mapping.name_requests import OPERATIONS, answer, answer_line
 from tests.systems import SYSTEMS
 
 ROWS: list[tuple[dict[str, object], dict[str, object]]] = [
