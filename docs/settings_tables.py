@@ -19,9 +19,9 @@ from gateway.config.schema import (
     TagSettings,
     TargetSettings,
 )
-from gateway.config.values.setting_fields import fields_by_key, is_required, type_hints
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import TlsSettings
+from gateway.setting import fields_by_key, is_required, type_hints
 
 DECLARATIONS: Mapping[str, type] = {
     **SECTIONS,

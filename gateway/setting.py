@@ -1,10 +1,12 @@
-"""Declaration of one configuration setting: its type, default, bounds and documentation."""
+"""Declaration of one configuration setting, and facts about the settings of a dataclass."""
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable
-from dataclasses import MISSING, field
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from dataclasses import MISSING, Field, field, fields
+from functools import cache
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_origin, overload
 
 T = TypeVar("T")
 
@@ -86,3 +88,24 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
     if default_factory is not MISSING:
         return field(default_factory=default_factory, repr=not secret, metadata=facts)
     return field(default=default, repr=not secret, metadata=facts)
+
+
+@cache
+def fields_by_key(kind: type) -> dict[str, Field[Any]]:
+    """Return the fields of a dataclass by their keys in a file."""
+    return {field.metadata.get("key", field.name): field for field in fields(kind) if field.init}
+
+
+@cache
+def type_hints(kind: type) -> dict[str, Any]:
+    return {n: h for n, h in typing.get_type_hints(kind).items() if get_origin(h) is not ClassVar}
+
+
+def is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def default_path(field: Field[Any]) -> str | None:
+    """Return the default of a setting that is a path; None without one."""
+    default: object = field.default
+    return default if "path" in field.metadata and isinstance(default, str) else None

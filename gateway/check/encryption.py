@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gateway.check.key_location import key_location
 from gateway.config.load import Configuration
 from gateway.config.section_checks import is_loopback
 from gateway.endpoints.settings.base import EndpointSettings
@@ -24,14 +23,14 @@ def open_connections(configuration: Configuration) -> Iterator[ConfigError]:
     for name, endpoint in configuration.endpoints.items():
         settings = endpoint.settings
         if getattr(getattr(settings, "tls", None), "verify", True) is False:
-            location = key_location(("endpoints", name, "tls", "verify"), configuration)
+            location = configuration.location_of(("endpoints", name, "tls", "verify"))
             reason = f"endpoint {name!r}: anyone can pretend to be the broker"
             hint = "remove `verify: false`, and name the certificate authority in `ca_file`"
             yield location.error("tls-unverified", reason, hint, "warning")
         if getattr(settings, "password", None) is None:
             continue
         for host in plain_hosts(settings):
-            location = key_location(("endpoints", name, "password"), configuration)
+            location = configuration.location_of(("endpoints", name, "password"))
             reason = f"endpoint {name!r}: the password goes to {host!r} in plain text"
             hint = "use TLS, unless you alone control the network between"
             yield location.error("no-tls", reason, hint, "note")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from gateway.check.doubts import (
+    forward_only_rules,
+    memory_targets,
+    short_retention,
+    unlimited_brokers,
+)
 from gateway.check.encryption import open_connections
 from gateway.check.files import path_faults
 from gateway.check.header_typos import header_typos
-from gateway.check.key_location import key_location
-from gateway.check.known_brokers import unlimited_brokers
-from gateway.check.memory_targets import memory_targets
-from gateway.check.one_way import forward_only_rules
-from gateway.check.retention import short_retention
 from gateway.check.selectors import selector_faults
 from gateway.config.load import Configuration, load
 from gateway.config.nodes import KeyPath
@@ -63,7 +64,7 @@ def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
             at: KeyPath = ("endpoints", name, fault.key)
             if fault.position is not None:
                 at = (*at, fault.position)
-            location = key_location(at, configuration)
+            location = configuration.location_of(at)
             reason = f"endpoint {name!r}: `{fault.key}`: {fault.reason}"
             known = at not in configuration.placeholders
             yield location.error("setting", reason, fault.hint) if known else location.not_checked()
@@ -89,7 +90,7 @@ def _as_config_error(finding: Finding, configuration: Configuration) -> ConfigEr
         for name, endpoint in zip(finding.example, finding.endpoints, strict=True)
     )
     reason = f"route {finding.route!r}: {finding.text}"
-    location = key_location(at, configuration)
+    location = configuration.location_of(at)
     return location.error(finding.rule, reason, hint, severity, examples)
 
 
@@ -123,7 +124,7 @@ def _echo_notes(route: Route, configuration: Configuration) -> Iterator[ConfigEr
     """Yield a note for each endpoint of a route in both directions without an origin path."""
     for name in (route.endpoint, route.targets[0].endpoint):
         if "origin" not in configuration.endpoints[name].settings.carries:
-            location = key_location(("routes", route.name, "direction"), configuration)
+            location = configuration.location_of(("routes", route.name, "direction"))
             reason = (
                 f"route {route.name!r}: messages at {name!r} carry no origin path, so echoes are"
                 " recognised by name and payload, within 30 s and by this gateway alone"

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
 
-from gateway.check.key_location import key_location
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath
-from gateway.config.values.written_path import WrittenPath
+from gateway.config.values import WrittenPath
 from gateway.errors import ConfigError
 
 _NOUNS = {"file": "file", "folder": "folder", "jars": "file"}
@@ -28,7 +27,7 @@ def path_faults(configuration: Configuration) -> Iterator[ConfigError]:
             hint = "create or mount it, or correct the path"
             if path.used != path.written and _exists(path.written, path):
                 hint = "a path is relative to its file, not to the working directory"
-            yield key_location(at, configuration).error("absent-file", reason, hint)
+            yield configuration.location_of(at).error("absent-file", reason, hint)
 
 
 def _setting(at: KeyPath) -> str:

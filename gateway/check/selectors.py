@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from gateway.check.key_location import key_location
 from gateway.config.load import Configuration
 from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings
@@ -57,7 +56,7 @@ def selector_faults(configuration: Configuration) -> Iterator[ConfigError]:
         found = _fault(route.selector, settings)
         if found is not None:
             reason = f"route {route.name!r}: {found.reason}"
-            location = key_location(at, configuration)
+            location = configuration.location_of(at)
             if at in configuration.placeholders:
                 yield location.not_checked()
                 continue

@@ -1,8 +1,9 @@
-"""Adds commands to the `gateway` command, with help texts of one form."""
+"""Adds commands to the `gateway` command, and the options that several commands have."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -21,3 +22,30 @@ def add_command(
     """
     sentence = f"{summary[:1].upper()}{summary[1:]}."
     return commands.add_parser(name, help=summary, description=f"{sentence} {details}".rstrip())
+
+
+def add_without_secrets(parser: argparse.ArgumentParser) -> None:
+    """Add the option; no command that runs a configuration has it."""
+    parser.add_argument(
+        "--without-secrets",
+        action="store_true",
+        help="accept references without a value, and absent files: on a machine without them",
+    )
+
+
+def add_seal_key(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seal-key", type=Path, metavar="FILE",
+        help="file with the value of archive.seal_key (the environment variable GATEWAY_SEAL_KEY)",
+    )  # fmt: skip
+
+
+def seal_key(args: argparse.Namespace) -> bytes | None:
+    """Return the key in the file of `--seal-key`, or in the environment; None without a key.
+
+    Raises:
+        ArchiveError: the file cannot be read, or is empty.
+    """
+    from gateway.archive.seals.key import key_from_environment, read_key  # noqa: PLC0415  # at use
+
+    return key_from_environment() if args.seal_key is None else read_key(args.seal_key)

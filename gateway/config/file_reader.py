@@ -39,7 +39,7 @@ from gateway.config.schema import (
 )
 from gateway.config.section_checks import check_seal_key, check_tracing, check_web
 from gateway.config.value_reader import ConfigReader
-from gateway.config.values.written_path import WrittenPath
+from gateway.config.values import WrittenPath
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import ArchiveError, ConfigError, quoted
 

@@ -12,8 +12,8 @@ import yaml
 
 from gateway.config.schema import SECTIONS, CommonEndpointSettings
 from gateway.config.value_reader import MAX_FLOAT
-from gateway.config.values.setting_fields import fields_by_key, is_required, type_hints
 from gateway.endpoints.registry import ENDPOINT_KINDS
+from gateway.setting import fields_by_key, is_required, type_hints
 
 NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 REFERENCE_PATTERN = r"\$\{(env|file):[^}]*\}"

@@ -20,7 +20,7 @@ from gateway.config.process import (
 )
 from gateway.config.references import References
 from gateway.config.schema import MappingTest
-from gateway.config.values.written_path import WrittenPath
+from gateway.config.values import WrittenPath
 from gateway.endpoints.settings.base import settings_for
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull
@@ -49,6 +49,12 @@ class Configuration:
     without_secrets: bool = False
     placeholders: frozenset[KeyPath] = frozenset()  # keys with unknown values
     notes: Sequence[ConfigError] = ()  # values that are not known without secrets
+
+    def location_of(self, at: KeyPath) -> SourceLocation:
+        """Return the location of a key, or of the nearest key above it that a file contains."""
+        while at and at not in self.locations:
+            at = at[:-1]
+        return self.locations.get(at, SourceLocation("", 1, 1))
 
 
 def load(

@@ -24,18 +24,24 @@ from gateway.config.nodes import (
     location_of,
 )
 from gateway.config.references import References
-from gateway.config.values.placeholders import placeholder_setting, placeholder_value
-from gateway.config.values.reference_values import REFERENCE, ReferenceValues
-from gateway.config.values.setting_fields import (
+from gateway.config.values import (
+    REFERENCE,
+    ReferenceValues,
+    WrittenPath,
+    may_be,
+    parse_number,
+    placeholder_setting,
+    placeholder_value,
+    used_path,
+)
+from gateway.errors import ConfigError, quoted
+from gateway.setting import (
+    PathKind,
     default_path,
     fields_by_key,
     is_required,
     type_hints,
 )
-from gateway.config.values.written_path import WrittenPath, used_path
-from gateway.config.values.yaml_numbers import may_be, parse_number
-from gateway.errors import ConfigError, quoted
-from gateway.setting import PathKind
 
 T = TypeVar("T")
 

@@ -16,9 +16,8 @@ from gateway.proofs.rules.first_level import prove_first_level
 from gateway.proofs.rules.injective import prove_injective
 from gateway.proofs.rules.inverse import prove_inverse
 from gateway.proofs.rules.limits import prove_limits
-from gateway.proofs.rules.never_sent import prove_sendable
 from gateway.proofs.rules.overlap import prove_overlaps
-from gateway.proofs.rules.reach import prove_reachable, unused_captures
+from gateway.proofs.rules.reach import prove_reachable, prove_sendable, unused_captures
 from gateway.proofs.rules.refused import prove_not_refused
 from gateway.proofs.rules.shares import prove_shares
 from gateway.proofs.search.growth import KnownEdges

@@ -1,10 +1,10 @@
-"""A cache of the gateway's status: one snapshot serves all clients for half a second."""
+"""Readiness, and a cache of the status: one snapshot serves all clients for half a second."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -13,10 +13,10 @@ from gateway.config.load import Configuration
 from gateway.logs.redaction import Redactor, secrets_of
 from gateway.routing.route import Route
 from gateway.runtime.gateway import Gateway
-from gateway.runtime.monitor.counters import Refusal
-from gateway.runtime.monitor.status import EndpointStatus, Status, take_status
+from gateway.runtime.monitor.counters import ConnectionState, Refusal
+from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status, take_status
+from gateway.runtime.monitor.watchdog import MAX_MISSED
 from gateway.web.rate_history import RateHistory, message_counts
-from gateway.web.readiness import reasons
 from gateway.web.snapshot import Json, RouteRefusal, StatusSnapshot, latest_refusals
 
 MAX_AGE: Final = 0.5  # seconds
@@ -136,3 +136,37 @@ def redacted(status: Status, redact: Callable[[str], str]) -> Status:
         spool_failure=redact(status.spool_failure),
         thread_failure=redact(status.thread_failure),
     )
+
+
+def reasons(status: Status, spool_percent: float) -> list[str]:
+    """Return the reasons why the gateway is not ready, one line each; none when it is ready.
+
+    A spool is too full when its used share reaches `spool_percent`.
+    """
+    return [*_reasons(status, spool_percent)]
+
+
+def _reasons(status: Status, spool_percent: float) -> Iterator[str]:
+    for end in status.endpoints:
+        yield from _of_endpoint(end, spool_percent)
+    limit = MAX_MISSED * status.heartbeat_seconds
+    for name in sorted({route.name for route in status.routes if _stale(route, limit)}):
+        yield f"route {name}: no heartbeat for more than {limit:g} s"
+    if status.archive_failure:
+        yield f"archive: {status.archive_failure}"
+    if status.spool_failure:
+        yield f"spool: {status.spool_failure}"
+    if status.thread_failure:
+        yield status.thread_failure
+
+
+def _of_endpoint(end: EndpointStatus, spool_percent: float) -> Iterator[str]:
+    if end.connection != ConnectionState.CONNECTED.value:
+        detail = f", {end.reason}" if end.reason else ""
+        yield f"endpoint {end.name} ({end.side}): {end.connection}{detail}"
+    if (used := 100 * end.spool_share) >= spool_percent:
+        yield f"endpoint {end.name}: its spool is {used:.0f} % full, limit {spool_percent:g} %"
+
+
+def _stale(route: RouteStatus, seconds: float) -> bool:
+    return route.heartbeat_age is not None and route.heartbeat_age >= seconds

@@ -16,8 +16,8 @@ from docs.tables import ROOT, with_tables
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.config.schema import SECTIONS
-from gateway.config.values.setting_fields import fields_by_key, type_hints
 from gateway.endpoints.registry import ENDPOINT_KINDS
+from gateway.setting import fields_by_key, type_hints
 
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")

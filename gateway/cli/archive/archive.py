@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.cli.archive import compact, forget, names, retire, show, verify
-from gateway.cli.archive.seal_key import add_seal_key, seal_key
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.terminal.console import open_console

@@ -11,8 +11,7 @@ from rich.console import Console
 from gateway.archive.findings import Finding, Weight
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder, first_kept_day, remove_old_days
-from gateway.cli.archive.seal_key import add_seal_key, seal_key
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.reconcile.driver import check_driver

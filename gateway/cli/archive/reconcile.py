@@ -17,8 +17,7 @@ from gateway.archive.location import parse_location
 from gateway.archive.retention import SPOOLED_DAYS
 from gateway.cli.archive.follow import run_follow
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.archive.seal_key import add_seal_key, seal_key
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
 from gateway.config.load import load
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver

@@ -7,8 +7,7 @@ import argparse
 from gateway import clock
 from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.archive.seal_key import add_seal_key, seal_key
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
 
 
 def add_parsers(actions: Commands) -> None:

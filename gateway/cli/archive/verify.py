@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from gateway.archive.findings import Weight
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.archive.seal_key import add_seal_key, seal_key
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
 from gateway.errors import ArchiveError, first_line
 from gateway.terminal import print_line
 

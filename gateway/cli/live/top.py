@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gateway.cli.live.client import add_arguments, client_of
+from gateway.cli.live.status import add_arguments, client_of
 from gateway.cli.parsers import Commands, add_command
 from gateway.errors import WebError
 from gateway.terminal import print_line

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from gateway.check.examine import examine
 from gateway.check.guarantee import effective_mode, lost_fields
-from gateway.cli.mapping.without_secrets import add_without_secrets
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_without_secrets
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route

@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gateway.cli.mapping.unset_variables import unset_variables
+from gateway.cli.mapping.init_text import unset_variables
 from gateway.cli.parsers import Commands, add_command
 from gateway.errors import GatewayError
 from gateway.imports.document import Document, render

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from gateway.check.examine import examine
 from gateway.cli.mapping.init_systems import SYSTEMS
-from gateway.cli.mapping.init_text import SCHEMA_FILE, InitAnswers, mapping_text
-from gateway.cli.mapping.unset_variables import unset_variables
+from gateway.cli.mapping.init_text import SCHEMA_FILE, InitAnswers, mapping_text, unset_variables
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load

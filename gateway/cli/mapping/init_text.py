@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Final
 
+import yaml
+
 from gateway.cli.mapping.init_systems import SYSTEMS
+from gateway.config.values import REFERENCE
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError
 
@@ -137,3 +142,23 @@ def _is_host(found: re.Match[str]) -> bool:
 def _route_name(pattern: str) -> str:
     word = re.sub(r"[^A-Za-z0-9]+", "-", _CAPTURE.sub("", pattern))
     return word.strip("-")[:MAX_ROUTE_NAME] or "all"
+
+
+_LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def unset_variables(text: str) -> str:
+    """Return the variables that a YAML text refers to, and that are not set, such as "A and B".
+
+    Comments do not count. The result is empty when there is none.
+    """
+    *first, last = sorted(set(_variables(text)) - os.environ.keys()) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _variables(text: str) -> Iterator[str]:
+    for token in yaml.scan(text, Loader=_LOADER):
+        if isinstance(token, yaml.ScalarToken):
+            for source, name in REFERENCE.findall(token.value):
+                if source == "env":
+                    yield name

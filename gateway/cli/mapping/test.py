@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.check.mapping_tests import MappingTestResult, run_tests
-from gateway.cli.mapping.without_secrets import add_without_secrets
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_without_secrets
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
 from gateway.terminal import print_line

@@ -1,4 +1,4 @@
-"""Proofs about one source pattern: it selects a name, and the subscription selects no more."""
+"""Proofs that names pass: a pattern selects some, a subscription no more, a target accepts one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
 from gateway.proofs.finding import Finding
 from gateway.proofs.flows.extract import selected_patterns
-from gateway.proofs.flows.flow import RouteSource
+from gateway.proofs.flows.flow import Flow, RouteSource
 from gateway.proofs.search.examples import find_example
-from gateway.proofs.search.translated_name import spell_subject
+from gateway.proofs.search.samples import varied_names
+from gateway.proofs.search.translated_name import RefusedName, spell_subject, translate_name
+
+_NAME_DEPENDENT_RULES = frozenset({"not-allowed", "missing-part"})  # other names may keep them
 
 
 def prove_reachable(source: RouteSource) -> Iterator[Finding]:
@@ -97,3 +100,23 @@ def unused_captures(source: RouteSource) -> Iterator[Finding]:
                 text = f"{word} is not used in {target.template.text!r}: its text is lost"
                 hint = f"use {word}, or write the wildcard without a name"
                 yield source.finding("capture-unused", "note", text, hint, target=index)
+
+
+def prove_sendable(flow: Flow) -> Finding | None:
+    """Return the finding that the target refuses every name; for a flow without a sendable name.
+
+    The trial names are short and plain, longer, and such that functions find their parts; a rule
+    that refuses all of them lies in the fixed part of the template.
+
+    Raises:
+        SearchBudgetExceeded: the search became too long.
+    """
+    route, target = flow.source.route, flow.target
+    found = [translate_name(route, target, levels) for levels in varied_names(flow)]
+    refused = [each for each in found if isinstance(each, RefusedName)]
+    if not refused or any(each.error.rule in _NAME_DEPENDENT_RULES for each in refused):
+        return None
+    name, error = refused[0].source_name, refused[0].error
+    text = f"no name can be sent to {target.endpoint!r}: {name!r} is refused ({error})"
+    hint = "change the fixed part of the template, or remove the target"
+    return flow.source.finding("never-sent", "error", text, hint, (name,), target=flow.target_index)

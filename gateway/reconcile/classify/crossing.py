@@ -1,7 +1,7 @@
 """Order of deliveries across the parts of an archive: the blocks whose ranges cross.
 
 Two ranges of deliveries are in order when one ends, by id and by time, before the other begins.
-Within a part, `gateway.archive.segments.order` has checked every delivery.
+Within a part, `gateway.archive.segments.sets` has checked every delivery.
 """
 
 from __future__ import annotations

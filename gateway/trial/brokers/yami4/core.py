@@ -1,15 +1,23 @@
-"""The subscription table and the commands of the YAMI4 broker."""
+"""The options, the subscription table and the commands of the YAMI4 broker."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
 
 from gateway.errors import WireError
 from gateway.model.message import Value
 from gateway.trial.brokers.yami4.client import BufferUsage, ClientConnection, SubscriptionRow
 from gateway.trial.brokers.yami4.matching import PatternList, until_nul
-from gateway.trial.brokers.yami4.options import OverflowPolicy, Yami4BrokerOptions
-from gateway.wire.yami4.frames import Packet, encode_message, to_wire_id
+from gateway.wire.yami4.frames import (
+    DEFAULT_LIMITS,
+    FrameLimits,
+    Packet,
+    encode_message,
+    to_wire_id,
+)
 from gateway.wire.yami4.messages import (
     HeaderReader,
     MessageHeading,
@@ -20,6 +28,31 @@ from gateway.wire.yami4.messages import (
     request_head,
 )
 from gateway.wire.yami4.parameters import EMPTY, Long, decode_parameters, encode_parameters
+
+
+class OverflowPolicy(Enum):
+    """Treatment of an update whose subscription's queue is full; the update is lost each time."""
+
+    DROP_UPDATE = "drop_update"  # a confirmed publisher gets a reply
+    REJECT_MESSAGE = "reject_message"  # a confirmed publisher gets an exception
+    UNSUBSCRIBE = "unsubscribe"  # the subscription is removed; a confirmed publisher gets a reply
+
+
+@dataclass(frozen=True, slots=True)
+class Yami4BrokerOptions:
+    max_subscriptions: int = 100
+    max_client_queue: int = 10  # updates of one subscription that are not written yet
+    overflow_policy: OverflowPolicy = OverflowPolicy.REJECT_MESSAGE
+    warm_up: float = 0.0  # seconds after the start during which publishing is refused
+    max_connections: int = 1_000
+    max_list_items: int = 4_096  # tags of a message; patterns of a subscription
+    max_peer_bytes: int = 64 << 20  # unwritten bytes of one connection
+    max_total_bytes: int = 256 << 20  # unwritten and incomplete bytes of all connections
+    frames: FrameLimits = DEFAULT_LIMITS
+
+
+DEFAULT_OPTIONS: Final = Yami4BrokerOptions()
+
 
 QUEUE_OVERFLOW = b"Message queue overflow"
 TABLE_FULL = b"Subscription table full."

@@ -13,8 +13,7 @@ from typing import Self
 
 from gateway.errors import EndpointError
 from gateway.trial.brokers.yami4.client import ClientConnection
-from gateway.trial.brokers.yami4.core import BrokerCore
-from gateway.trial.brokers.yami4.options import DEFAULT_OPTIONS, Yami4BrokerOptions
+from gateway.trial.brokers.yami4.core import DEFAULT_OPTIONS, BrokerCore, Yami4BrokerOptions
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,116 @@
+"""Warn of settings that are legal and probably not meant: one function for each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.archive.retention import SPOOLED_DAYS
+from gateway.check.encryption import scheme_and_host_of
+from gateway.config.load import Configuration
+from gateway.dialects.brokers import BROKERS
+from gateway.endpoints.settings.memory import MemorySettings
+from gateway.errors import ConfigError
+from gateway.proofs.reverse_route import REVERSE_SUFFIX
+from gateway.routing.route import Route
+
+_ENOUGH: Final = SPOOLED_DAYS + 1  # days: the last copies of a date are from its midnight
+
+
+def memory_targets(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning for each memory endpoint whose messages never leave the process."""
+    endpoints = configuration.endpoints
+    taken = {endpoints[route.endpoint].settings.broker_key for route in configuration.routes}
+    for name, endpoint in endpoints.items():
+        settings = endpoint.settings
+        if not isinstance(settings, MemorySettings) or settings.broker_key in taken:
+            continue
+        if senders := _senders(name, configuration):
+            reason = (
+                f"endpoint {name!r}: {senders} count as delivered, stay in this"
+                " process and are lost when it ends: no route takes them from there"
+            )
+            location = configuration.location_of(("endpoints", name, "kind"))
+            hint = "send to a broker outside of this process, or add a route from this endpoint"
+            yield location.error("memory-target", reason, hint, "warning")
+
+
+def _senders(name: str, configuration: Configuration) -> str:
+    """Return the messages that go to an endpoint, as text; empty when there are none."""
+    routes = [
+        route.name
+        for route in configuration.routes
+        if any(target.endpoint == name for target in route.targets)
+    ]
+    senders = [f"messages of route {each!r}" for each in dict.fromkeys(routes)]
+    if configuration.dead_letters.endpoint == name:
+        senders.append("the dead letters")
+    return " and ".join(senders)
+
+
+def forward_only_rules(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning for each route whose reverse route lacks some of its settings."""
+    routes = {route.name: route for route in configuration.routes}
+    for forward in routes.values():
+        reverse = routes.get(forward.name + REVERSE_SUFFIX)
+        if reverse is None or reverse.inverse != forward.name:
+            continue
+        if lacking := ", ".join(_lacking(forward, reverse)):
+            location = configuration.location_of(("routes", forward.name, "direction"))
+            reason = f"route {forward.name!r}: the reverse route does not apply {lacking}"
+            hint = "write two routes, each with the settings of its direction"
+            yield location.error("not-on-the-way-back", reason, hint, "warning")
+
+
+def _lacking(forward: Route, reverse: Route) -> Iterator[str]:
+    """Yield the settings that the reverse route lacks, as the file names them."""
+    target, reverse_target = forward.targets[0], reverse.targets[0]
+    if forward.selector is not None:
+        yield "`selector`"
+    parts = [
+        ("map", target.rules.maps),
+        ("rename", () if reverse_target.rules.renames else target.rules.renames),
+        ("drop", target.rules.drops),
+        ("set", target.rules.sets),
+    ]
+    if words := [f"`{word}`" for word, rules in parts if rules]:
+        yield f"{' and '.join(words)} of `headers`"
+    if target.conversion is not None:
+        yield f"`payload: {target.conversion.form.value}`"
+
+
+def unlimited_brokers(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning for each known broker that is a target and whose endpoint sets no limits."""
+    targets = {target.endpoint for route in configuration.routes for target in route.targets}
+    for name in sorted(targets):
+        if ("endpoints", name, "limits") in configuration.locations:
+            continue
+        hosts = {host for _, host in scheme_and_host_of(configuration.endpoints[name].settings)}
+        for known in BROKERS.values():
+            if known.hosts is not None and any(map(known.hosts.fullmatch, hosts)):
+                location = configuration.location_of(("endpoints", name))
+                reason = (
+                    f"endpoint {name!r}: {known.title} closes the connection for a name past its"
+                    " limits, which are tighter than those of its system"
+                )
+                hint = f"write `limits: {known.name}`, so that such names become dead letters"
+                yield location.error("broker-limits", reason, hint, "warning")
+
+
+def short_retention(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning when `keep_days` is shorter than the life of a spooled copy.
+
+    Where nights run, a date with such copies stays (`gateway.archive.retention`).
+    """
+    archive = configuration.archive
+    if archive is None or configuration.spool is None:
+        return
+    if archive.keep_days is None or archive.keep_days >= _ENOUGH:
+        return
+    reason = (
+        f"`keep_days: {archive.keep_days}`: a copy that is lost with the spool is missing after"
+        f" {SPOOLED_DAYS} days; without nights its date is removed before"
+    )
+    location = configuration.location_of(("archive", "keep_days"))
+    hint = f"set `keep_days: {_ENOUGH}` or more, or run gateway reconcile each night"
+    yield location.error("short-retention", reason, hint, "warning")

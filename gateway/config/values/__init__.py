@@ -1,1 +1,0 @@
-"""Values of settings: references, placeholders, paths, numbers, and facts of the fields."""
