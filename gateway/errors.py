@@ -154,7 +154,14 @@ class ClosedByBrokerError(NotConnectedError):
 
 
 class ClientIdDisputeError(ClosedByBrokerError):
-    """The broker closed one short connection after the other, as for two clients of one id."""
+    """The broker closed one short connection after the other, as for two clients of one id.
+
+    `proven`: another connection to the broker outlived it, so that no network closed it.
+    """
+
+    def __init__(self, text: str, *, proven: bool = False) -> None:
+        super().__init__(text)
+        self.proven = proven
 
 
 class TakenOverError(EndpointError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -354,6 +355,52 @@ def test_a_client_id_that_another_client_takes_over_is_a_gap(
     (counted,) = (gap for gap in plant.gaps() if gap.counts)
     assert counted.rule == "taken-over"
     assert begun <= counted.begin < counted.end
+
+
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_two_clients_of_one_id_that_both_connect_again_are_a_gap(
+    tmp_path: Path, mosquitto: Mosquitto, version: str
+) -> None:
+    plant = Plant(tmp_path, mosquitto, f'qos: 1, version: "{version}"')
+    with plant.running() as gateway:
+        other = subprocess.Popen(  # noqa: S603  # the broker's own client, which connects again
+            ["mosquitto_sub", "-p", str(mosquitto.port), "-i", "test-source", "-c", "-q", "1",  # noqa: S607
+             "-t", "src/#", "-V", {"5": "mqttv5", "3.1.1": "mqttv311"}[version]]
+        )  # fmt: skip
+        try:
+            plant.wait(gateway, 4)
+        finally:
+            other.kill()
+            other.wait(PATIENCE)
+
+    assert [gap.rule for gap in plant.gaps() if gap.counts] == ["taken-over"]
+
+
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_a_network_that_closes_connections_is_no_second_client(
+    tmp_path: Path, mosquitto: Mosquitto, relay: MakeWire, version: str
+) -> None:
+    wire = relay(mosquitto.port)
+    plant = Plant(tmp_path, mosquitto, f'qos: 1, version: "{version}"', wire.port)
+    with plant.running() as gateway:
+        for closed in range(1, 6):
+            wire.half_close(broker=False)
+            plant.wait(gateway, closed)
+
+    assert {(gap.rule, gap.counts) for gap in plant.gaps()} == {("away", False)}
+
+
+def test_a_broker_that_restarts_again_and_again_is_no_second_client(
+    tmp_path: Path, mosquitto: Mosquitto
+) -> None:
+    plant = Plant(tmp_path, mosquitto)
+    with plant.running() as gateway:
+        for restarted in range(1, 5):
+            mosquitto.stop()
+            mosquitto.start()
+            plant.wait(gateway, restarted)
+
+    assert {(gap.rule, gap.counts) for gap in plant.gaps()} == {("away", False)}
 
 
 def take_over(port: int, version: str) -> None:

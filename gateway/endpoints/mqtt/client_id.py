@@ -40,9 +40,18 @@ class ClosedConnections:
 
     def closed(self) -> bool:
         """Count a connection that the broker closed; return whether its id seems disputed."""
-        is_short = monotonic() - self._logged_in_at < SHORT_CONNECTION
-        self._closes = self._closes + 1 if is_short else 1
+        self._closes = self._closes + 1 if self.is_short else 1
         return self._closes >= MAX_CLOSES
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the connection would be short if it ended now."""
+        return monotonic() - self._logged_in_at < SHORT_CONNECTION
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the id seems disputed if the broker closes the next connection, too."""
+        return self._closes >= MAX_CLOSES - 1
 
     def ended_otherwise(self) -> None:
         self._closes = 0

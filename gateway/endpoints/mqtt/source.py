@@ -14,9 +14,10 @@ from gateway.endpoints.mqtt.kept_session import kept_session
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import RequestedSubscription
 from gateway.endpoints.mqtt.topic_filters import SHARED
+from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import NotConnectedError
+from gateway.errors import ClientIdDisputeError, NotConnectedError
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class MqttSource:
             self._filters.append(settings.dropped_topic)
         self._kept = kept_session(settings.broker_key, client_id)
         self._closed = ClosedConnections()
+        self._witness: Witness | None = None  # while the id seems disputed
         self._state: ReceiveState | None = None
         keeps = settings.session_expiry > 0 and settings.qos > 0
         self._continuity = Continuity(Retention.KEPT if keeps else Retention.NOTHING)
@@ -54,14 +56,27 @@ class MqttSource:
         state.count_dropped = self._continuity.count_dropped
         self._continuity.begin_counting()
         clean = settings.session_expiry == 0
+        if self._closed.suspicious:
+            self._witness = Witness.opened(settings, self._client_id)
         state.connection = MqttConnection(
             settings, self._client_id, clean=clean, owner=state, closed=self._closed
         )
-        state.connection.open(self._wanted, self._unwanted)
+        try:
+            state.connection.open(self._wanted, self._unwanted)
+        except ClientIdDisputeError as error:
+            raise self._judged(error) from error
         self._state = state
         self._continuity.retention = self._retention(state.connection)
 
     def receive(self, timeout: float) -> Batch | None:
+        if self._witness is not None and not self._closed.is_short:
+            self._dismiss_witness()
+        try:
+            return self._receive(timeout)
+        except ClientIdDisputeError as error:
+            raise self._judged(error) from error
+
+    def _receive(self, timeout: float) -> Batch | None:
         state = self._state
         if state is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
@@ -92,9 +107,24 @@ class MqttSource:
 
     def close(self) -> None:
         state, self._state = self._state, None
+        self._dismiss_witness()
         if state is not None and state.connection is not None:
             state.connection.close()
             self._kept.filters -= state.connection.session.unsubscribed
+
+    def _judged(self, error: ClientIdDisputeError) -> ClientIdDisputeError:
+        """Return the error with what the witness saw."""
+        if self._witness is None:
+            return error
+        proven = self._witness.outlives()
+        self._dismiss_witness()
+        seen = "stayed open" if proven else "ended, too: it was the network or the broker"
+        return ClientIdDisputeError(f"{error}; another connection to it {seen}", proven=proven)
+
+    def _dismiss_witness(self) -> None:
+        if self._witness is not None:
+            self._witness.close()
+            self._witness = None
 
     @staticmethod
     def _is_up(state: ReceiveState) -> bool:

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Final
@@ -22,6 +22,7 @@ from gateway.endpoints.base import Source
 from gateway.endpoints.continuity import Continuity, ReportsContinuity, Retention
 from gateway.errors import (
     ArchiveError,
+    ClientIdDisputeError,
     ClosedByBrokerError,
     GatewayError,
     SubscriptionRefusedError,
@@ -38,19 +39,7 @@ log = logging.getLogger(__name__)
 
 CHECK_INTERVAL: Final = 0.25  # seconds between two checks for reported losses
 SHORT_CONNECTION: Final = 30_000_000  # microseconds; the backoff of a client in dispute is shorter
-MAX_CLOSES: Final = 3  # short connections in a row that the broker closed, as in a dispute
 _DAY: Final = 86_400_000_000  # microseconds
-
-
-@dataclass(slots=True)
-class _Dispute:
-    """Short connections in a row that the broker closed, perhaps for another client of one id.
-
-    Mutable: owned by the recorder. Units: microseconds.
-    """
-
-    begin: int = 0  # of the outage after the first of them; 0 without one
-    closes: int = 0
 
 
 class GapRecorder:
@@ -88,7 +77,7 @@ class GapRecorder:
         self._connected_at = 0  # 0 while it is not connected
         self._last_row = 0  # time of the last row of the outage
         self._next_check = 0.0  # monotonic
-        self._dispute = _Dispute()
+        self._disputed = 0  # when the outage after the first of these connections began; 0: none
         self.attach(source, watched)
         if connections is None:
             return
@@ -202,22 +191,21 @@ class GapRecorder:
     def _judge(self, error: GatewayError, begin: int, at: int) -> tuple[GapRule | None, int]:
         """The rule of the outage that `error` proves, if it does, and the begin of the outage.
 
-        MQTT 3.1.1 has no reason for a takeover: a broker that closes one short connection after
-        the other counts as a dispute. A dispute is one gap.
+        MQTT 3.1.1 has no reason for a takeover: the endpoint proves it. A dispute is one gap, from
+        the first of the short connections in a row that the broker closed.
         """
         if isinstance(error, SubscriptionRefusedError):
             return GapRule.REFUSED, self._connected_at or begin
         if not self._connected_at:
             return None, begin
-        dispute = self._dispute
         closed = isinstance(error, TakenOverError | ClosedByBrokerError)
         if not closed or at - self._connected_at > SHORT_CONNECTION:
-            dispute = self._dispute = _Dispute()
+            self._disputed = 0
         if closed:
-            dispute.begin = dispute.begin or begin
-            dispute.closes += 1
-        if isinstance(error, TakenOverError) or dispute.closes >= MAX_CLOSES:
-            return GapRule.TAKEN_OVER, dispute.begin
+            self._disputed = self._disputed or begin
+        proven = isinstance(error, ClientIdDisputeError) and error.proven
+        if proven or isinstance(error, TakenOverError):
+            return GapRule.TAKEN_OVER, self._disputed
         return None, begin
 
     def _final_rule(self, rule: GapRule, retention: Retention) -> GapRule:

@@ -56,6 +56,7 @@ class Peer:
             name="p", host="127.0.0.1", port=self._server.getsockname()[1], qos=2, connect_timeout=5
         )
         self._sock: socket.socket | None = None
+        self._witnesses: list[socket.socket] = []
         self._pool = ThreadPoolExecutor(1)
 
     def opening(self, endpoint: object) -> Future[None]:
@@ -63,10 +64,17 @@ class Peer:
         assert hasattr(endpoint, "open")
         self.hang_up()
         future: Future[None] = self._pool.submit(endpoint.open)
+        while b"-witness" in (connect := self._next_connect()):
+            self.write(WELCOME if self.settings.version == "5" else WELCOME_3)
+            assert self._sock is not None
+            self._witnesses.append(self._sock)
+        assert connect[0] == 0x10
+        return future
+
+    def _next_connect(self) -> bytes:
         self._sock, _ = self._server.accept()
         self._sock.settimeout(PATIENCE)
-        assert self.read()[0] == 0x10
-        return future
+        return self.read()
 
     def read(self) -> bytes:
         """One packet of less than 128 bytes."""
@@ -93,6 +101,8 @@ class Peer:
 
     def close(self) -> None:
         self.hang_up()
+        for witness in self._witnesses:
+            witness.close()
         self._server.close()
         self._pool.shutdown()
 

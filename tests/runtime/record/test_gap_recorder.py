@@ -15,7 +15,13 @@ from gateway.archive.source_states import open_gaps
 from gateway.config.load import load
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Continuity, Retention
-from gateway.errors import ClosedByBrokerError, GatewayError, NotConnectedError, TakenOverError
+from gateway.errors import (
+    ClientIdDisputeError,
+    ClosedByBrokerError,
+    GatewayError,
+    NotConnectedError,
+    TakenOverError,
+)
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
@@ -27,6 +33,8 @@ SECOND = 1_000_000
 MIDNIGHT = 20_000 * 86_400 * SECOND
 LOST = NotConnectedError("here: connection lost")
 CLOSED = ClosedByBrokerError("here: the broker closed the connection")
+UNPROVEN = ClientIdDisputeError("here: the broker closed the connection, perhaps for another")
+PROVEN = ClientIdDisputeError("here: another client uses the id", proven=True)
 TAKEN = TakenOverError("here: the broker ended the session")
 
 
@@ -232,20 +240,30 @@ def test_a_takeover_is_a_gap_although_the_session_is_kept(recording: Recording) 
     assert recording.rules == [("taken-over", 10)]
 
 
-@pytest.mark.parametrize(("error", "closes"), [(TAKEN, 1), (CLOSED, 3)], ids=["5", "3.1.1"])
+@pytest.mark.parametrize("errors", [[TAKEN], [CLOSED, CLOSED, PROVEN]], ids=["5", "3.1.1"])
 def test_a_dispute_over_a_client_id_is_one_gap(
-    recording: Recording, error: GatewayError, closes: int
+    recording: Recording, errors: Sequence[GatewayError]
 ) -> None:
     recording.connect(Retention.NEW)
-    recording.lose(error, after=1)
-    for _ in range(closes + 4):
-        recording.connect(Retention.KEPT, after=1)
+    for error in [*errors, *[errors[-1]] * 4]:
         recording.lose(error, after=1)
-    recording.connect(Retention.KEPT, after=1)
+        recording.connect(Retention.KEPT, after=1)
 
     counted = [gap for gap in recording.gaps if gap.counts]
     assert [gap.rule for gap in counted] == ["taken-over"]
-    assert (counted[0].end - counted[0].begin) // SECOND == 2 * (closes + 4) + 1
+    assert (counted[0].end - counted[0].begin) // SECOND == 2 * (len(errors) + 4) - 1
+
+
+@pytest.mark.parametrize("error", [CLOSED, UNPROVEN], ids=["closed", "suspected"])
+def test_short_connections_that_the_broker_closes_prove_no_second_client(
+    recording: Recording, error: GatewayError
+) -> None:
+    recording.connect(Retention.NEW)
+    for _ in range(5):
+        recording.lose(error, after=1)
+        recording.connect(Retention.KEPT, after=1)
+
+    assert {rule for rule, _ in recording.rules} == {"away"}
 
 
 def test_a_broker_that_closes_long_connections_is_not_in_dispute(recording: Recording) -> None:
