@@ -119,8 +119,8 @@ def _check_classic(master: str) -> None:
     remote = master if master.startswith(_CONNECT) else os.environ.get("SPARK_REMOTE")
     if remote:
         raise ReconcileError(
-            f"spark: Spark Connect ({remote}) is not supported, because its client has no RDDs and"
-            " no SparkContext; give a --master as local[*], yarn or spark://HOST:7077, and unset"
+            f"spark: Spark Connect ({remote}) is not supported, because its client has no"
+            " SparkContext; give a --master as local[*], yarn or spark://HOST:7077, and unset"
             " SPARK_REMOTE"
         )
 
@@ -205,7 +205,6 @@ def _stop_session(spark: SparkSession) -> None:
             spark.stop()
     except (Py4JError, OSError):
         spark.sparkContext.stop()  # the rest, without Java
-        SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
 
 
 def _end(java: Any) -> None:  # noqa: ANN401

@@ -7,7 +7,8 @@ read in one way, and Spark needs no file system of its own for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from itertools import islice
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -21,8 +22,10 @@ from gateway.archive.segments.parquet import schema_of
 from gateway.reconcile.schema import spark_schema
 
 Task = TypeVar("Task")
+Record: TypeAlias = tuple[Any, ...]  # the values of columns, in their order
 
 _TASKS_PER_CORE: Final = 4
+_BATCH_RECORDS: Final = 10_000
 _DONE: Final = pa.table({"rows": pa.array([], pa.int64())})
 
 
@@ -60,8 +63,32 @@ def read_tasks(
                 for table in run(tasks[number]):
                     yield from table.to_batches()
 
-    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
     return _map_in_arrow(numbers, read, spark_schema(columns))
+
+
+def map_records(
+    frame: DataFrame,
+    columns: Mapping[str, str],
+    run: Callable[[Iterable[Record]], Iterable[Record]],
+) -> DataFrame:
+    """Return the records that `run` makes on executors of those of each partition of `frame`."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
+        for table in tables_of(columns, run(rows)):
+            yield from table.to_batches()
+
+    return _map_in_arrow(frame, read, spark_schema(columns))
+
+
+def tables_of(columns: Mapping[str, str], records: Iterable[Record]) -> Iterator[pa.Table]:
+    """Yield `records` as tables of `columns`."""
+    schema, remaining = schema_of(columns), iter(records)
+    while rows := list(islice(remaining, _BATCH_RECORDS)):
+        values = zip(*rows, strict=True)
+        arrays = [pa.array(each, field.type) for each, field in zip(values, schema, strict=True)]
+        yield pa.Table.from_arrays(arrays, schema=schema)
 
 
 def write_partitions(

@@ -5,9 +5,12 @@ Executors reach the archive through `gateway.archive.storage`, local or remote, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pickle
+from collections.abc import Iterator, Sequence
 from datetime import date
+from typing import Final
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
@@ -16,10 +19,13 @@ from gateway.archive.compaction.merge import MergeResult, MergeTask, merge
 from gateway.archive.location import ArchiveLocation
 from gateway.errors import ArchiveError, ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
+from gateway.reconcile.input.executors import collect
 from gateway.reconcile.root_cause import root_cause
 from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares
 from gateway.terminal.progress import ShowStep
+
+_RESULT: Final = {"result": "binary"}  # a pickled MergeResult
 
 
 def compact(  # noqa: PLR0913  # the archive, its key, and the means
@@ -41,10 +47,9 @@ def compact(  # noqa: PLR0913  # the archive, its key, and the means
     def run_tasks(tasks: Sequence[MergeTask]) -> list[MergeResult]:
         with spark_session(master) as spark, task_shares(spark, show_step) as shown:
             shown(f"writing {len(tasks)} merged segments")
-            work = spark.sparkContext.parallelize(tasks, len(tasks))
-            results = work.map(merge).collect()
+            rows = collect(spark, _RESULT, tasks, _merged)
         check_held()  # before the commit
-        return results
+        return [pickle.loads(each.as_py()) for each in rows["result"]]  # noqa: S301  # `_merged` wrote it
 
     try:
         with archive_lock(location) as check_held:
@@ -54,3 +59,8 @@ def compact(  # noqa: PLR0913  # the archive, its key, and the means
         raise ReconcileError(f"spark: the compaction failed: {reason}") from fault
     except (ArchiveError, OSError) as fault:
         raise ReconcileError(f"archive {location}: {fault}") from fault
+
+
+def _merged(task: MergeTask) -> Iterator[pa.Table]:
+    """Merge on an executor; yield the result."""
+    yield pa.table({"result": pa.array([pickle.dumps(merge(task))], pa.binary())})

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from gateway.dialects.registry import DIALECTS
+from gateway.reconcile.input.executors import map_records
 from gateway.reconcile.maintenance.short_names_decode import DECODED, decode
 from gateway.reconcile.schema import DICTIONARY_ROWS
 from gateway.translate.shorten import DIGEST
@@ -75,8 +76,7 @@ def recorded_names(lines: DataFrame) -> DataFrame:
 def decoded(sent: DataFrame, recorded: DataFrame) -> DataFrame:
     """Return the whole name of every distinct name of `sent`, with the findings."""
     names = sent.select(*_DECODED_KEYS).distinct().join(recorded, "digest", "left")
-    rows = names.select(*_DECODED_KEYS, "noted_levels").rdd.map(tuple)
-    return sent.sparkSession.createDataFrame(rows.mapPartitions(decode), DECODED)
+    return map_records(names.select(*_DECODED_KEYS, "noted_levels"), DECODED, decode)
 
 
 def entries(sent: DataFrame, whole_names: DataFrame) -> DataFrame:

@@ -5,25 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError
+from gateway.reconcile.input.executors import Record
 from gateway.translate.shorten import digest_of
 
-Record: TypeAlias = tuple[Any, ...]  # a row of a DataFrame
-
 # File and line, file name of the gateway, digest, levels, microseconds, rule and text of a finding.
-LINE: Final = (
-    "place string, gateway string, digest string, levels array<string>, noted long, rule string,"
-    " text string"
-)
+LINE: Final = {
+    "place": "string",
+    "gateway": "string",
+    "digest": "string",
+    "levels": "list",
+    "noted": "int64",
+    "rule": "string",
+    "text": "string",
+}
 # The sent name, levels and spelling of the whole name, rule and text of a finding.
-DECODED: Final = (
-    "system string, name string, digest string, source_name string, levels array<string>,"
-    " whole string, rule string, text string"
-)
+DECODED: Final = {
+    "system": "string",
+    "name": "string",
+    "digest": "string",
+    "source_name": "string",
+    "levels": "list",
+    "whole": "string",
+    "rule": "string",
+    "text": "string",
+}
 _MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 TORN: Final = "torn-line"
 BAD: Final = "bad-line"

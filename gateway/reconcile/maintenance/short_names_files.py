@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,15 +19,16 @@ from gateway.archive.schema import DICTIONARY, Leg
 from gateway.archive.segments.parquet import schema_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import first_line
+from gateway.reconcile.input.executors import Record
 from gateway.reconcile.maintenance import short_names_decode
 from gateway.translate.shorten import DIGEST
 
-Record: TypeAlias = tuple[Any, ...]  # a row of a DataFrame
 # A delivery's names and times, or the rule and text of a finding about the file at `place`.
-SENT: Final = (
-    "gateway string, target string, system string, source_name string, name string, count long,"
-    " first long, last long, place string, rule string, text string"
-)
+SENT: Final = {
+    **dict.fromkeys(("gateway", "target", "system", "source_name", "name"), "string"),
+    **dict.fromkeys(("count", "first", "last"), "int64"),
+    **dict.fromkeys(("place", "rule", "text"), "string"),
+}
 UNREADABLE: Final = "unreadable-file"
 VANISHED: Final = "vanished-file"
 
@@ -100,19 +101,10 @@ def _shortened(rows: pa.Table) -> pa.Table:
 
 
 def write_dictionary(
-    location: ArchiveLocation, folder: str, number: int, rows: Iterable[Record]
-) -> Iterator[int]:
-    """Write the entries of partition `number` as a file of `folder`; yield their number.
-
-    Times of `rows` are microseconds.
-    """
-    columns = list(zip(*rows, strict=True)) or [()] * len(_DICTIONARY)
-    arrays = [
-        pa.array(column, pa.int64()).cast(field.type)
-        if pa.types.is_timestamp(field.type)
-        else pa.array(column, field.type)
-        for column, field in zip(columns, _DICTIONARY, strict=True)
-    ]
-    table = pa.Table.from_arrays(arrays, schema=_DICTIONARY)
-    open_storage(location).write(Path(folder, f"part-{number:05}.parquet"), table)
-    yield len(table)
+    location: ArchiveLocation, folder: str, number: int, rows: Iterable[pa.RecordBatch]
+) -> None:
+    """Write the entries of partition `number` as a file of `folder`."""
+    batches = [batch for batch in rows if batch.num_rows]
+    table = pa.Table.from_batches(batches) if batches else _DICTIONARY.empty_table()
+    path = Path(folder, f"part-{number:05}.parquet")
+    open_storage(location).write(path, table.cast(_DICTIONARY))

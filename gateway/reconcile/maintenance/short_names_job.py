@@ -7,7 +7,7 @@ reports what is wrong. `gateway.archive.schema` has the columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -29,8 +29,15 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
+from gateway.reconcile.input.executors import (
+    Record,
+    read_tasks,
+    tables_of,
+    tasks_of,
+    write_partitions,
+)
 from gateway.reconcile.maintenance import short_names, short_names_decode, short_names_files
-from gateway.reconcile.maintenance.short_names_files import CountedFile, Record
+from gateway.reconcile.maintenance.short_names_files import CountedFile
 from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.root_cause import root_cause
 from gateway.terminal.progress import ShowStep
@@ -98,8 +105,7 @@ def _build(
     ordered = short_names.entries(sent, decoded).unionByName(unused).orderBy("target", "name")
     storage.remove(Path(_NEW))
     write = partial(short_names_files.write_dictionary, location, _NEW)
-    times = {name: F.unix_micros(name) for name in ("first_time", "last_time")}
-    ordered.withColumns(times).rdd.mapPartitionsWithIndex(write).collect()
+    write_partitions(ordered, write)
     findings = _findings_in(lines)
     findings += _findings_in(decoded.withColumn("place", F.lit(PAIRS)))
     findings += _findings_in(deliveries.where(F.col("rule") == short_names_files.UNREADABLE))
@@ -121,15 +127,13 @@ def _recorded_lines(spark: SparkSession, location: ArchiveLocation, storage: Sto
 def _mapped(
     spark: SparkSession,
     files: Sequence[Any],
-    task: Callable[[Iterable[Any]], Iterator[Record]],
-    schema: str,
+    records: Callable[[Sequence[Any]], Iterator[Record]],
+    columns: Mapping[str, str],
 ) -> DataFrame:
-    """Return the rows that `task` makes of `files` on executors, with a few files in each task."""
-    if not files:
-        return spark.createDataFrame([], schema)
-    tasks = min(len(files), 4 * spark.sparkContext.defaultParallelism)
-    work = spark.sparkContext.parallelize(files, tasks)
-    return spark.createDataFrame(work.mapPartitions(task), schema)
+    """Return the `records` of `files`, read by executors, with a few files in each task."""
+    number = min(len(files), tasks_of(spark))
+    tasks = [files[each::number] for each in range(number)]
+    return read_tasks(spark, columns, tasks, lambda task: tables_of(columns, records(task)))
 
 
 def _counted_files(storage: Storage) -> list[CountedFile]:
