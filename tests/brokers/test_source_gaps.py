@@ -18,7 +18,6 @@ from gateway.archive.source_states import open_gaps
 from gateway.clock import now
 from gateway.config.load import load
 from gateway.endpoints.jms import JmsSource
-from gateway.endpoints.mqtt.session_packets import Connect, encode_connect
 from gateway.endpoints.mqtt.source import MqttSource
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -28,6 +27,7 @@ from gateway.runtime.monitor.status import take_status
 from gateway.trial.brokers.activemq import FACTORY, JARS, ActiveMq, client_jars, missing
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker
+from gateway.wire.mqtt.session_packets import Connect, encode_connect
 from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Process

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Final
 
-from gateway.endpoints.mqtt.packet_fields import encode_length
+from gateway.wire.mqtt.packet_fields import encode_length
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import encode_parameter
 from tests.brokers.smf_client import SmfClient

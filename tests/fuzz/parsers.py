@@ -30,14 +30,6 @@ from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.jms.message_reader import BatchReader
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.endpoints.jms.value_codec import ValueReader, write_value
-from gateway.endpoints.mqtt.packet_fields import encode_length
-from gateway.endpoints.mqtt.packets import PacketDecoder
-from gateway.endpoints.mqtt.session_packets import (
-    decode_connack,
-    decode_disconnect,
-    decode_suback,
-    decode_unsuback,
-)
 from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
 from gateway.endpoints.yami4.bodies import BodyReader, BodyWriter
 from gateway.errors import (
@@ -61,6 +53,14 @@ from gateway.runtime.outbound.spool_codec import PendingRow, pack_batch, unpack_
 from gateway.web import connection as web
 from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpRequest, HttpResponse
+from gateway.wire.mqtt.packet_fields import encode_length
+from gateway.wire.mqtt.packets import PacketDecoder
+from gateway.wire.mqtt.session_packets import (
+    decode_connack,
+    decode_disconnect,
+    decode_suback,
+    decode_unsuback,
+)
 from gateway.wire.smf import frames as smf_frames
 from gateway.wire.smf.assured_control import ControlField, decode_control
 from gateway.wire.smf.client_control import decode_login

@@ -15,11 +15,11 @@ from typing import Final
 from gateway.dialects.base import Dialect, read_pattern, read_tags
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.continuity import Retention
-from gateway.endpoints.mqtt.packets import PUBCOMP, PUBREL
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.matching import matches
 from gateway.model.message import Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
+from gateway.wire.mqtt.packets import PUBCOMP, PUBREL
 from tests.simulation.connections import Connection
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler

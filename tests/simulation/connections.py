@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gateway.endpoints.mqtt.packets import PacketDecoder
+from gateway.wire.mqtt.packets import PacketDecoder
 from tests.simulation.scheduler import Process, Scheduler
 
 if TYPE_CHECKING:  # the broker imports this module

@@ -14,14 +14,6 @@ from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
-from gateway.endpoints.mqtt.packets import (
-    ACK_PREFIXES,
-    PUBACK,
-    PUBCOMP,
-    PUBREC,
-    PUBREL,
-    DecodedPackets,
-)
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import BrokerLimits
@@ -29,6 +21,14 @@ from gateway.endpoints.redelivery_queue import RedeliveryQueue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message
+from gateway.wire.mqtt.packets import (
+    ACK_PREFIXES,
+    PUBACK,
+    PUBCOMP,
+    PUBREC,
+    PUBREL,
+    DecodedPackets,
+)
 from tests.simulation import stand_ins
 from tests.simulation.brokers import Broker
 from tests.simulation.connections import Connection

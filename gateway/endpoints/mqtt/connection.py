@@ -17,17 +17,17 @@ from gateway.clock import now
 from gateway.endpoints.leader_followers import CHECK_INTERVAL, Leadership
 from gateway.endpoints.mqtt.client_id import ClosedConnections
 from gateway.endpoints.mqtt.connection_errors import ConnectionErrors
-from gateway.endpoints.mqtt.packets import (
-    PINGREQ,
-    DecodedPackets,
-    PacketDecoder,
-    PacketTooLargeError,
-)
 from gateway.endpoints.mqtt.read_rate import GATHER_PAUSE, ReadRate
 from gateway.endpoints.mqtt.session import MqttSession, RequestedSubscription
 from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
+from gateway.wire.mqtt.packets import (
+    PINGREQ,
+    DecodedPackets,
+    PacketDecoder,
+    PacketTooLargeError,
+)
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 
 from gateway.endpoints.mqtt.client_id import MAX_CLOSES, ClosedConnections
-from gateway.endpoints.mqtt.reasons import ANOTHER_CLIENT, GIVE_OWN_IDS
 from gateway.endpoints.mqtt.sockets import port_of, url_of
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.tls import encryption_hint
@@ -16,6 +15,7 @@ from gateway.errors import (
     GatewayError,
     NotConnectedError,
 )
+from gateway.wire.mqtt.reasons import ANOTHER_CLIENT, GIVE_OWN_IDS
 
 
 class ConnectionErrors:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gateway.endpoints.mqtt.topic_filters import inner_filter, selects
 from gateway.model.limited_cache import ENTRY_OVERHEAD
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
+from gateway.wire.mqtt.topic_filters import inner_filter, selects
 
 # bytes of the topics of remembered retained messages; a further message can be received twice
 MAX_RETAINED_SIZE = 16 << 20

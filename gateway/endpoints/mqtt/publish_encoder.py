@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.endpoints.mqtt.packet_fields import (
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.model.message import NO_HEADERS, Headers, Message
+from gateway.wire.mqtt.packet_fields import (
     MAX_TEXT,
     U16,
     encode_length,
     refuse_closing,
     unsendable_error,
 )
-from gateway.endpoints.mqtt.publish_properties import encode_properties
-from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.model.message import NO_HEADERS, Headers, Message
+from gateway.wire.mqtt.publish_properties import encode_properties
 
 MAX_CACHED_TOPICS, MAX_CACHED_FIXED_HEADERS = 32_768, 4_096
 MAX_CACHED_PROPERTIES = 10_000  # the size of the runtime's cache of adapted headers

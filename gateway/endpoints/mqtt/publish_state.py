@@ -15,13 +15,13 @@ from contextlib import suppress
 from gateway import clock
 from gateway.endpoints.base import Settle, unwritable
 from gateway.endpoints.mqtt.connection import MqttConnection
-from gateway.endpoints.mqtt.packets import PUBCOMP, PUBREC, DecodedPackets, encode_pubrel
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
-from gateway.endpoints.mqtt.reasons import FAILURE, publish_settlement
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError, TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
+from gateway.wire.mqtt.packets import PUBCOMP, PUBREC, DecodedPackets, encode_pubrel
+from gateway.wire.mqtt.reasons import FAILURE, publish_settlement
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from itertools import compress
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
-from gateway.endpoints.mqtt.packets import PUBREL, DecodedPackets, encode_acks, encode_pubcomp
-from gateway.endpoints.mqtt.topic_filters import inner_filter, selects
-from gateway.endpoints.mqtt.user_properties import parse_whole_number
 from gateway.endpoints.redelivery_queue import message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message, Payload
+from gateway.wire.mqtt.packets import PUBREL, DecodedPackets, encode_acks, encode_pubcomp
+from gateway.wire.mqtt.topic_filters import inner_filter, selects
+from gateway.wire.mqtt.user_properties import parse_whole_number
 
 PACKET_ID = 0xFFFF  # the bits of the packet id in an acknowledgement
 QOS_2 = 0x5002  # the upper half of a PUBREC

@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from gateway.endpoints.mqtt.reasons import (
+from gateway.endpoints.settings.base import U16, U32
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.errors import (
+    EndpointError,
+    GatewayError,
+    NotConnectedError,
+    SubscriptionRefusedError,
+    TranslationError,
+    WireError,
+)
+from gateway.wire.mqtt.reasons import (
     FAILURE,
     connack_error,
     disconnect_error,
     reason_text,
 )
-from gateway.endpoints.mqtt.session_packets import (
+from gateway.wire.mqtt.session_packets import (
     CONNACK,
     DISCONNECT,
     DISCONNECT_PACKET,
@@ -35,17 +45,7 @@ from gateway.endpoints.mqtt.session_packets import (
     encode_subscribe,
     encode_unsubscribe,
 )
-from gateway.endpoints.mqtt.topic_filters import is_legal_filter
-from gateway.endpoints.settings.base import U16, U32
-from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import (
-    EndpointError,
-    GatewayError,
-    NotConnectedError,
-    SubscriptionRefusedError,
-    TranslationError,
-    WireError,
-)
+from gateway.wire.mqtt.topic_filters import is_legal_filter
 
 MAX_FILTERS = 8  # in one SUBSCRIBE or UNSUBSCRIBE: hosted brokers accept no more
 

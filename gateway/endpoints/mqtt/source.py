@@ -13,11 +13,11 @@ from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import kept_session
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import RequestedSubscription
-from gateway.endpoints.mqtt.topic_filters import SHARED
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import ClientIdDisputeError, NotConnectedError
+from gateway.wire.mqtt.topic_filters import SHARED
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ import threading
 from typing import Final, Self
 
 from gateway.endpoints.mqtt.connection import MqttConnection
-from gateway.endpoints.mqtt.packets import PINGREQ, DecodedPackets
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
+from gateway.wire.mqtt.packets import PINGREQ, DecodedPackets
 
 SETTLED: Final = 1.0  # seconds in which a network ends all of its connections
 

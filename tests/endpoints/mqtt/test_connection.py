@@ -12,7 +12,6 @@ import pytest
 
 from gateway.endpoints.leader_followers import Leadership
 from gateway.endpoints.mqtt.connection import MqttConnection
-from gateway.endpoints.mqtt.packets import DecodedPackets
 from gateway.endpoints.mqtt.read_rate import (
     GATHER_PACKETS,
     GATHER_PAUSE,
@@ -22,6 +21,7 @@ from gateway.endpoints.mqtt.read_rate import (
 )
 from gateway.endpoints.mqtt.sockets import NonBlockingSocket
 from gateway.errors import GatewayError, NotConnectedError
+from gateway.wire.mqtt.packets import DecodedPackets
 from tests.endpoints.mqtt.test_scripted import WELCOME, Peer, peer
 from tests.waiting import PATIENCE, until
 

@@ -8,11 +8,11 @@ import pytest
 
 from gateway.endpoints.mqtt import kept_session
 from gateway.endpoints.mqtt.kept_session import KeptSession
-from gateway.endpoints.mqtt.packets import PacketDecoder
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.redelivery_queue import message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.wire.mqtt.packets import PacketDecoder
 from tests.model.test_memory_size import taken
 
 MANY = {f"{number:05}": "x" * 200 for number in range(800)}  # 180 KB

@@ -13,7 +13,6 @@ import pytest
 
 from gateway.endpoints.base import Batch, Source, Subscription
 from gateway.endpoints.mqtt import open_sink, open_source
-from gateway.endpoints.mqtt.packet_fields import encode_length
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import MqttSession
 from gateway.endpoints.mqtt.source import MqttSource
@@ -27,6 +26,7 @@ from gateway.errors import (
 )
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
+from gateway.wire.mqtt.packet_fields import encode_length
 from tests.endpoints.exchange import QUIET, Answer, receive, wait_for_loss
 from tests.waiting import PATIENCE, until
 

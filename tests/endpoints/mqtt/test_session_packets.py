@@ -15,9 +15,12 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.mqtt.packet_fields import encode_length, encode_text
 from gateway.endpoints.mqtt.session import BrokerLimits, MqttSession
-from gateway.endpoints.mqtt.session_packets import (
+from gateway.endpoints.mqtt.source import subscription_options
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.errors import EndpointError, NotConnectedError, WireError
+from gateway.wire.mqtt.packet_fields import encode_length, encode_text
+from gateway.wire.mqtt.session_packets import (
     Connect,
     decode_connack,
     decode_disconnect,
@@ -26,10 +29,7 @@ from gateway.endpoints.mqtt.session_packets import (
     encode_connect,
     encode_subscribe,
 )
-from gateway.endpoints.mqtt.source import subscription_options
-from gateway.endpoints.mqtt.topic_filters import inner_filter, is_legal_filter, selects
-from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import EndpointError, NotConnectedError, WireError
+from gateway.wire.mqtt.topic_filters import inner_filter, is_legal_filter, selects
 
 VERSIONS = ["3.1.1", "5"]
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"]), max_size=12)

@@ -11,7 +11,8 @@ from struct import error as StructError  # noqa: N812  # the class has a lower-c
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
-from gateway.endpoints.mqtt.packet_fields import (
+from gateway.errors import WireError
+from gateway.wire.mqtt.packet_fields import (
     U16,
     U32,
     decode_binary,
@@ -21,7 +22,6 @@ from gateway.endpoints.mqtt.packet_fields import (
     encode_length,
     encode_text,
 )
-from gateway.errors import WireError
 
 CONNACK, SUBACK, UNSUBACK, DISCONNECT = 2, 9, 11, 14  # packet types
 DISCONNECT_PACKET: Final = b"\xe0\x00"

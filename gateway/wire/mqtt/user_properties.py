@@ -11,8 +11,8 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 
-from gateway.endpoints.mqtt.packet_fields import has_closing, unsendable_error
 from gateway.model.message import NO_PROPERTIES, Headers, Value
+from gateway.wire.mqtt.packet_fields import has_closing, unsendable_error
 
 PREFIX = "gateway-"
 TYPES, ORIGIN, PRIORITY = f"{PREFIX}types", f"{PREFIX}origin", f"{PREFIX}priority"

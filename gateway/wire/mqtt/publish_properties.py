@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from struct import error as StructError  # noqa: N812  # the class has a lower-case name
 
-from gateway.endpoints.mqtt.packet_fields import (
+from gateway.errors import WireError
+from gateway.model.message import DeliveryMode, Headers
+from gateway.wire.mqtt.packet_fields import (
     U32,
     decode_binary,
     decode_text,
@@ -13,7 +15,7 @@ from gateway.endpoints.mqtt.packet_fields import (
     encode_text,
     unsendable_error,
 )
-from gateway.endpoints.mqtt.user_properties import (
+from gateway.wire.mqtt.user_properties import (
     ORIGIN,
     PRIORITY,
     SOURCE_ID,
@@ -22,8 +24,6 @@ from gateway.endpoints.mqtt.user_properties import (
     parse_whole_number,
     split_pairs,
 )
-from gateway.errors import WireError
-from gateway.model.message import DeliveryMode, Headers
 
 PAYLOAD_FORMAT, EXPIRY, CONTENT_TYPE, RESPONSE_TOPIC, CORRELATION = 0x01, 0x02, 0x03, 0x08, 0x09
 USER = 0x26

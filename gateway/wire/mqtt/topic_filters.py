@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.endpoints.mqtt.packet_fields import MAX_TEXT
+from gateway.wire.mqtt.packet_fields import MAX_TEXT
 
 SHARED = "$share/"
 

@@ -12,8 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.endpoints.mqtt import publish_encoder
-from gateway.endpoints.mqtt.packet_fields import encode_length, has_closing
-from gateway.endpoints.mqtt.packets import (
+from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.errors import TranslationError, WireError
+from gateway.model.message import DeliveryMode, Headers, Message, Value
+from gateway.wire.mqtt.packet_fields import encode_length, has_closing
+from gateway.wire.mqtt.packets import (
     LARGE,
     PUBREC,
     PUBREL,
@@ -22,12 +26,8 @@ from gateway.endpoints.mqtt.packets import (
     PacketTooLargeError,
     encode_acks,
 )
-from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
-from gateway.endpoints.mqtt.publish_properties import MAX_USER_PROPERTIES, encode_properties
-from gateway.endpoints.mqtt.user_properties import join_pairs, parse_whole_number, split_pairs
-from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import TranslationError, WireError
-from gateway.model.message import DeliveryMode, Headers, Message, Value
+from gateway.wire.mqtt.publish_properties import MAX_USER_PROPERTIES, encode_properties
+from gateway.wire.mqtt.user_properties import join_pairs, parse_whole_number, split_pairs
 
 VERSIONS = ["3.1.1", "5"]
 VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

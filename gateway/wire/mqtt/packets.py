@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from struct import Struct, pack, unpack_from
 
-from gateway.endpoints.mqtt.packet_fields import decode_length, encode_length
-from gateway.endpoints.mqtt.publish_properties import HEADERS_BY_FLAGS, decode_properties
 from gateway.errors import WireError
 from gateway.model.message import Headers, Message, Payload
+from gateway.wire.mqtt.packet_fields import decode_length, encode_length
+from gateway.wire.mqtt.publish_properties import HEADERS_BY_FLAGS, decode_properties
 
 PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, PINGRESP = 3, 4, 5, 6, 7, 13  # packet types
 PUBACK_PREFIX = 0x4002_0000  # a successful PUBACK without its packet id

@@ -1,0 +1,1 @@
+"""The MQTT 3.1.1 and 5.0 formats: packets to values and back."""
