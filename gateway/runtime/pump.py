@@ -46,6 +46,7 @@ LOOP_LOG_INTERVAL: Final = 60.0  # seconds between two log lines about loops
 REBIND_TIMEOUT: Final = 5.0  # seconds for the batches of the old source to be settled
 STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
 POLL_INTERVAL: Final = 0.02  # seconds between checks for batches in flight
+MAX_PART_BYTES: Final = 1 << 20  # of a batch that is handed to a lane at once
 
 
 class Pump:
@@ -344,11 +345,17 @@ class Pump:
 def _hand_over(
     in_flight: SharedBatch, lane: OutboundLane, made: LaneBatch, when_full: WhenFull
 ) -> None:
+    """Deliver the copies, in parts that a nearly full disk takes one after the other."""
+    size = messages_size(made.messages)
+    if size > MAX_PART_BYTES and len(made.messages) > 1:
+        for half in made.halves():
+            _hand_over(in_flight, lane, half, when_full)
+        return
     in_flight.expect_answer()
     lane.deliver(
         OutboundBatch(
             made.messages,
-            messages_size(made.messages),
+            size,
             lambda settlements, attempts: in_flight.record_answers(made, settlements, attempts),
             lambda: in_flight.pending_rows(made),
             when_full,

@@ -29,7 +29,8 @@ from gateway.file_lock import FileLock
 from gateway.runtime.outbound.dead_letters import COLUMNS
 from tests.simulation import stand_ins
 from tests.simulation.books import each_row
-from tests.simulation.scheduler import Process
+from tests.simulation.scheduler import InjectedError, Process
+from tests.simulation.small_disk import SmallDisk
 
 DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)  # of a damaged file
 _SYNC_INTERVAL: Final = 1.0  # seconds, with `sync: interval`
@@ -97,7 +98,9 @@ class Disk:
         self.log = log
         self.delay: Callable[[], float] = lambda: 0.0
         self.archive_full = False
-        self.spool_pages: int | None = None  # the most pages of the spool's file
+        self.small = SmallDisk(self.spool)
+        self.spool_fails = 0  # further transactions that raise an error of the process
+        self.archive_fails = 0
         self.journals: list[SimulatedJournalFile] = []
         self.connections: list[Any] = []  # of `spool_files`
         self.locks: list[FileLock] = []
@@ -224,17 +227,6 @@ class Disk:
             shutil.rmtree(copy)
         return [row for rows in found for row in rows]
 
-    def set_spool_full(self, *, full: bool) -> None:
-        """Let the spool's file keep its size, or grow again."""
-        self.spool_pages = None
-        if full:
-            self.spool_pages = max(self._pages(), 1)
-        for connection in self.connections:
-            connection.limit_pages()
-
-    def _pages(self) -> int:
-        return int(next(iter(self._query("PRAGMA page_count")), (0,))[0])
-
     def stored(self, table: str) -> list[tuple[str, bytes]]:
         """Endpoint and body of every committed row of `table`, in order."""
         query = f"SELECT endpoint, CAST(body AS BLOB) FROM {table} ORDER BY number"  # noqa: S608  # a constant
@@ -291,6 +283,12 @@ def running_disk() -> Disk:
     return found
 
 
+def is_running(thread: str) -> bool:
+    """Whether the running task is the thread of this name."""
+    task = stand_ins.scheduler().current
+    return task is not None and task.name == thread
+
+
 def check_alive() -> None:
     task = stand_ins.scheduler().current
     if task is not None and task.process.dead:
@@ -322,6 +320,9 @@ class SimulatedRollingJournal:
             stand_ins.sleep(seconds)
         check_alive()
         journal.torn = b""
+        if disk.archive_fails and is_running("archive"):
+            disk.archive_fails -= 1
+            raise InjectedError
         if disk.archive_full:
             disk.log("disk", f"{disk.folder.name}: archive full")
             raise OSError(errno.ENOSPC, "No space left on device")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
+from gateway.cli.live import run
+from gateway.cli.live.signals import SignalQueue
 from gateway.errors import GatewayError
 from gateway.runtime.gateway import Gateway
 from tests.simulation.brokers import Broker
@@ -16,6 +18,8 @@ from tests.simulation.plan import Plan
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
 
+STOP_SECONDS: Final = 4.0
+RESTART: Final = 0.5  # seconds until a process that ended itself runs again
 RELOAD_INTERVAL: Final = 0.1  # seconds until a gateway that does not run is reloaded again
 
 
@@ -35,6 +39,26 @@ class RunningGateway:
     removed: set[str] = field(default_factory=set)
 
 
+class _StopSignal:
+    """The part of `SignalQueue` that ends a process, as soon as it has started."""
+
+    def __init__(self, processes: Processes, each: RunningGateway, process: Process) -> None:
+        self._processes, self._each, self._process = processes, each, process
+
+    def stop(self) -> None:
+        run = self._processes.scheduler
+        run.at(run.now, self._stop)
+
+    def _stop(self) -> None:
+        each, run = self._each, self._processes.scheduler
+        if each.process is not self._process:
+            return
+        if each.gateway is None:
+            run.at(run.now + RELOAD_INTERVAL, self._stop)
+        else:
+            self._processes.stop(each, RESTART)
+
+
 class Processes:
     """Starts, stops, kills and reloads gateways.
 
@@ -45,6 +69,7 @@ class Processes:
         self, plan: Plan, scheduler: Scheduler, brokers: Mapping[str, Broker], log: RunLog
     ) -> None:
         self.plan, self.scheduler, self.brokers, self.log = plan, scheduler, brokers, log
+        self.stops: list[tuple[str, float]] = []  # processes, and the seconds that they took
         self.killed_while_connecting: set[str] = set()  # they could not record the answer
 
     def start(self, each: RunningGateway) -> None:
@@ -61,6 +86,7 @@ class Processes:
         wanted = configuration(self.plan, each.name, each.disk.folder, each.variant)
         try:
             gateway = Gateway(wanted)
+            process.thread_ended = partial(self._thread_ended, each, process, gateway)
             gateway.start()
         except GatewayError as error:
             self.log("refused", f"{process.name}: {error}")
@@ -68,6 +94,14 @@ class Processes:
             return
         each.gateway = gateway
         self.log("started", process.name)
+
+    def _thread_ended(
+        self, each: RunningGateway, process: Process, gateway: Gateway, failure: str
+    ) -> None:
+        """Do what `gateway run` does when an error ends a thread; called in that thread."""
+        signals = cast(SignalQueue, _StopSignal(self, each, process))
+        self.log("thread", f"{process.name}: {failure}")
+        run.end_without_thread(gateway, signals, failure)
 
     def _ended(
         self, each: RunningGateway, process: Process, *, restart: float, power: bool = False
@@ -110,7 +144,9 @@ class Processes:
         self.log("stop", process.name)
 
         def stop() -> None:
-            settled = gateway.stop(4.0)
+            begun = self.scheduler.now
+            settled = gateway.stop(STOP_SECONDS)
+            self.stops.append((process.name, self.scheduler.now - begun))
             self.log("stopped", f"{process.name}: {'settled' if settled else 'unsettled'}")
             left = [task.name for task in process.tasks if task.name != "stop"
                     and not task.name.startswith(("up-", "down-"))]  # fmt: skip

@@ -11,14 +11,15 @@ from tests.simulation.scheduler import Policy
 
 BACKOFF: Final = (0.5, 30.0)  # seconds, as by default
 BOUND: Final = 10.0  # seconds until an honest message arrives, while hostile ones are found
-HOSTILE_FAULTS: Final = ("hang-up",)  # that no other world has
+HOSTILE_FAULTS: Final = ("hang-up", "read-only", "thread")  # that no other world has
+_EMPTY_SPOOL: Final = 100_000  # bytes, with its reserve
 _SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
 
 
 def hostile_plan(seed: int) -> Plan:
     """Draw the plan of a seed."""
     random = Random(f"hostile {seed}")  # noqa: S311  # no secret
-    return random.choice((_names_not_taken,))(random, seed)
+    return random.choice((_names_not_taken, _small_disk, _failing_disk))(random, seed)
 
 
 def _names_not_taken(random: Random, seed: int) -> Plan:
@@ -39,6 +40,37 @@ def _names_not_taken(random: Random, seed: int) -> Plan:
     )  # fmt: skip
 
 
+def _small_disk(random: Random, seed: int) -> Plan:
+    """A target is away while its spool fills a small disk, and comes back."""
+    shape = random.choice(("one", "fan"))
+    sent = _stream(random, 40, random.choice((0.01, 0.05)), random.choice((600, 1_500, 2_500)))
+    back = random.choice((2.0, 4.0))
+    return Plan(
+        seed, shape, {name: random.choice(_SYSTEMS) for name in SHAPES[shape]}, tuple(sent),
+        (Fault(0.0, "away", "b", seconds=back),
+         *_other_faults(random, "kill", "power", "stop", "slow-disk")),
+        Policy(switch=random.choice((0.02, 0.3))), batch=random.choice((1, 3, 1_000)),
+        window=random.choice((3, 20, 100)), until=max(back, sent[-1].at),
+        archive=random.random() < 0.7, disk=_EMPTY_SPOOL + random.randrange(5_000, 40_000),
+        queued=random.choice((3_000, 30_000)),
+    )  # fmt: skip
+
+
+def _failing_disk(random: Random, seed: int) -> Plan:
+    """A spool becomes read-only, or an error ends a thread that writes to a disk."""
+    sent = _stream(random, 30, random.choice((0.01, 0.1)), random.choice((0, 600)))
+    at, steps = 1.5 + random.random() * 2.0, random.randrange(200)
+    kind = random.choice(("read-only", "thread", "thread"))
+    return Plan(
+        seed, "fan", {name: random.choice(_SYSTEMS) for name in "abc"}, tuple(sent),
+        (Fault(1.4, "away", "c", seconds=random.choice((0.5, 2.0))),
+         Fault(at, kind, "g1", seconds=random.choice((0.5, 3.0)), steps=steps),
+         *_other_faults(random, "kill", "stop", "cut")),
+        Policy(switch=random.choice((0.02, 0.3))), batch=random.choice((1, 3)),
+        window=random.choice((3, 20)), until=5.5,
+    )  # fmt: skip
+
+
 def _stream(random: Random, number: int, gap: float, size: int = 0) -> list[Publication]:
     """Messages of two keys at equal intervals, padded to `size` bytes."""
     return [
@@ -53,4 +85,5 @@ def _other_faults(random: Random, *kinds: str) -> tuple[Fault, ...]:
     if random.random() < 0.7:
         return ()
     at, steps = 1.5 + random.random() * 1.5, random.randrange(200)
-    return (Fault(at, random.choice(kinds), "g1", seconds=0.3, steps=steps),)
+    kind = random.choice(kinds)
+    return (Fault(at, kind, "b" if kind == "cut" else "g1", seconds=0.3, steps=steps),)

@@ -16,12 +16,14 @@ from typing import Any, Final, TypeAlias
 
 from gateway.archive.journal import records
 from gateway.archive.segments.journal_facts import JournalFacts
+from gateway.cli.live import run
 from gateway.endpoints.base import Batch
 from gateway.endpoints.mqtt import publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY
+from gateway.runtime import pump
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
 from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
 from gateway.runtime.delivery.echoes import Echoes
@@ -32,6 +34,8 @@ from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.inbound import dedup_recovery
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.outbound import checksum, spool, spool_db
+from gateway.runtime.outbound.spool import Spool
+from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.tap import Tap
 from tests.simulation.faults import make_plan
@@ -158,6 +162,26 @@ def _never_guilty(real: Method) -> Method:
     return narrow
 
 
+def _commit_whole(self: SpoolDatabase, changes: Any) -> int:  # noqa: ANN401
+    if not self._try_commit(changes):
+        self._empty_log()
+        return 0
+    self._call_back(changes)
+    return len(changes)
+
+
+def _hand_over_whole(real: Method) -> Method:
+    def hand_over(*arguments: Any) -> None:  # noqa: ANN401
+        vars(pump)["MAX_PART_BYTES"] = 1 << 30  # the end of a run restores it
+        real(*arguments)
+
+    return hand_over
+
+
+def _raise_errors_of_disks(real: Method) -> Method:
+    return lambda *errors: real(*[each for each in errors if each is not OSError])
+
+
 def _record_end_unchecked(data: bytes, offset: int) -> int | None:
     """The end of a record that is not compared with its CRC."""
     body = offset + 12
@@ -231,6 +255,18 @@ MUTATIONS: Final = (
     Mutation("a part that breaks the connection is halved", Isolation, "narrow", _never_guilty),
     Mutation("after a poisoned message one loss starts the search", Search, "is_wary",
              _instead(lambda _self, _now: False)),
+    Mutation("copies that a full disk has no room for are committed in parts", SpoolDatabase,
+             "_commit_halves", _instead(_commit_whole)),
+    Mutation("a failed commit gives the room of the log back", SpoolDatabase, "_empty_log",
+             _instead(lambda _self: None)),
+    Mutation("new copies leave the reserve of a full disk", SpoolDatabase, "_make_reserve",
+             _instead(lambda _self: True)),
+    Mutation("a batch larger than the room on the disk goes in parts", pump, "_hand_over",
+             _hand_over_whole),
+    Mutation("a read-only disk ends no thread", spool_db, "suppress", _raise_errors_of_disks),
+    Mutation("a thread that ends by an error ends the process", run, "end_without_thread",
+             _instead(lambda *_: None)),
+    Mutation("a stop does not wait for the disk", Spool, "stop", _instead(lambda _self: None)),
     Mutation("a full spool slows its sources", SpoolBacklog, "fits",
              _instead(lambda _self, _batch: True)),
     Mutation("a full lane slows its sources", LaneState, "_fits",

@@ -76,6 +76,8 @@ class Plan:
     exactly_once: bool = False  # MQTT 5.0 with QoS 2
     prefix: str = ""  # of the gateways' names
     backoff: tuple[float, float] = (0.05, 0.4)  # seconds, of every endpoint
+    queued: int = 3_000  # bytes that wait for the disk of the spool at most
+    disk: int | None = None  # bytes of the disk of the spool; unlimited without
     bound: float | None = None  # seconds in which each message must arrive that no fault concerns
 
     @property

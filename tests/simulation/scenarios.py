@@ -66,6 +66,27 @@ def full_spool_blocks_its_own_deletes(seed: int) -> Plan:
     )  # fmt: skip
 
 
+def batch_larger_than_the_disk(seed: int) -> Plan:
+    """37.1: a received batch is larger than the room of the disk; then its target is back."""
+    return Plan(
+        seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_steady("a", 40, 1.5, 0.0, 1_500)),
+        (Fault(0.0, "away", "b", seconds=4.0),), _POLICY, disk=110_000, until=4.0,
+    )  # fmt: skip
+
+
+def stop_waits_for_the_disk(seed: int) -> Plan:
+    """37.3: a lane waits for a mark on a read-only disk, and a stop waits for the lane."""
+    return Plan(
+        seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_steady("a", 10, 1.1, 0.01)),
+        (
+            Fault(0.0, "away", "b", seconds=3.0),
+            Fault(2.5, "read-only", "g1", seconds=20.0),
+            Fault(4.0, "stop", "g1", seconds=0.5),
+        ),
+        _POLICY, until=24.0,
+    )  # fmt: skip
+
+
 def oldest_strands_rows_at_a_break(seed: int) -> Plan:
     """27.6: making room reads newer rows than those that a lost connection puts back."""
     return Plan(

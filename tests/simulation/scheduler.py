@@ -20,6 +20,10 @@ START: Final = 1_790_000_000_000_000  # microseconds since 1970-01-01 UTC: 2026-
 _FOREVER: Final = 1e18  # seconds
 
 
+class InjectedError(MemoryError):
+    """An error that no code of the product expects."""
+
+
 @dataclass(slots=True)
 class Process:
     """A process of the simulation; its tasks end together, without clean-up, when it is killed."""
@@ -29,6 +33,7 @@ class Process:
     disk: Any = None  # of a gateway
     kept: dict[str, Any] = field(default_factory=dict)  # sessions of MQTT, by client
     tasks: list[Task] = field(default_factory=list)
+    thread_ended: Callable[[str], None] = lambda _: None  # by an error
 
 
 class Task:
@@ -96,7 +101,9 @@ class Scheduler:
                 pass
             except BaseException as error:  # noqa: BLE001  # a thread that dies is a finding
                 task.failure = error
-                self.failures.append(f"{name}: {traceback.format_exc()}")
+                if not isinstance(error, InjectedError):
+                    self.failures.append(f"{name}: {traceback.format_exc()}")
+                process.thread_ended(f"{name}: {error!r}")
             self._end(task)
 
         task = Task(name, process, greenlet(body, self._hub), self.random.random())

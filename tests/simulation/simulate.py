@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded before they are patched
 from gateway.archive import layout
@@ -19,12 +20,13 @@ from gateway.archive.journal.rolling import RollingJournal
 from gateway.endpoints import registry
 from gateway.errors import SpoolError
 from gateway.file_lock import FileLock
+from gateway.runtime.outbound import spool_db
 from tests.simulation.books import Finding
 from tests.simulation.disk import SimulatedRollingJournal, simulated_end, simulated_journals
 from tests.simulation.installing import installed
 from tests.simulation.plan import Plan
-from tests.simulation.spool_files import SQLITE, SimulatedFileLock
-from tests.simulation.world import SMALL, World
+from tests.simulation.spool_files import SQLITE, SimulatedFileLock, SpoolPath, open_file
+from tests.simulation.world import World, limits
 
 
 @dataclass(slots=True)
@@ -80,13 +82,17 @@ def simulate(
         replaced: dict[int, object] = {
             id(sqlite3): SQLITE,
             id(FileLock): SimulatedFileLock,
+            id(Path): SpoolPath,
             id(RollingJournal): SimulatedRollingJournal,
             id(chain.last_end): simulated_end,
             id(layout.journals): simulated_journals,
             id(registry.make_source): world.make_source,
             id(registry.make_sink): world.make_sink,
         }
-        with installed(world.scheduler, replaced, SMALL if plan.small else {}):
+        with (
+            patch.object(spool_db, "open", open_file, create=True),
+            installed(world.scheduler, replaced, limits(plan)),
+        ):
             try:
                 world.run()
             finally:

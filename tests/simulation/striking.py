@@ -74,8 +74,21 @@ def _slow_disk(world: World, fault: Fault, each: RunningGateway) -> None:
 
 def _fill_spool(world: World, fault: Fault, each: RunningGateway) -> None:
     if world.plan.spool:
-        each.disk.set_spool_full(full=True)
-        world.later(fault, partial(each.disk.set_spool_full, full=False))
+        each.disk.small.room = each.disk.small.used()
+        world.later(fault, partial(setattr, each.disk.small, "room", world.plan.disk))
+
+
+def _make_read_only(world: World, fault: Fault, each: RunningGateway) -> None:
+    each.disk.small.read_only = True
+    world.later(fault, partial(setattr, each.disk.small, "read_only", False))
+
+
+def _fail_thread(world: World, fault: Fault, each: RunningGateway) -> None:
+    del fault  # it ends with the process
+    if world.plan.spool and world.scheduler.random.random() < 0.5:  # half of them
+        each.disk.spool_fails = 1
+    elif world.plan.archive:
+        each.disk.archive_fails = 1
 
 
 def _fill_archive(world: World, fault: Fault, each: RunningGateway) -> None:
@@ -134,6 +147,8 @@ _AT_GATEWAY: Final[Mapping[str, AtGateway]] = {
     "slow-disk": _slow_disk,
     "full-spool": _fill_spool,
     "full-archive": _fill_archive,
+    "read-only": _make_read_only,
+    "thread": _fail_thread,
     "clock": _jump,
     "reload-same": lambda world, _fault, each: world.processes.reload(each, each.variant),
     "reload-remove": _reload("remove"),

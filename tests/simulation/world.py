@@ -22,7 +22,7 @@ from tests.simulation.configurations import DEAD_LETTERS, DIALECTS, hops, name_o
 from tests.simulation.disk import Disk
 from tests.simulation.endpoints import Flavour, SimulatedSink, SimulatedSource
 from tests.simulation.exactly_once import ExactlyOnceSink, ExactlyOnceSource
-from tests.simulation.gateways import Processes, RunningGateway
+from tests.simulation.gateways import STOP_SECONDS, Processes, RunningGateway
 from tests.simulation.judge import Judge
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.plan import FOREVER, Fault, Plan
@@ -33,16 +33,22 @@ from tests.simulation.striking import strike
 
 START: Final = 1.0  # seconds; the first message, when all sources have a session
 DRAIN: Final = 120.0  # seconds after the last fault in which everything must arrive
+STOP_MARGIN: Final = 1.0  # seconds that a stop may take longer than it was given
 CHECK: Final = 0.5  # seconds between two looks at the books
 SMALL: Final = {
-    "MAX_QUEUED_BYTES": 3_000, "MAX_HELD_BYTES": 6_000, "READ_BYTES": 1_500, "MAX_JOINED": 4,
+    "MAX_HELD_BYTES": 6_000, "READ_BYTES": 1_500, "MAX_JOINED": 4,
     "SEND_INTERVAL": 0.5, "RECEIVE_TIMEOUT": 0.5, "CHECK_INTERVAL": 0.5, "POLL_INTERVAL": 0.05,
-    "MAX_ROUNDS": 8, "RESERVE_BYTES": 8_192,
+    "MAX_ROUNDS": 8, "RESERVE_BYTES": 49_152, "MAX_COMMIT_BYTES": 2_500, "MAX_PART_BYTES": 2_500,
 }  # fmt: skip  # limits of the product, scaled down
 _FLAVOURS: Final = {
     "mqtt5": {}, "mqtt311": {}, "jms": {"identified": "header"},
     "solace": {"identified": "header"}, "yami4": {"kept": False},
 }  # fmt: skip
+
+
+def limits(plan: Plan) -> dict[str, object]:
+    """The limits of the product in a run of the plan."""
+    return {**SMALL, "MAX_QUEUED_BYTES": plan.queued} if plan.small else {}
 
 
 class World:
@@ -71,6 +77,7 @@ class World:
         }
         for each in self.gateways.values():
             layout.journal_folder(each.disk.archive).mkdir(parents=True)
+            each.disk.small.room = plan.disk
             each.disk.delay = lambda: self.scheduler.random.random() * plan.flush
         self.processes: Processes = Processes(plan, self.scheduler, self.brokers, self.log)
         self.outcomes = Outcomes(plan, self.books, self.gateways)
@@ -186,7 +193,8 @@ class World:
         for each in self.gateways.values():
             each.disk.archive_full = False
             if ("full-spool", each.name) not in self._lasting:
-                each.disk.set_spool_full(full=False)
+                each.disk.small.room = self.plan.disk
+            each.disk.small.read_only = False
             each.disk.delay = lambda: self.scheduler.random.random() * self.plan.flush
 
     # The run.
@@ -291,8 +299,14 @@ class World:
                 self._finish()
             elif not self._is_damage_known():
                 self._report_stuck()
+        for name, seconds in [] if self._is_slow() else self.processes.stops:
+            if seconds > STOP_SECONDS + STOP_MARGIN:
+                self.books.report("slow-stop", f"{name} took {seconds:.1f} s")
         for failure in run.failures:
             self.books.report("thread-died", failure)
+
+    def _is_slow(self) -> bool:
+        return any("slow" in each.kind for each in self.plan.faults)
 
     def has_damaged_spool(self) -> bool:
         return any(each.disk.damaged for each in self.gateways.values())
@@ -338,8 +352,7 @@ class World:
             return
         settled = not any(" stopped " in line and "unsettled" in line for line in self.log.lines)
         late = any("unsettled" in line for line in self.log.lines[before:])
-        slow = any("slow" in each.kind for each in self.plan.faults)
-        if late and self._has_unsettled() and not slow:
+        if late and self._has_unsettled() and not self._is_slow():
             self.books.report("unsettled-stop", self.log.lines[-1])
         Judge(self.outcomes, self.log).judge(
             settled=settled,

@@ -35,6 +35,16 @@ class LaneBatch:
         """The position and the delivery of each entry."""
         return zip(self.positions, self.deliveries, strict=True)
 
+    def halves(self) -> Iterator[LaneBatch]:
+        """The first and the second half of the entries."""
+        middle = len(self.positions) // 2
+        for part in (slice(middle), slice(middle, None)):
+            half = LaneBatch()
+            half.positions = self.positions[part]
+            half.deliveries = self.deliveries[part]
+            half.messages = self.messages[part]
+            yield half
+
     def by_target(self, indices: Sequence[int]) -> Iterable[Sequence[int]]:
         """Group entry `indices` by route and label."""
         deliveries = self.deliveries

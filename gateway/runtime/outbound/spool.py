@@ -89,7 +89,8 @@ class Spool:
         totals = SpoolTotals(last, messages, size, int(str(marked[0][0])) if marked else 0)
         self.backlog = SpoolBacklog(endpoint, limits, totals, database.next_number, self._join)
         self.tell: Tell  # applies an event under the lock of the lane, which sets it
-        self._stopping = threading.Event()
+        self._stopping = False
+        self._durable = threading.Event()  # of the last mark
 
     def wait_for_disk(self) -> None:
         """Wait while many bytes are queued for the disk, as with a slow or full one."""
@@ -106,7 +107,8 @@ class Spool:
 
     def stop(self) -> None:
         """End a wait for a mark."""
-        self._stopping.set()
+        self._stopping = True
+        self._durable.set()
 
     def oldest(self) -> int | None:
         """The time the oldest batch was put, in microseconds; None if the spool is empty."""
@@ -170,7 +172,7 @@ class Spool:
 
         Without the mark a later run could not tell that its copies are repeated ones.
         """
-        durable = threading.Event()
+        durable = self._durable = threading.Event()
 
         def marked() -> None:
             self.tell(lambda: self.backlog.marked(number))
@@ -178,7 +180,7 @@ class Spool:
 
         with suppress(SpoolError):  # closed: the run ends
             self._database.put([(_SET_MARK, (self._endpoint, number))], marked)
-        while not durable.wait(DISK_TIMEOUT) and not self._stopping.is_set():
+        while not self._stopping and not durable.wait(DISK_TIMEOUT):
             log.warning("the spool of %s waits for the disk", self._endpoint)
 
     def _join(self, taken: RowsTaken) -> QueuedBatch:

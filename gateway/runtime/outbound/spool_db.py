@@ -211,7 +211,8 @@ class SpoolDatabase:
         except SpoolError:
             if not self._reserve.exists():
                 raise
-            self._reserve.unlink(missing_ok=True)
+            with suppress(OSError):  # a read-only disk
+                self._reserve.unlink(missing_ok=True)
             return connect(self._folder, create=True)
 
     def _make_reserve(self) -> bool:
