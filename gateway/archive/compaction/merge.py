@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import HOUR, SCHEMA_VERSION, pairs_path, sets_path, staged_path
@@ -24,6 +23,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.seal import Replaced, SegmentEntry
 from gateway.archive.segments.pairs import PAIR_SCHEMA, pairs_of
 from gateway.archive.segments.parquet import SCHEMA, row_group_writer, sort_rows
+from gateway.archive.segments.reading import is_dense, open_parquet
 from gateway.archive.segments.sets import blocks_of
 from gateway.archive.segments.words import words
 from gateway.archive.segments.write import JOURNAL_KEY, VERSION_KEY, dates_of
@@ -31,6 +31,7 @@ from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError, first_line
 
 _GROUP_ROWS: Final = 250_000
+_GROUP_BYTES: Final = 256 << 20  # in memory, of rows with long names or payloads
 _STAYS: Final = "it stays as it is"
 
 
@@ -85,9 +86,11 @@ class _Inputs:
         """Yield the gateway and the rows of each intact input."""
         for each in self.task.inputs:
             try:
-                table = _read(self.storage, each)
+                table, dense = _read(self.storage, each)
             except _InputError as fault:
                 self.findings.append(error(fault.rule, each.path, f"{fault}; {_STAYS}"))
+                continue
+            if dense:
                 continue
             if table.num_rows:
                 self.rows += table.num_rows
@@ -170,14 +173,11 @@ def _compare(storage: Storage, task: MergeTask) -> None:
         ArchiveError: they differ.
     """
     path, inputs = Path(task.path), _Inputs(storage, task)
-    with (
-        storage.open(staged_path(Path(), path)) as file,
-        pq.ParquetFile(file, page_checksum_verification=True) as merged,
-    ):
-        groups = merged.num_row_groups
+    with open_parquet(storage.open(staged_path(Path(), path))) as merged:
+        groups = merged.metadata.num_row_groups
         for number, group in enumerate(row_groups(inputs.tables())):
             groups -= 1
-            if groups < 0 or not merged.read_row_group(number).equals(group):
+            if groups < 0 or not merged.row_group(number).equals(group):
                 raise ArchiveError(f"{path}: row group {number} differs from the merged segments")
         if groups or inputs.findings:
             raise ArchiveError(f"{path}: the merged segments changed while they were read")
@@ -189,7 +189,7 @@ def row_groups(tables: Iterator[tuple[str, pa.Table]]) -> Iterator[pa.Table]:
         rest: pa.Table | None = None
         for _, table in own:
             rest = table if rest is None else pa.concat_tables([rest, table])
-            if len(rest) >= _GROUP_ROWS:
+            if len(rest) >= _rows_of_group(rest):
                 *full, rest = _parts(rest)
                 yield from map(sort_rows, full)
         if rest is not None and len(rest):
@@ -197,15 +197,16 @@ def row_groups(tables: Iterator[tuple[str, pa.Table]]) -> Iterator[pa.Table]:
 
 
 def _parts(table: pa.Table) -> list[pa.Table]:
-    """Divide a table by ids into parts of at most `_GROUP_ROWS` rows; the last is smaller."""
+    """Divide a table by ids into parts of at most a group's rows; the last is smaller."""
+    rows = _rows_of_group(table)
     first, last = words(table["id"])
     order = np.lexsort((last, first))
     first, last = first[order], last[order]
     changes = (np.diff(first) != 0) | (np.diff(last) != 0)
     begins = np.concatenate([[0], np.flatnonzero(changes) + 1])  # of messages
     bounds = [0]
-    while len(order) - bounds[-1] >= _GROUP_ROWS:
-        at = np.searchsorted(begins, bounds[-1] + _GROUP_ROWS, "right") - 1
+    while len(order) - bounds[-1] >= rows:
+        at = np.searchsorted(begins, bounds[-1] + rows, "right") - 1
         if begins[at] == bounds[-1]:
             break  # one message has all these rows
         bounds.append(int(begins[at]))
@@ -213,8 +214,13 @@ def _parts(table: pa.Table) -> list[pa.Table]:
     return [table.take(pa.array(order[start:end])) for start, end in pairwise(bounds)]
 
 
-def _read(storage: Storage, each: MergeInput) -> pa.Table:
-    """Return the rows of an input.
+def _rows_of_group(table: pa.Table) -> int:
+    size = max(1, int(table.nbytes))
+    return min(_GROUP_ROWS, max(1, len(table) * _GROUP_BYTES // size))
+
+
+def _read(storage: Storage, each: MergeInput) -> tuple[pa.Table, bool]:
+    """Return the rows of an input, and whether they are too dense to be merged.
 
     Raises:
         _InputError: it is absent, differs from its seal, or is no segment of this schema.
@@ -225,10 +231,11 @@ def _read(storage: Storage, each: MergeInput) -> pa.Table:
     if hashlib.sha256(data).hexdigest() != each.sha256:
         raise _InputError("changed-segment", "the file differs from its seal")
     try:
-        with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True) as file:
-            if not file.schema_arrow.equals(SCHEMA):
+        with open_parquet(pa.BufferReader(data)) as file:
+            if not file.schema.equals(SCHEMA):
                 text = f"its columns are not those of version {SCHEMA_VERSION}, which is merged"
                 raise _InputError("foreign-file", text)
-            return file.read()
+            table = file.read()
     except pa.ArrowException as fault:
         raise _InputError("unreadable-file", f"cannot be read: {first_line(fault)}") from fault
+    return table, is_dense(table, len(data))

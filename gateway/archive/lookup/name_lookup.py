@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gateway.archive.layout import DICTIONARY
 from gateway.archive.schema import DICTIONARY as COLUMNS
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
+
+_BATCH_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +49,14 @@ def find_name(storage: Storage, text: str) -> Iterator[DictionaryEntry]:
         if not names:
             raise ArchiveError(f"{DICTIONARY}: is absent; run `gateway archive names ARCHIVE`")
         for name in names:
-            with storage.open(folder / name) as file, pq.ParquetFile(file) as table:
-                for batch in table.iter_batches(columns=list(COLUMNS)):
+            with open_parquet(storage.open(folder / name)) as file:
+                for batch in file.batches(_BATCH_ROWS, list(COLUMNS)):
                     yield from _matching_rows(batch, text)
     except (OSError, pa.ArrowException) as error:
         raise ArchiveError(f"{DICTIONARY}: cannot be read: {error}") from error
 
 
-def _matching_rows(batch: pa.RecordBatch, text: str) -> Iterator[DictionaryEntry]:
+def _matching_rows(batch: pa.Table, text: str) -> Iterator[DictionaryEntry]:
     conditions = [pc.equal(batch[name], text) for name in ("name", "digest", "whole")]
     conditions += [pc.equal(pc.binary_join(batch["levels"], between), text) for between in "/."]
     matches = pa.array([False] * len(batch))

@@ -9,16 +9,16 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from gateway.archive.compaction.current import current_files
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.errors import ArchiveError
 
 Row: TypeAlias = dict[str, Any]  # the columns of schema.COLUMNS, with values as pyarrow reads them
 
 ALL_HOURS: Final = range(24)
+_BATCH_ROWS: Final = 1_000  # in memory at once, as Python objects
 
 
 def read_rows(archive: Path | Storage, day: date) -> Iterator[Row]:
@@ -30,11 +30,8 @@ def read_rows(archive: Path | Storage, day: date) -> Iterator[Row]:
     storage = LocalStorage(archive) if isinstance(archive, Path) else archive
     for path in row_files(storage, day):
         try:
-            with (
-                storage.open(path) as content,
-                pq.ParquetFile(content, page_checksum_verification=True) as file,
-            ):
-                for batch in file.iter_batches():
+            with open_parquet(storage.open(path)) as file:
+                for batch in file.batches(_BATCH_ROWS):
                     yield from batch.to_pylist()
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, error) from error
@@ -55,19 +52,15 @@ def row_files(storage: Storage, day: date, hours: range = ALL_HOURS) -> list[Pat
 
 def find_batches(
     storage: Storage, path: Path, wanted: pc.Expression, rows: int, columns: list[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that `wanted` selects, at most `rows` at a time.
+) -> Iterator[pa.Table]:
+    """Yield the rows of a file that `wanted` selects by its `columns`, at most `rows` at a time.
 
     Raises:
         ArchiveError: the file is damaged, or no segment.
     """
     try:
-        with storage.open(path) as content:
-            fragment = ds.ParquetFileFormat().make_fragment(content)
-            options = {"batch_readahead": 1, "use_threads": False}
-            yield from fragment.to_batches(
-                columns=columns, filter=wanted, batch_size=rows, **options
-            )
+        with open_parquet(storage.open(path)) as file:
+            yield from file.batches(rows, columns, wanted)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
 

@@ -76,8 +76,10 @@ def sent_names(storage: Storage, range_: ReplayRange) -> dict[tuple[str, str], s
     found = defaultdict[tuple[str, str], set[str]](set)
     for day, hours in replace(range_, until=range_.until + HOUR).days():
         for path in row_files(storage, day, hours):
-            for batch in find_batches(storage, path, wanted, 100 * _BATCH_ROWS, columns):
-                distinct = pa.Table.from_batches([batch]).group_by(columns).aggregate([])
+            for batch in find_batches(
+                storage, path, wanted, 100 * _BATCH_ROWS, [*columns, "route", "leg"]
+            ):
+                distinct = batch.group_by(columns).aggregate([])
                 for row in distinct.to_pylist():
                     found[row["target"], row["source_name"]].add(row["name"])
     return dict(found)
@@ -99,7 +101,8 @@ def replayed_copies(storage: Storage, range_: ReplayRange) -> Mapping[bytes, Col
     for path in (path for day in days if day >= first for path in row_files(storage, day)):
         journal = parse_journal_name(path.stem.rpartition("-")[0])
         if journal is None or is_replay(journal.writer):
-            for batch in find_batches(storage, path, wanted, 100 * _BATCH_ROWS, _COPY):
+            columns = [*_COPY, "route", "leg", "replayed"]
+            for batch in find_batches(storage, path, wanted, 100 * _BATCH_ROWS, columns):
                 for row in batch.to_pylist():
                     found[row["id"]].add(row["target"])
     return found
@@ -127,7 +130,8 @@ def ids_in_class(
             raise ArchiveError(f"{folder}: cannot be read: {error}") from error
         for path, _ in files:
             if path.suffix == ".parquet":
-                batches = find_batches(storage, path, wanted, _BATCH_ROWS, _COPY)
+                columns = [*_COPY, "class", "route"]
+                batches = find_batches(storage, path, wanted, _BATCH_ROWS, columns)
                 for row in (row for batch in batches for row in batch.to_pylist()):
                     found[_id_bytes(row["id"])].add(row["target"])
     return found

@@ -54,6 +54,7 @@ from gateway.clock import today
 from gateway.errors import ArchiveError, first_line
 
 _SEGMENT_ROWS: Final = 100_000  # in memory at once, as a table: about 150 MB while it is written
+_SEGMENT_BYTES: Final = 128 << 20  # of it, when names or payloads are long
 _BATCH_ROWS: Final = 10_000  # in memory at once, as Python objects
 _MAX_FINDINGS: Final = 20  # of one journal; the others are counted
 
@@ -189,15 +190,15 @@ def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage)
 def _segment_tables(data: bytes, conversion: Conversion) -> Iterator[pa.Table]:
     """Yield the sorted rows of one segment after the other, with one table in memory at a time."""
     tables: list[pa.Table] = []
-    collected = 0
+    collected = size = 0
     for batches in _grouped(_batches(data, conversion)):
         table, lost = to_table(batches)
         conversion.lost_values += lost
         tables.append(table)
-        collected += table.num_rows
-        if collected >= _SEGMENT_ROWS:
+        collected, size = collected + table.num_rows, size + table.nbytes
+        if collected >= _SEGMENT_ROWS or size >= _SEGMENT_BYTES:
             yield _merged(tables)
-            collected = 0
+            collected = size = 0
     if tables:
         yield _merged(tables)
 

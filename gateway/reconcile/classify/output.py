@@ -16,11 +16,11 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gateway.archive.durable import make_folders
 from gateway.archive.layout import parse_day
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import open_storage
 from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.classify import tables
@@ -82,8 +82,8 @@ class ResultFolder:
         storage = open_storage(self.location)
         yield EXCEPTIONS.empty_table()
         for path, _ in storage.files(self.new / _EXCEPTIONS):
-            with storage.open(path) as file:
-                yield pq.read_table(file).cast(EXCEPTIONS)
+            with open_parquet(storage.open(path)) as file:
+                yield file.read().cast(EXCEPTIONS)
 
     def publish(self, report: Report) -> None:
         """Write the summary and its page, and replace the earlier results."""

@@ -6,14 +6,15 @@ the valid one; unchanged rows are not repeated.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from gateway.archive.segments.reading import open_parquet
 from gateway.reconcile.classify.tables import EXCEPTIONS, MINUTE_KEYS, MINUTES, TALLIES
 from gateway.reconcile.report.text import Row
 
@@ -72,7 +73,9 @@ def _newest(folder: Path, batch: int, schema: pa.Schema, keys: Sequence[str]) ->
     newest: dict[Key, Row] = {}
     for number, part in sorted(batches(folder)):
         if number < batch:
-            newest |= _by_key(pq.read_table(part, partitioning=None, schema=schema), keys)
+            for path in sorted(part.glob("*.parquet")):
+                with open_parquet(pa.OSFile(os.fsencode(path))) as file:
+                    newest |= _by_key(file.read().cast(schema), keys)
     return newest
 
 

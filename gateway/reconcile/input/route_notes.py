@@ -12,11 +12,11 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.parquet import schema_of
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import open_storage
 from gateway.reconcile.input.row_reader import TargetName
 from gateway.reconcile.report.text import Row, count_of
@@ -57,8 +57,8 @@ def run_notes(task: NotesTask) -> Iterator[pa.Table]:
     columns = [*_COLUMNS, _HEADER_NAMES] if task.lossy else list(_COLUMNS)
     for path in task.segments:
         try:
-            with storage.open(path) as file:
-                rows = pq.ParquetFile(file).read(columns)
+            with open_parquet(storage.open(path)) as file:
+                rows = file.read(columns)
         except (OSError, pa.ArrowException):
             continue
         notes: list[Row] = [

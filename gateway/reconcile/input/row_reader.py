@@ -16,6 +16,7 @@ from gateway.archive.intervals import Flags, Intervals, Numbers, contains
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.archive.segments.copies import are_copies
 from gateway.archive.segments.parquet import SCHEMA, schema_of
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.segments.words import hex_ids, words
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError, first_line
@@ -98,18 +99,15 @@ def row_groups(
         ArchiveError: the file cannot be read; the text names it.
     """
     try:
-        with (
-            storage.open(file.path) as source,
-            pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=True) as parquet,
-        ):
-            present = [name for name in columns if name in parquet.schema_arrow.names]
-            numbers: Sequence[int] = range(parquet.num_row_groups)
+        with open_parquet(storage.open(file.path), pre_buffer=True) as parquet:
+            present = [name for name in columns if name in parquet.schema.names]
+            numbers: Sequence[int] = range(parquet.metadata.num_row_groups)
             if file.parts is not None and is_merged(file.path):
                 numbers = file.parts
             for number in numbers:
                 group = parquet.metadata.row_group(number)
                 if selection is None or may_have_rows(group, selection):
-                    yield _completed(parquet.read_row_group(number, columns=present), columns)
+                    yield _completed(parquet.row_group(number, present), columns)
     except (pa.ArrowException, OSError) as error:
         raise ArchiveError(f"{file.path}: cannot be read: {first_line(error)}") from error
 

@@ -20,6 +20,7 @@ from gateway.archive.layout import REPLAY, safe_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError, first_line
@@ -211,8 +212,8 @@ def _of_footer(storage: Storage, segment: Segment, day: date) -> Iterator[tuple[
     """
     path = segment.path
     try:
-        with storage.open(path) as source:
-            metadata = pq.ParquetFile(source).metadata
+        with open_parquet(storage.open(path)) as file:
+            metadata = file.metadata
     except (pa.ArrowException, OSError) as error:
         raise ArchiveError(f"{path}: cannot be read: {first_line(error)}") from error
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
@@ -323,8 +324,8 @@ def _pairs(storage: Storage, task: SurveyTask, parts: pa.Table) -> pa.Table | No
 
 def read_sidecar(storage: Storage, path: Path) -> pa.Table:
     try:
-        with storage.open(path) as source:
-            return pq.read_table(source, page_checksum_verification=True)
+        with open_parquet(storage.open(path)) as file:
+            return file.read()
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:

@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gateway.archive.layout import pairs_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import DICTIONARY, Leg
 from gateway.archive.segments.parquet import schema_of
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import first_line
 from gateway.reconcile.input.executors import Record
@@ -79,11 +79,11 @@ def _nothing() -> Record:
 def _sent(storage: Storage, each: CountedFile) -> pa.Table:
     """Return the names of one file, from its pairs or its rows; times are microseconds."""
     if each.has_pairs:
-        with storage.open(pairs_path(Path(), Path(each.path))) as file:
-            sent = _shortened(pq.read_table(file, columns=list(_PAIR_COLUMNS)))
+        with open_parquet(storage.open(pairs_path(Path(), Path(each.path)))) as file:
+            sent = _shortened(file.read(_PAIR_COLUMNS))
     else:
-        with storage.open(Path(each.at)) as file:
-            sent = _shortened(pq.read_table(file, columns=list(_ROW_COLUMNS)))
+        with open_parquet(storage.open(Path(each.at))) as file:
+            sent = _shortened(file.read(_ROW_COLUMNS))
         ones = pa.array([1] * len(sent), pa.int64())
         sent = sent.append_column("count", ones).append_column("first_time", sent["time"])
         sent = sent.rename_columns(

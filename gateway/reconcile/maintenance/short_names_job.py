@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -26,6 +25,7 @@ from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.layout import DICTIONARY, NAMES, PAIRS, parse_day
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
@@ -185,8 +185,8 @@ def _report(storage: Storage, findings: Sequence[Finding]) -> ShortNameReport:
     sent: set[str] = set()
     targets: set[str] = set()
     for path, _ in storage.files(Path(DICTIONARY)):
-        with storage.open(path) as file:
-            table = pq.read_table(file, columns=["target", "digest"])
+        with open_parquet(storage.open(path)) as file:
+            table = file.read(["target", "digest"])
         names.update(table["digest"].to_pylist())
         of_targets = table.filter(pc.not_equal(table["target"], ""))
         sent.update(of_targets["digest"].to_pylist())
