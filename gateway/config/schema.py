@@ -81,8 +81,9 @@ class CommonEndpointSettings:
         minimum=0,
     )
     loop_window: float = setting(
-        "seconds within which a message that equals the one before it, by name and payload, counts"
-        " as a round of a loop that no origin path shows; after 1,000 rounds it is cut. 0: off",
+        "seconds within which a message of QoS 0 that equals the one before it, by name and"
+        " payload, counts as a round of a loop that no origin path shows; after 1,000 rounds it is"
+        " cut. Other messages need no window. 0: no such loop is looked for, at any QoS",
         default=0.1,
         minimum=0,
     )

@@ -29,7 +29,6 @@ from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.distribution import LaneBatches, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.in_flight import LaneBatch
-from gateway.runtime.delivery.loop_limit import MAX_ROUNDS
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.copies import CopyMaker
 from gateway.runtime.inbound.header_mapping import HeaderMapper
@@ -275,10 +274,9 @@ class Pump:
             return
         self._log_loops_at = time.monotonic() + LOOP_LOG_INTERVAL
         log.warning(
-            "loop: %r came back %d times, each within %g s, and was cut; %d messages were cut so"
-            " far. Find the gateways that return it, or set `loop_window: 0` if an application"
-            " repeats it",
-            name, MAX_ROUNDS, self._binding.rules.loop_window, self._loops_cut,
+            "loop: %r came back again and again, and was cut; %d messages were cut so far. Find the"
+            " gateways that return it, or set `loop_window: 0` if an application repeats it",
+            name, self._loops_cut,
             extra={"endpoint": self.state.name},
         )  # fmt: skip
 

@@ -30,7 +30,7 @@ from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.in_flight import InFlightBatch
 from gateway.runtime.delivery.isolation import Isolation, Search
 from gateway.runtime.delivery.lane import Connection, LaneState
-from gateway.runtime.delivery.loop_limit import LoopLimit
+from gateway.runtime.delivery.loop_limit import LoopFindings, LoopLimit
 from gateway.runtime.inbound import dedup_recovery
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.outbound import checksum, spool, spool_db
@@ -282,8 +282,8 @@ MUTATIONS: Final = (
     Mutation("a message that equals a refused copy is a message", Echoes, "returned",
              _undecided_as(("g1/r-a", "g1/r-b"))),
     Mutation("a refused copy has no echo", Echoes, "refused", _expect_echoes_of_refused),
-    Mutation("a loop without a path ends", LoopLimit, "exceeded",
-             _instead(lambda _self, *_arguments: ())),
+    Mutation("a loop without a path ends", LoopLimit, "find",
+             _instead(lambda _self, *_arguments: LoopFindings())),
     Mutation("a duplicate is settled after its original", BatchCompletion, "when_done",
              _instead(lambda _self, callback: callback())),
     Mutation("echoes of the last run are recovered", dedup_recovery, "_saved_echoes",

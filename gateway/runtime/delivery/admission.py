@@ -16,7 +16,7 @@ from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.record.rows import Cut, fingerprint
 
 LOOP: Final = "loop"
-LOOP_LIMIT: Final = "loop-limit"  # it went round too often
+LOOP_LIMIT: Final = "loop-limit"  # it went round, and no path shows that
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
 UNSELECTED: Final = "unselected"
@@ -29,8 +29,8 @@ class AdmissionRules:
     """The routes of a source and the echo settings of its broker.
 
     `echo_broker` is the key of a broker that returns our own messages without their origin path,
-    or empty. Two messages with the same name and payload within `echo_window` count as one. Equal
-    messages that follow each other within `loop_window` may be a loop; 0 where a path shows loops.
+    or empty. Two messages with the same name and payload within `echo_window` count as one. With
+    `loop_window` equal messages may be a loop; 0 where a path shows loops.
     Units: seconds.
     """
 
@@ -112,9 +112,12 @@ class Admission(Generic[BatchT]):
                     found.earlier[position] = earlier
                     changed[position] = replace(message, headers=replace(headers, redelivered=True))
         if rules.loop_window:
-            found.loops = self._loop_limit.exceeded(
-                messages, changed, batch.arrived, rules.loop_window
-            )
+            rounds = self._loop_limit.find(messages, changed, batch.arrived, rules.loop_window)
+            found.loops = rounds.cut
+            for position, mode in rounds.marked.items():
+                message = messages[position]
+                headers = replace(message.headers, mode=mode)
+                changed[position] = replace(message, headers=headers)
         if changed:
             found.messages = [changed.get(at, message) for at, message in enumerate(messages)]
         return found

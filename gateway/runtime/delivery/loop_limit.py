@@ -1,29 +1,135 @@
-"""The end of loops that no origin path shows: a limit on the rounds of one message.
+"""The end of loops that no origin path shows.
 
 Gateways in a ring over MQTT 3.1.1 alone pass a message on for ever: it carries no path, and to each
-gateway it looks new. It is always the same name and payload, though, and it returns as fast as the
-ring is. So each message is counted that equals the one before it and follows it closely.
+gateway it looks new. It is always the same name and payload, though, and one more thing crosses
+such a ring: the delivery mode. So when equal messages have come MAX_ROUNDS times, one of them is
+marked: it goes on with the next weaker mode. If equal messages then come back in that mode, again
+and again, they are that copy: they are cut, one for each mark. An application that repeats itself
+keeps its mode, and loses nothing, however often or fast it does so.
 
-An application may repeat itself as well. Three facts keep its messages: few repeat themselves more
-than ten times a second; messages in one batch count once, as a copy in a ring never overtakes
-itself; and only one message in MAX_ROUNDS is cut, which ends a loop as surely as a cut of all.
+Three things are no proof: a few messages in the weaker mode, which a gateway before this one may
+have marked; messages that came in both modes before; and more cuts than the ring can have copies.
+
+A message of the weakest mode cannot be marked. Each is counted that equals the one before it and
+follows it closely, or whose time was full of others that came back; one in MAX_FAST_ROUNDS is cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from xxhash import xxh3_128_digest
 
-from gateway.model.message import Message
+from gateway.model.message import DeliveryMode, Message
 from gateway.runtime.record.rows import fingerprint
 
-MAX_ROUNDS: Final = 1_000  # of one message; the next is cut
-MAX_SIZE: Final = 16 << 20  # bytes of the rounds of a source endpoint
-_OVERHEAD: Final = 400  # bytes of a name and payload hash beside the characters of the name
+MAX_ROUNDS: Final = 128  # of equal messages without a mark; each further mark waits twice as long
+MAX_PATIENCE: Final = MAX_ROUNDS << 10  # equal messages before a mark
+WEIGHT: Final = 8  # equal messages in their own mode that weigh as much as one in a weaker mode
+PROOF: Final = 64  # a loop: eight come back alone, or more among others
+MAX_FAST_ROUNDS: Final = 1_000  # of one message of the weakest mode; the next is cut
+CROWD: Final = 100  # messages that come back within a window: then the ring is full, not slow
+MAX_SIZE: Final = 32 << 20  # bytes of the rounds of a source endpoint
+_ENTRY: Final = 320  # bytes of a key and its value
 
-_Rounds: TypeAlias = tuple[float, int]  # time of the latest, number
+Key: TypeAlias = int  # a hash of name and payload
+Value = TypeVar("Value")
+
+
+class _Finding(Enum):
+    PASS = auto()
+    MARK = auto()
+    CUT = auto()
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """Equal messages that have come MAX_ROUNDS times in one mode, and their marks.
+
+    Mutable: owned by the loop limit.
+    """
+
+    mode: DeliveryMode
+    run: int  # in this mode, since the last mark
+    patience: int  # of the run, until the next mark
+    others: int = 0  # in a row, in another mode
+    marks: int = 0  # that have not come back
+    score: int = 0  # of those that came back, less the others
+    came: int = 0  # since the first mark: a ring has no more copies
+    proven: bool = False
+
+    def see(self, mode: DeliveryMode) -> _Finding:
+        self.came += 1 if self.score < PROOF else -2
+        if self.came < 0:  # they never end: not a ring, but publishers with two modes
+            self._restart(self.mode, 0, MAX_PATIENCE)
+        elif mode == self.mode:
+            return self._see_own()
+        elif mode < self.mode and self.marks:
+            return self._see_weaker()
+        else:
+            self.others += 1
+            if self.others >= MAX_ROUNDS and mode:
+                self._restart(mode, self.others, MAX_ROUNDS)
+            elif not self.proven:
+                self.run = self.score = 0
+        return _Finding.PASS
+
+    def _restart(self, mode: DeliveryMode, run: int, patience: int) -> None:
+        self.mode, self.run, self.patience, self.proven = mode, run, patience, False
+        self.others = self.marks = self.score = self.came = 0
+
+    def _see_own(self) -> _Finding:
+        self.run, self.others = self.run + 1, 0
+        self.score = max(0, self.score - 1)
+        if self.score < PROOF:
+            if self.run < self.patience:
+                return _Finding.PASS
+            if self.patience > MAX_ROUNDS:  # nothing came back since the last mark
+                self.marks = self.came = 0
+            self.run, self.patience = 0, min(2 * self.patience, MAX_PATIENCE)
+        self.marks += 1
+        return _Finding.MARK
+
+    def _see_weaker(self) -> _Finding:
+        self.others, self.patience = self.others + 1, MAX_ROUNDS
+        self.score = min(self.score + WEIGHT, PROOF + WEIGHT)
+        if self.score < PROOF:
+            return _Finding.PASS
+        self.marks -= 1
+        self.proven = True
+        return _Finding.CUT
+
+
+class _Latest(Generic[Value]):
+    """Values by key, without those that were put first: half of `size` bytes stays.
+
+    Mutable: owned by the loop limit.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._half = size // 2 // _ENTRY
+        self._new: dict[Key, Value] = {}
+        self._old: dict[Key, Value] = {}
+
+    def get(self, key: Key) -> Value | None:
+        found = self._new.get(key)
+        return self._old.get(key) if found is None else found
+
+    def put(self, key: Key, value: Value) -> None:
+        self._new[key] = value
+        if len(self._new) > self._half:
+            self._old, self._new = self._new, {}
+
+
+@dataclass(slots=True)
+class LoopFindings:
+    """The positions of the messages of a batch that are cut, and the modes of those marked."""
+
+    cut: list[int] = field(default_factory=list)
+    marked: dict[int, DeliveryMode] = field(default_factory=dict)
 
 
 class LoopLimit:
@@ -33,46 +139,61 @@ class LoopLimit:
     """
 
     def __init__(self) -> None:
-        self._latest: dict[tuple[str, bytes], _Rounds] = {}
-        self._earlier: dict[tuple[str, bytes], _Rounds] = {}  # rounds of the window before
-        self._size = 0  # bytes of `_latest`
-        self._since = 0.0  # begin of `_latest`
+        self._runs: _Latest[int | _Suspect] = _Latest(MAX_SIZE // 4 * 3)  # run * 4 + mode
+        self._fast: _Latest[tuple[float, int, int]] = _Latest(  # time, `_repeats` then, rounds
+            MAX_SIZE // 4
+        )
+        self._repeats = 0  # messages of the weakest mode that equal an earlier one
 
-    def exceeded(
+    def find(
         self, messages: Sequence[Message], without: Collection[int], now: float, window: float
-    ) -> list[int]:
-        """The positions of the messages of a batch that have gone round too often.
+    ) -> LoopFindings:
+        """Find the messages of a batch that have gone round too often, or are to be marked.
 
-        A message starts a round when an equal one came in an earlier batch, at most `window`
-        seconds ago. Positions in `without` are left out: they go no further anyway.
+        `window` is the longest round of a message of the weakest mode. Positions in `without` are
+        left out: they go no further anyway.
         """
-        self._age(now, window)
-        latest, earlier, found = self._latest, self._earlier, list[int]()
+        found = LoopFindings()
         for position, message in enumerate(messages):
             if position in without or message.headers.redelivered:  # its broker sent it again
                 continue
-            payload = message.payload
+            payload, mode = message.payload, message.headers.mode
             digest = (  # the usual payload without a call of ours
                 xxh3_128_digest(payload) if isinstance(payload, bytes) else fingerprint(payload)[1]
             )
-            key = message.address, digest
-            before = latest.get(key)
-            if before is None:
-                before = earlier.get(key)
-                self._size += _OVERHEAD + 4 * len(message.address)
-            if before is None or now - before[0] > window:
-                latest[key] = now, 0
-            elif before[0] < now:
-                rounds = before[1] + 1
-                if rounds >= MAX_ROUNDS:
-                    found.append(position)
-                    rounds = 0
-                latest[key] = now, rounds
+            key = hash((message.address, digest))
+            finding = self._see(key, mode)
+            if not mode and finding is _Finding.PASS:
+                finding = self._see_weakest(key, now, window)
+            if finding is _Finding.CUT:
+                found.cut.append(position)
+            elif finding is _Finding.MARK:
+                found.marked[position] = DeliveryMode(mode - 1)
         return found
 
-    def _age(self, now: float, window: float) -> None:
-        """Forget what is older than a window, at latest after two, or the oldest half."""
-        if now - self._since <= window and self._size <= MAX_SIZE // 2:
-            return
-        self._earlier = self._latest if now - self._since <= 2 * window else {}
-        self._latest, self._size, self._since = {}, 0, now
+    def _see(self, key: Key, mode: DeliveryMode) -> _Finding:
+        """Count a message in the mode of those before it."""
+        known = self._runs.get(key)
+        if isinstance(known, _Suspect):
+            self._runs.put(key, known)
+            return known.see(mode)
+        run = known + 4 if known is not None and known & 3 == mode else 4 + mode
+        if run >> 2 >= MAX_ROUNDS:
+            self._runs.put(key, suspect := _Suspect(mode, MAX_ROUNDS - 1, MAX_ROUNDS))
+            return suspect.see(mode)
+        if mode or known is not None:
+            self._runs.put(key, run if mode else 0)
+        return _Finding.PASS
+
+    def _see_weakest(self, key: Key, now: float, window: float) -> _Finding:
+        """Count a message that no mark can tell from others."""
+        time, repeats, rounds = self._fast.get(key) or (now, self._repeats, 0)
+        if time < now:  # messages of one batch count once: a copy in a ring never overtakes itself
+            self._repeats += 1
+            soon = now - time <= window * max(1.0, (self._repeats - repeats) / CROWD)
+            rounds = rounds + 1 if soon else 0
+        if rounds < MAX_FAST_ROUNDS:
+            self._fast.put(key, (now, self._repeats, rounds))
+            return _Finding.PASS
+        self._fast.put(key, (now, self._repeats, 0))
+        return _Finding.CUT

@@ -29,7 +29,6 @@ from gateway.errors import (
     TakenOverError,
 )
 from gateway.runtime.delivery.admission import LOOP_LIMIT
-from gateway.runtime.delivery.loop_limit import MAX_ROUNDS
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_rows import Watched, gap_rows
 from gateway.runtime.record.ledger import ArchiveAppend
@@ -154,7 +153,7 @@ class GapRecorder:
     def cut(self, cuts: Sequence[Cut]) -> None:
         """Record the messages that the loop limit cut: an application may have repeated them."""
         cut_by_route = Counter(each.route for each in cuts if each.rule == LOOP_LIMIT)
-        reason = f"equal messages came {MAX_ROUNDS} times, each soon after the one before"
+        reason = "equal messages came back again and again, as in a ring of gateways"
         for each in self._watched if cut_by_route else ():
             if each.route in cut_by_route:
                 found = Outage(self._clock(), GapRule.LOOP_LIMIT.value, reason)
