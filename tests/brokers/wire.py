@@ -22,6 +22,7 @@ class Wire:
         self._flows = threading.Event()
         self._flows.set()
         self.carried = 0  # bytes, both ways
+        self.poison = b""  # ends the connection of a client that sends it
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> int:
@@ -73,13 +74,16 @@ class Wire:
                 continue
             with self._lock:
                 self._open += [near, far]
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
+            for one, other, client in ((near, far, True), (far, near, False)):
+                arguments = one, other, client
+                threading.Thread(target=self._copy, args=arguments, daemon=True).start()
 
-    def _copy(self, one: socket.socket, other: socket.socket) -> None:
+    def _copy(self, one: socket.socket, other: socket.socket, client: bool) -> None:
         with suppress(OSError):
             while data := one.recv(65_536):
                 self._flows.wait()
+                if client and self.poison and self.poison in data:
+                    break
                 other.sendall(data)
                 self.carried += len(data)
         for end in (one, other):
