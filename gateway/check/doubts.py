@@ -8,10 +8,13 @@ from typing import Final
 from gateway.archive.retention import SPOOLED_DAYS
 from gateway.check.encryption import scheme_and_host_of
 from gateway.config.load import Configuration
+from gateway.config.nodes import KeyPath
+from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import ConfigError
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
+from gateway.routing.other_separator import corrected
 from gateway.routing.route import Route
 
 _ENOUGH: Final = SPOOLED_DAYS + 1  # days: the last copies of a date are from its midnight
@@ -114,3 +117,32 @@ def short_retention(configuration: Configuration) -> Iterator[ConfigError]:
     location = configuration.location_of(("archive", "keep_days"))
     hint = f"set `keep_days: {_ENOUGH}` or more, or run gateway reconcile each night"
     yield location.error("short-retention", reason, hint, "warning")
+
+
+def other_separators(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning for each text with the separator of another system, and the text to write."""
+    counted: dict[str, int] = {}
+    for route in configuration.routes:
+        if route.name.endswith(REVERSE_SUFFIX):
+            continue
+        index = counted[route.name] = counted.get(route.name, -1) + 1
+        at: KeyPath = ("routes", route.name)
+        texts: list[tuple[str, Dialect, KeyPath]] = [
+            (route.source.text, route.dialect, (*at, "from", index, "pattern"))
+        ]
+        texts += [
+            (template.text, target.renderer.dialect, (*at, "to", number, "template", position))
+            for number, target in enumerate(route.targets if index == 0 else ())
+            for position, template in enumerate(
+                filter(None, (target.template, *target.more_templates))
+            )
+        ]
+        for text, dialect, place in texts:
+            if better := corrected(text, dialect):
+                reason = (
+                    f"route {route.name!r}: {text!r} is one {dialect.level_noun} in {dialect.name},"
+                    f" whose separator is {dialect.separator!r}"
+                )
+                hint = f"write {better!r}, unless that is intended"
+                location = configuration.location_of(place)
+                yield location.error("other-separator", reason, hint, "warning")

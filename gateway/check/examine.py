@@ -8,6 +8,7 @@ from pathlib import Path
 from gateway.check.doubts import (
     forward_only_rules,
     memory_targets,
+    other_separators,
     short_retention,
     unlimited_brokers,
 )
@@ -53,7 +54,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*open_connections(configuration), *memory_targets(configuration)]
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
     found += [*selector_faults(configuration), *short_retention(configuration)]
-    found += unlimited_brokers(configuration)
+    found += [*unlimited_brokers(configuration), *other_separators(configuration)]
     shown = {str(each): each for each in map(configuration.references.hide_in, found)}
     return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
 

@@ -14,6 +14,7 @@ from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings.base import EndpointSettings, dialects_of, kinds_of
 from gateway.errors import GatewayError, SubjectError, TranslationError
+from gateway.routing.other_separator import corrected
 from gateway.routing.route import WhenFull
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.translate.names import OnTooLong, OnUnmappable
@@ -127,5 +128,11 @@ def parse_pattern_at(
     try:
         return parse_source(text, dialect)
     except (SubjectError, TranslationError) as error:
-        reader.report(at, error.rule, str(error))
+        reader.report(at, error.rule, str(error), separator_hint(text, dialect))
         return None
+
+
+def separator_hint(text: str, dialect: Dialect) -> str:
+    """Return the hint for an illegal text that another system would spell so; "" without one."""
+    better = corrected(text, dialect)
+    return better and f"the separator of {dialect.name} is {dialect.separator!r}: write {better!r}"

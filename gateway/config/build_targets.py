@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway.config.build_endpoint import Endpoint, RouteContext
+from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
 from gateway.config.nodes import KeyPath
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.config.value_reader import ConfigReader
@@ -107,7 +107,10 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         keep = settings.payload == "keep"
         conversion = None if keep else parse_conversion(settings.payload, settings.encoding)
     except GatewayError as error:
-        reader.report((*at, key), getattr(error, "rule", key), str(error))
+        written = settings.template or ()
+        hints = [separator_hint(text, dialect) for text in written if key == "template"]
+        hint = next(filter(None, hints), "")
+        reader.report((*at, key), getattr(error, "rule", key), str(error), hint)
         return None
     carries_id = "properties" in endpoint.settings.carries
     return Target(

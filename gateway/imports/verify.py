@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gateway.dialects.base import Dialect
+from gateway.dialects.brokers import with_limits
+from gateway.dialects.name_limits import NameLimits
 from gateway.imports.document import RouteEntry
 from gateway.imports.source_lines import OmittedLine
 from gateway.proofs import prove
@@ -28,7 +30,8 @@ def find_refusals(
     if len(entries) > MAX_ROUTES:
         reason = f"the proofs were left out for more than {MAX_ROUTES} routes; run `gateway check`"
         return [OmittedLine(entries[0].location, "the routes together", reason)]
-    routes = [route for entry in entries for route in routes_of(entry, dialect)]
+    at_endpoint = with_limits(dialect, NameLimits())
+    routes = [route for entry in entries for route in routes_of(entry, at_endpoint)]
     locations = {
         name: entry.location
         for entry in entries

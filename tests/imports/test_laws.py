@@ -214,6 +214,7 @@ topic # in 0 "" ""
 
 @given(text=st.lists(CONNECTION, min_size=1, max_size=2).map("\n".join))
 @example(text=ALIKE.format(name="c") + ALIKE.format(name="d"))
+@example(text='connection c\naddress h\ntopic # out 0 "" $SYS/')
 def test_every_refusal_of_a_mosquitto_bridge_is_listed(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:

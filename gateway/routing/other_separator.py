@@ -1,0 +1,40 @@
+"""Patterns and templates that are written with the separator of another system."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from gateway.dialects.base import Dialect
+from gateway.dialects.registry import DIALECTS
+
+_ORDINARY: Final = "."  # also within a level: in versions, hosts and files
+_BRACES: Final = re.compile(r"\{[^{}]*\}")
+_MASK: Final = "\ue000"
+
+
+def corrected(text: str, dialect: Dialect) -> str:
+    """Return `text` as `dialect` would spell it, when another system spells it so; else "".
+
+    A text with a separator of its own is taken as it is meant, and so are a queue and a single
+    level with a full stop and without captures and wildcards.
+    """
+    masked = _BRACES.sub(_MASK, text).removeprefix(dialect.leading)
+    own = dialect.separator
+    if dialect.find_kind(text) or own in masked:
+        return ""
+    others = {each.separator for each in DIALECTS.values()} - {own}
+    found = [separator for separator in others if separator in masked]
+    if len(found) != 1:
+        return ""
+    levels = masked.strip(found[0]).split(found[0])
+    ones = {each.any_one for each in DIALECTS.values()}
+    rests = {each.any_many for each in DIALECTS.values()} - ones
+    if found[0] == _ORDINARY and _MASK not in masked and (ones | rests).isdisjoint(levels):
+        return ""
+    spelled = [
+        dialect.any_one if level in ones else dialect.any_many if level in rests else level
+        for level in levels
+    ]
+    braces = iter(_BRACES.findall(text))
+    return dialect.leading + re.sub(_MASK, lambda _: next(braces), own.join(spelled))
