@@ -172,9 +172,5 @@ class SubscriptionRefusedError(EndpointError):
     """The broker refuses a subscription."""
 
 
-class SendRejectedError(EndpointError):
-    """The broker rejected this one message, which becomes a dead letter."""
-
-
 class DriverMissingError(EndpointError):
     """An optional driver is not installed; the text names the extra."""

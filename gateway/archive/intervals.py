@@ -14,9 +14,6 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_MIN: Final = np.iinfo(np.int64).min
-_MAX: Final = np.iinfo(np.int64).max
-
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
@@ -65,34 +62,6 @@ def union(first: Numbers, last: Numbers) -> Intervals:
     # The sum may wrap around at the largest number, where nothing begins behind it.
     begins = np.append(True, (begin > before) & (begin != before + 1))
     return Intervals(first[begins], top[np.append(begins[1:], True)])
-
-
-def intersect(one: Intervals, other: Intervals) -> Intervals:
-    """Return the numbers of both sets."""
-    begin = np.searchsorted(other.last, one.first)
-    lengths = np.searchsorted(other.first, one.last, side="right") - begin
-    mine = np.repeat(np.arange(len(one.first)), lengths)
-    offset = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    theirs = np.repeat(begin, lengths) + offset
-    return Intervals(
-        np.maximum(one.first[mine], other.first[theirs]),
-        np.minimum(one.last[mine], other.last[theirs]),
-    )
-
-
-def subtract(one: Intervals, other: Intervals) -> Intervals:
-    """Return the numbers of `one` that are not in `other`."""
-    return intersect(one, _complement(other))
-
-
-def _complement(intervals: Intervals) -> Intervals:
-    above = intervals.last[intervals.last < _MAX] + 1
-    below = intervals.first[intervals.first > _MIN] - 1
-    at_start = not len(intervals.first) or intervals.first[0] > _MIN
-    at_end = not len(intervals.last) or intervals.last[-1] < _MAX
-    first = np.append(np.int64(_MIN), above) if at_start else above
-    last = np.append(below, np.int64(_MAX)) if at_end else below
-    return Intervals(first, last)
 
 
 def overlapping(first: Numbers, last: Numbers, intervals: Intervals) -> Flags:

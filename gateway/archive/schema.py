@@ -47,7 +47,7 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "gateway": "string",  # name of the gateway, from its configuration
         "route": "string",  # name of the route; empty when no route matched the message
-        "leg": "string",  # a value of Leg
+        "leg": "string",  # received, delivered, spooled, dead, observed, gap or cut
         "endpoint": "string",  # the endpoint at which the message has `name`
         "system": "string",  # dialect of that endpoint
         "target": "string",  # the target; empty on received, and on dead for all `targets`
@@ -65,7 +65,7 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "replayed": "boolean",  # sent again by a replay command
         "size": "int64",  # payload bytes; on gap: lost messages, where the broker says so
         "hash": "binary",  # XXH3 of the payload, 16 bytes
-        "outcome": "string",  # a value of RowOutcome
+        "outcome": "string",  # received, accepted, converted, rejected, spooled, gap or cut
         "rule": "string",  # the rule that made it a dead letter, a gap or a cut
         "reason": "string",  # the explanation of `rule`; on delivered: what encodes it after `hash`
         "payload": "binary",  # only with `archive_payload`

@@ -32,15 +32,6 @@ def covers(
     return difference_example(narrow, wide, universe) is None
 
 
-def equivalent(a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe = EVERYTHING) -> bool:
-    return covers(a, b, universe) and covers(b, a, universe)
-
-
-def is_empty(patterns: Sequence[Pattern], universe: Universe = EVERYTHING) -> bool:
-    """Return whether the patterns match no subject at all."""
-    return difference_example(patterns, (), universe) is None
-
-
 def overlaps(a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe = EVERYTHING) -> bool:
     """Return whether both match some subject; most pairs need no search."""
     undecided: list[tuple[Pattern, Pattern]] = []

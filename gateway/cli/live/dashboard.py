@@ -173,8 +173,8 @@ def _route_order(
 
 
 def _is_stale(route: StatusJson, status: StatusJson) -> bool:
-    heartbeat, limit = route["heartbeat_age"], status.get("max_heartbeat_age")
-    return None not in {heartbeat, limit} and heartbeat >= limit  # earlier versions give no limit
+    heartbeat = route["heartbeat_age"]
+    return heartbeat is not None and heartbeat >= status["max_heartbeat_age"]
 
 
 def _refusals(refusals: Sequence[StatusJson]) -> Table:

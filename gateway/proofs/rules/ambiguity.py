@@ -16,7 +16,6 @@ from gateway.proofs.budget import spend
 from gateway.proofs.flows.flow import LevelVariable, Part
 
 OTHER_CHARACTER = "x"
-FIXED = -1
 
 _Owners: TypeAlias = tuple[int, ...]  # for each character the index of its part
 

@@ -17,7 +17,7 @@ from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Heade
 _DAMAGE: Final = (  # what bytes raise that `pack_batch` did not write
     ValueError, TypeError, AttributeError, LookupError, RecursionError, msgpack.UnpackException,
 )  # fmt: skip
-_BIG_INTEGER: Final = 1  # extension type of an integer past 64 bits: hex, once decimal digits
+_BIG_INTEGER: Final = 1  # extension type of an integer past 64 bits: in hexadecimal digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,6 @@ def _unpack(body: bytes) -> tuple[list[Any], list[Any], list[Any]]:
         body,
         unicode_errors="surrogatepass",
         strict_map_key=False,
-        ext_hook=lambda _, digits: int(digits, 0),
+        ext_hook=lambda _, digits: int(digits, 16),
     )
     return table, entries, rows

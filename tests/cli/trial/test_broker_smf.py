@@ -12,26 +12,17 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from gateway.cli.trial.broker_smf import add_parser
+from gateway.cli.trial.broker import add_parsers
 from gateway.wire.smf.parameters import OK, SmfResponse
 from tests.brokers.smf_client import SmfClient
 from tests.waiting import PATIENCE
-
-PROGRAM = """
-import argparse
-from gateway.cli.trial.broker_smf import add_parser
-parser = argparse.ArgumentParser()
-add_parser(parser.add_subparsers())
-args = parser.parse_args()
-raise SystemExit(args.run(args))
-"""
 
 
 def test_the_command_prints_its_address_and_ends_on_a_signal(tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text("u:p\n")
     options = ["--logins", str(users), "--vpn", "trial", "--queue", "q=a/>,b"]
-    arguments = [sys.executable, "-c", PROGRAM, "smf", *options]
+    arguments = [sys.executable, "-m", "gateway", "broker", "smf", *options]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
         found = re.fullmatch(r"listening on tcp://127\.0\.0\.1:(\d+)\n", process.stdout.readline())
@@ -57,10 +48,10 @@ def test_an_invalid_option_is_refused(
     options: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
+    add_parsers(parser.add_subparsers())
 
     with pytest.raises(SystemExit):
-        parser.parse_args(["smf", *options])
+        parser.parse_args(["broker", "smf", *options])
 
     assert text in capsys.readouterr().err
 
