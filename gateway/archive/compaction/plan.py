@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import groupby
@@ -11,38 +11,44 @@ from typing import Final, TypeAlias
 
 from gateway.archive.compaction.merge import MergeInput, MergeTask
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import HOUR, day_folder, day_start, hour_folder, parse_day, seal_folder
+from gateway.archive.layout import (
+    HOUR,
+    JournalName,
+    day_folder,
+    day_start,
+    hour_folder,
+    parse_day,
+    parse_journal_name,
+    seal_folder,
+)
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.seal import AnySeal, MergeSeal, Seal, has_valid_mac
-from gateway.archive.seals.store import StoredSeal, read_seal, read_seals, seal_days
+from gateway.archive.seals.contents import Claim, claims_of
+from gateway.archive.seals.evidence import Evidence, EvidenceReader
+from gateway.archive.seals.seal import MergeSeal
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
 Inputs: TypeAlias = list[tuple[MergeInput, int]]  # with their bytes
 
-_NEIGHBOURS: Final = (-1, 0, 1)  # days; a journal may be closed on the day after its rows
+_NEAR: Final = timedelta(days=1)  # a journal may be closed on the day after its rows
 _STAYS: Final = "it stays as it is"
 
 
 @dataclass(frozen=True, slots=True)
 class SealedDay:
-    """The files of a date, the valid seals about them, and findings about the others.
+    """The files of a date, what valid seals say about them, and findings about the others.
 
-    `sealed` has each segment of the date that a journal's seal names, by path, in the order of the
-    journals; `merges` are the compactions of the date; `generations` also those with a damaged
-    seal.
+    `sealed` are the segments of journals that are in no merged one, in the order of the journals;
+    `known` are all paths that a seal names. `merges` are the compactions of the date;
+    `generations` also those with a damaged seal.
     """
 
     files: Mapping[str, int]  # with their bytes
-    sealed: Mapping[str, MergeInput]
+    sealed: Sequence[MergeInput]
+    known: Collection[str]
     merges: tuple[MergeSeal, ...]
     findings: tuple[Finding, ...]
     generations: frozenset[int]
-
-    @property
-    def replaced(self) -> dict[str, str]:
-        """The segments in merged ones, with the hashes of their content."""
-        return {each.path: each.sha256 for seal in self.merges for each in seal.replaces}
 
     @property
     def next_generation(self) -> int:
@@ -69,47 +75,43 @@ def read_sealed_day(storage: Storage, day: date, key: bytes | None) -> SealedDay
     """
     folder = day_folder(Path(), day)
     files = {path.as_posix(): size for path, size in storage.files(folder)}  # before their seals
-    stored = [each for each in _stored_seals(storage, day, files) if _matters(each, day)]
-    valid: list[AnySeal] = []
-    findings: list[Finding] = []
-    for each in stored:
-        fault = _fault(each.seal, key, each.fault)
-        if fault is not None:
-            rule, text = fault
-            findings.append(error(rule, each.path.as_posix(), f"{text}; its segments stay"))
-        elif each.seal is not None:
-            valid.append(each.seal)
-    seals = [seal for seal in valid if isinstance(seal, Seal)]
-    seals.sort(key=lambda seal: (seal.gateway, seal.writer, seal.start, seal.sequence))
-    sealed, forked = _segments_of(seals, day)
+    evidence = [each for each in _evidence(storage, day, files, key) if _matters(each, day)]
+    if key is None and any(each.seal and each.seal.keyed for each in evidence):
+        raise ArchiveError("the seals of this archive are keyed; give the key with --seal-key")
+    valid = [each for each in evidence if each.finding is None]
+    claims = claims_of(valid, day)
+    forked = {each.place for each in claims.findings if each.rule == "forked-chain"}
     return SealedDay(
         files=files,
-        sealed=sealed,
-        merges=tuple(seal for seal in valid if isinstance(seal, MergeSeal)),
-        findings=(*findings, *forked),
+        sealed=[
+            MergeInput(path, claim.gateway, claim.entry.sha256)
+            for path, claim in sorted(claims.present.items(), key=_order)
+            if parse_journal_name(claim.source) and path not in forked
+        ],
+        known=claims.present.keys() | claims.replaced.keys(),
+        merges=tuple(each.seal for each in valid if isinstance(each.seal, MergeSeal)),
+        findings=(*(each.finding for each in evidence if each.finding), *claims.findings),
         generations=frozenset(
             generation_of(each.path)
-            for each in stored
+            for each in evidence
             if each.path.parent == seal_folder(Path(), day)
         ),
     )
 
 
-def _stored_seals(storage: Storage, day: date, files: Iterable[str]) -> list[StoredSeal]:
+def _evidence(
+    storage: Storage, day: date, files: Iterable[str], key: bytes | None
+) -> list[Evidence]:
     """Read the seals of `day` and its neighbours, and those of its segments on other dates."""
-    near = {day + timedelta(days=days) for days in _NEIGHBOURS if date.min < day < date.max}
-    known = seal_days(storage)
-    found = [seal for each in known if each in near for seal in read_seals(storage, each)]
-    names = {each.path.name for each in found}
+    reader = EvidenceReader(storage, key)
+    near = [each for each in reader.days if abs(each - day) <= _NEAR]
+    found = [each for other in near for each in reader.of_day(other)]
     stems = {Path(path).stem.rpartition("-")[0] for path in files}
-    wanted = {f"{stem}.json" for stem in stems} - names
-    for folder in (seal_folder(Path(), other) for other in known if wanted and other not in near):
-        distant = wanted.intersection(storage.names(folder))
-        found += [read_seal(storage, folder / name) for name in sorted(distant)]
-    return found
+    stems -= {each.path.stem for each in found}
+    return found + reader.of_names(stems, [each for each in reader.days if each not in near])
 
 
-def _matters(each: StoredSeal, day: date) -> bool:
+def _matters(each: Evidence, day: date) -> bool:
     """Return whether a seal names segments of `day`, or may do so."""
     if each.seal is None:
         return parse_day(each.path.parent.name) in {day, day + timedelta(days=1)}
@@ -117,17 +119,10 @@ def _matters(each: StoredSeal, day: date) -> bool:
     return any(entry.path.startswith(folder) for entry in each.seal.segments)
 
 
-def _fault(seal: AnySeal | None, key: bytes | None, fault: str) -> tuple[str, str] | None:
-    """Return rule and text when a seal proves nothing."""
-    if seal is None:
-        return "forged-seal", fault
-    if seal.keyed and key is None:
-        raise ArchiveError("the seals of this archive are keyed; give the key with --seal-key")
-    if not has_valid_mac(seal, key):
-        return "forged-seal", "its mac is wrong"
-    if key is not None and not seal.keyed:
-        return "unsigned-seal", "it has no key"
-    return None
+def _order(sealed: tuple[str, Claim]) -> tuple[str, JournalName | tuple[()], str]:
+    """Sort by gateway, and by the place of the journal in its chain."""
+    path, claim = sealed
+    return claim.gateway, parse_journal_name(claim.source) or (), path
 
 
 def generation_of(path: Path) -> int:
@@ -138,44 +133,22 @@ def generation_of(path: Path) -> int:
     return int(generation) if is_merged and generation.isdecimal() else 0
 
 
-def _segments_of(seals: Sequence[Seal], day: date) -> tuple[dict[str, MergeInput], list[Finding]]:
-    """Return the segments of `day`; one that two journals claim is a finding."""
-    folder = f"{day_folder(Path(), day)}/"
-    sealed: dict[str, MergeInput] = {}
-    twice: set[str] = set()
-    for seal in seals:
-        for entry in seal.segments:
-            if not entry.path.startswith(folder):
-                continue
-            if entry.path in sealed:
-                twice.add(entry.path)
-            sealed[entry.path] = MergeInput(entry.path, seal.gateway, entry.sha256)
-    text = f"two journals have a segment of this name; {_STAYS}"
-    findings = [error("forked-chain", path, text) for path in sorted(twice)]
-    return {path: each for path, each in sealed.items() if path not in twice}, findings
-
-
 def plan_sealed(sealed: SealedDay) -> Plan:
     """Return the sealed segments of the date that are in no merged one.
 
     A segment that is absent, or that no seal names, is a finding.
     """
-    sizes = sealed.files
-    replaced = sealed.replaced
-    merged = {entry.path for seal in sealed.merges for entry in seal.segments}
     findings = list(sealed.findings)
     hours: dict[int, Inputs] = {}
-    for path, each in sealed.sealed.items():
-        if path in replaced:
-            continue
-        if path in sizes:
-            hours.setdefault(hour_of(path), []).append((each, sizes[path]))
+    for each in sealed.sealed:
+        if each.path in sealed.files:
+            hours.setdefault(hour_of(each.path), []).append((each, sealed.files[each.path]))
         else:
             text = "its seal names it, and the file is absent"
-            findings.append(error("missing-segment", path, text))
+            findings.append(error("missing-segment", each.path, text))
     findings += [
         error("unsealed-segment", path, f"no seal names it; {_STAYS}")
-        for path in sorted(sizes.keys() - sealed.sealed.keys() - merged - replaced.keys())
+        for path in sorted(sealed.files.keys() - sealed.known)
         if not PurePosixPath(path).name.startswith(".")
     ]
     return Plan(hours, tuple(findings))
