@@ -50,3 +50,13 @@ def parse_location(path: str, buffer: str | None = None) -> ArchiveLocation:
     if not parts.hostname:
         raise ArchiveError(f"archive: {path!r} has no bucket or host; write it after ://")
     return ArchiveLocation(Path(buffer or DEFAULT_BUFFER), path)
+
+
+def absolute_location(archive: Path | str) -> ArchiveLocation:
+    """Return the location of an archive; executors may have another working directory.
+
+    Raises:
+        ArchiveError: the URL is malformed.
+    """
+    location = parse_location(str(archive))
+    return location if location.url else ArchiveLocation(location.local.resolve())

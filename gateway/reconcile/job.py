@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import reconciled_folder
-from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.retention import SPOOLED_DAYS
 from gateway.archive.routes import Rules
 from gateway.archive.source_states import open_gaps
@@ -88,16 +88,6 @@ class Job:
     def spooled_since(self) -> int:
         """The first receipt of a copy that may still be in the spool, in microseconds."""
         return (now() if self.now is None else self.now) - self.spooled_days * _DAY
-
-
-def absolute_location(archive: Path | str) -> ArchiveLocation:
-    """Return the location of an archive; executors may have another working directory.
-
-    Raises:
-        ArchiveError: the URL is malformed.
-    """
-    location = parse_location(str(archive))
-    return location if location.url else ArchiveLocation(location.local.resolve())
 
 
 def reconcile(job: Job, show_step: ShowStep) -> Report:

@@ -6,7 +6,7 @@ The rows are neither read nor compared: that is the reconciliation's part. No Sp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, Weight, error, warning
-from gateway.archive.layout import MAX_TIME, SEALS, parse_day
+from gateway.archive.layout import MAX_TIME, SEALS, parse_day, staged_path
 from gateway.archive.routes import routes_findings
 from gateway.archive.seals.chains import (
     SLACK,
@@ -25,6 +25,7 @@ from gateway.archive.seals.chains import (
     chain_findings,
 )
 from gateway.archive.seals.contents import (
+    DayClaims,
     VerifiedSegment,
     check_files,
     claims_of,
@@ -33,11 +34,12 @@ from gateway.archive.seals.contents import (
 )
 from gateway.archive.seals.evidence import Evidence, EvidenceReader
 from gateway.archive.seals.lineage import is_stopped
-from gateway.archive.seals.seal import Seal
+from gateway.archive.seals.seal import Seal, StoredDigest
 from gateway.archive.seals.store import HashFiles, digests_of
 from gateway.archive.seals.waiting import WaitingJournal, chain_files, waiting_journals
 from gateway.archive.storage import Storage
 from gateway.clock import today as current_date
+from gateway.errors import ArchiveError
 
 _DAY: Final = timedelta(days=1)
 _LONGEST_GAP: Final = timedelta(days=400)  # between two dates of one archive
@@ -114,6 +116,36 @@ def verify_archive(
     return _merged([routes, *(verifier.of_day(day) for day in _without_gaps(known))])
 
 
+def sealed_files(storage: Storage, day: date, key: bytes) -> dict[Path, StoredDigest]:
+    """Return the segments of `day` where they lie now, each as a seal of `key` states it.
+
+    No segment is opened.
+
+    Raises:
+        ArchiveError: no seal of `key` names a file of the date.
+        OSError: the archive cannot be read.
+    """
+    period = Period(_midnight(day), _midnight(day + _DAY), _midnight(current_date()))
+    files = files_of(storage, day)
+    hashed = partial(digests_of, storage)
+    verifier = _Verifier(storage, EvidenceReader(storage, key), None, current_date(), hashed)
+    _, claims = verifier.claims(day, period, files)
+    doubted = [path for path, claim in claims.present.items() if not claim.trusted]
+    if unproven := [*map(str, strangers(files, claims)), *doubted]:
+        raise ArchiveError(
+            f"{unproven[0]}: no seal of this key names it; run gateway archive verify"
+        )
+    return {
+        _place(files, Path(path)): StoredDigest(claim.entry.sha256, claim.entry.size)
+        for path, claim in claims.present.items()
+    }
+
+
+def _place(files: Collection[Path], path: Path) -> Path:
+    """Return where a segment lies; a merged one may have no final name yet."""
+    return path if path in files else staged_path(Path(), path)
+
+
 @dataclass(frozen=True, slots=True)
 class _Verifier:
     storage: Storage
@@ -124,14 +156,8 @@ class _Verifier:
 
     def of_day(self, day: date) -> Verified:
         period = Period(_midnight(day), _midnight(day + _DAY), _midnight(self.today))
-        evidence = self._evidence_of(day, period)
         files = files_of(self.storage, day)
-        claims = claims_of(evidence, day)
-        if stems := {journal_of(path) for path in strangers(files, claims)}:
-            known = {each.path for each in evidence}
-            more = self.reader.of_names(stems, self.reader.days)
-            evidence += [each for each in more if each.path not in known]
-            claims = claims_of(evidence, day)
+        evidence, claims = self.claims(day, period, files)
         found, segments, unproven = check_files(files, claims, self.hash_files)
         waiting = None if self.folder is None else waiting_journals(self.folder)
         seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
@@ -151,6 +177,19 @@ class _Verifier:
             seals=sum(each.path.parent.name == f"date={day}" for each in evidence),
             unproven=unproven,
         )
+
+    def claims(
+        self, day: date, period: Period, files: Collection[Path]
+    ) -> tuple[list[Evidence], DayClaims]:
+        """Return the seals that can name `files` of the period, and what they say about `day`."""
+        evidence = self._evidence_of(day, period)
+        claims = claims_of(evidence, day)
+        if stems := {journal_of(path) for path in strangers(files, claims)}:
+            known = {each.path for each in evidence}
+            more = self.reader.of_names(stems, self.reader.days)
+            evidence += [each for each in more if each.path not in known]
+            claims = claims_of(evidence, day)
+        return evidence, claims
 
     def _evidence_of(self, day: date, period: Period) -> list[Evidence]:
         """Read the seals of `day`, of the date before, and of later ones until all chains end."""

@@ -176,7 +176,7 @@ def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage)
     if sealed is not None:
         conversion.rows, conversion.sealed_damages = sealed.rows, sealed.damages
         return
-    for number, table in enumerate(_segment_tables(facts.data, conversion)):
+    for number, table in enumerate(segment_tables(facts.data, conversion)):
         stem, opened = facts.stem, facts.opened
         conversion.segments += write_rows(storage, table, stem, number, opened)
         conversion.rows += table.num_rows
@@ -187,7 +187,7 @@ def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage)
         write_seal(storage, replace(seal, segments=tuple(conversion.segments)), facts.key)
 
 
-def _segment_tables(data: bytes, conversion: Conversion) -> Iterator[pa.Table]:
+def segment_tables(data: bytes, conversion: Conversion) -> Iterator[pa.Table]:
     """Yield the sorted rows of one segment after the other, with one table in memory at a time."""
     tables: list[pa.Table] = []
     collected = size = 0

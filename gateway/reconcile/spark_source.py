@@ -1,0 +1,218 @@
+"""The rows of an archive as a data source of Spark: `spark.read.format("gateway").load(ARCHIVE)`.
+
+The package `pyspark_gateway` makes it known to Spark. Executors read as the gateway's commands
+do; docs/queries.md has the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as T
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from gateway.archive.compaction.current import current_files
+from gateway.archive.journal.file import acknowledged_size
+from gateway.archive.layout import parse_day
+from gateway.archive.location import ArchiveLocation, absolute_location
+from gateway.archive.lookup.reader import find_batches
+from gateway.archive.schema import COLUMNS, Leg
+from gateway.archive.seals.key import read_key
+from gateway.archive.seals.seal import StoredDigest
+from gateway.archive.seals.store import digest_of
+from gateway.archive.seals.verify import journal_of, sealed_files
+from gateway.archive.seals.waiting import waiting_journals
+from gateway.archive.segments.convert import Conversion, segment_tables
+from gateway.archive.storage import Storage, open_storage
+from gateway.errors import ArchiveError
+from gateway.reconcile.input.inputs import batches
+from gateway.reconcile.schema import spark_schema
+
+_OPTIONS: Final = ("path", "dates", "legs", "columns", "open", "key_file")
+_LEGS: Final = tuple(leg.value for leg in Leg)
+_PARTITION_BYTES: Final = 8 << 20
+_BATCH_ROWS: Final = 10_000
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The rows to read; None for `days` is all dates.
+
+    With a `key`, segments that no seal of this key proves are refused. With `journals`, rows that
+    are not in a segment yet are read, too.
+    """
+
+    location: ArchiveLocation
+    days: Collection[date] | None
+    legs: Sequence[str]
+    columns: Sequence[str]
+    journals: bool
+    key: bytes | None
+
+
+class GatewaySource(DataSource):
+    """The data source `gateway`; only batches are read."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "gateway"
+
+    def schema(self) -> T.StructType:
+        return spark_schema({name: COLUMNS[name] for name in query_of(self.options).columns})
+
+    def reader(self, schema: T.StructType) -> ArchiveReader:  # noqa: ARG002  # that of `schema()`
+        return ArchiveReader(query_of(self.options))
+
+
+def query_of(options: Mapping[str, str]) -> Query:
+    """Parse the options of a read.
+
+    Raises:
+        ArchiveError: an option is unknown, or has a wrong value; the text says what is allowed.
+    """
+    for name in options:
+        _check("option", name.lower(), _OPTIONS)
+    location = absolute_location(options.get("path", ""))
+    legs = _listed(options.get("legs"), _LEGS)
+    columns = _listed(options.get("columns"), tuple(COLUMNS))
+    for kind, values, known in (("leg", legs, _LEGS), ("column", columns, COLUMNS)):
+        for value in values:
+            _check(kind, value, known)
+    dates = options.get("dates")
+    days = None if dates is None else frozenset(chain.from_iterable(map(_days, _split(dates))))
+    journals = options.get("open", "false")
+    _check("value of open", journals, ("true", "false"))
+    if journals == "true" and location.url:
+        raise ArchiveError(
+            f"archive {location}: open journals lie in the folder of their gateway; leave out open"
+        )
+    key_file = options.get("key_file")
+    key = None if key_file is None else read_key(Path(key_file))
+    return Query(location, days, legs, columns, journals == "true", key)
+
+
+def _check(kind: str, value: str, known: Collection[str]) -> None:
+    if value not in known:
+        raise ArchiveError(f"format gateway: unknown {kind} {value!r}; use {', '.join(known)}")
+
+
+def _listed(text: str | None, default: Sequence[str]) -> Sequence[str]:
+    return default if text is None else _split(text)
+
+
+def _split(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",")]
+
+
+def _days(text: str) -> list[date]:
+    """Return the dates of YYYY-MM-DD, or of FIRST..LAST."""
+    first, _, last = text.partition("..")
+    try:
+        begin, end = date.fromisoformat(first), date.fromisoformat(last or first)
+        if end < begin:
+            raise ValueError(f"{end} is before {begin}")  # noqa: TRY301  # one text for all
+    except ValueError as error:
+        raise ArchiveError(
+            f"format gateway: dates {text!r}: {error}; write YYYY-MM-DD, FIRST..LAST, or several"
+            " of them with commas"
+        ) from error
+    return [begin + number * _DAY for number in range((end - begin).days + 1)]
+
+
+@dataclass(frozen=True)
+class Part(InputPartition):
+    """The files that one task reads, each with the hash that it must have; or one journal."""
+
+    files: Sequence[tuple[Path, StoredDigest | None]] = ()
+    journal: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReader(DataSourceReader):
+    """Finds the files of a query, and reads them on executors."""
+
+    query: Query
+
+    def partitions(self) -> list[Part]:
+        """Divide the files among tasks of about 8 MB.
+
+        Raises:
+            ArchiveError: with a key, a segment is named by no seal of it.
+            OSError: the archive cannot be reached.
+        """
+        query = self.query
+        storage = open_storage(query.location)
+        # Journals first: one that is converted meanwhile has segments, which are left out here.
+        journals = waiting_journals(query.location.local) if query.journals else []
+        stems = {each.path.stem for each in journals}
+        files = [
+            (path, size, digest)
+            for day in self._days(storage)
+            for path, size, digest in self._files(storage, day)
+            if journal_of(path) not in stems
+        ]
+        sizes = [size for _, size, _ in files]
+        named = [(path, digest) for path, _, digest in files]
+        parts = [Part(part) for part in batches(named, sizes, sum(sizes) // _PARTITION_BYTES)]
+        parts += [Part(journal=each.path) for each in journals]
+        return parts or [Part()]  # Spark asks for one
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part.
+
+        Raises:
+            ArchiveError: a file is damaged, or not as it was sealed; the text names it.
+        """
+        assert isinstance(partition, Part)  # noqa: S101  # for the type checker
+        storage = open_storage(self.query.location)
+        for path, sealed in partition.files:
+            yield from self._rows(storage, path, sealed)
+        if partition.journal is not None:
+            yield from self._journal_rows(storage, partition.journal)
+
+    def _days(self, storage: Storage) -> list[date]:
+        kept = filter(None, map(parse_day, storage.names(Path())))
+        return sorted(day for day in kept if self.query.days is None or day in self.query.days)
+
+    def _files(
+        self, storage: Storage, day: date
+    ) -> Iterator[tuple[Path, int, StoredDigest | None]]:
+        if self.query.key is None:
+            for each in current_files(storage, day):
+                yield each.at, each.size, None
+            return
+        for path, digest in sealed_files(storage, day, self.query.key).items():
+            yield path, digest.size, digest
+
+    def _rows(
+        self, storage: Storage, path: Path, sealed: StoredDigest | None
+    ) -> Iterator[pa.RecordBatch]:
+        if sealed is not None and digest_of(storage, path) != sealed:
+            raise ArchiveError(f"{path}: is not as it was sealed; run gateway archive verify")
+        wanted = pc.field("leg").isin(list(self.query.legs))
+        return find_batches(storage, path, wanted, _BATCH_ROWS, list(self.query.columns))
+
+    def _journal_rows(self, storage: Storage, path: Path) -> Iterator[pa.RecordBatch]:
+        """Yield the acknowledged rows of a journal; those of its segments when it is converted."""
+        try:
+            data = path.read_bytes()[: acknowledged_size(path)]
+        except FileNotFoundError:
+            for day in self._days(storage):
+                for each, _, digest in self._files(storage, day):
+                    if journal_of(each) == path.stem:
+                        yield from self._rows(storage, each, digest)
+            return
+        for rows in segment_tables(data, Conversion(path)):
+            kept = pc.is_in(rows["leg"], pa.array(self.query.legs, pa.string()))
+            if self.query.days is not None:
+                days = pa.array(self.query.days, pa.date32())
+                kept = pc.and_(kept, pc.is_in(rows["time"].cast(pa.date32()), days))
+            yield from rows.filter(kept).select(self.query.columns).to_batches(_BATCH_ROWS)
