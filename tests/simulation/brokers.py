@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
+from unicodedata import category
 
 from gateway.dialects.base import Dialect, read_pattern, read_tags
 from gateway.dialects.registry import find_dialect
@@ -27,6 +28,13 @@ from tests.simulation.sessions import Entry, Session, is_tap
 
 _REASONS: Final = {ACCEPTED.rule: 0x00, NO_ROOM.rule: 0x97, "acl": 0x87}  # of an answer
 KEEPALIVE: Final = 2.0  # seconds until a silent connection counts as lost
+
+
+def is_malformed(message: Message) -> bool:
+    """Whether a text of the message has a control character (MQTT 5.0, 1.5.4)."""
+    texts = [message.address, *message.headers.properties]
+    texts += [each for each in message.headers.properties.values() if isinstance(each, str)]
+    return any(category(each) == "Cc" for text in texts for each in text)
 
 
 class Broker:
@@ -56,6 +64,7 @@ class Broker:
         self.on_confirmed: Callable[[str, Entry], None] = lambda _client, _entry: None
         self.on_repeated: Callable[[str, Entry], None] = lambda _client, _entry: None
         self.on_lost: Callable[[str, Entry], None] = lambda _client, _entry: None
+        self.on_malformed: Callable[[str], None] = lambda _text: None
         self._numbers = 0
         self._selected: dict[tuple[str, str], bool] = {}
 
@@ -212,6 +221,8 @@ class Broker:
 
     def _hangs_up(self, message: Message) -> bool:
         name = self.hangs_up_for
+        if self.dialect.name == "mqtt" and is_malformed(message):
+            return True
         return message.payload in self.poison or (bool(name) and name in message.address)
 
     def _break(self, connection: Connection) -> None:
@@ -239,12 +250,15 @@ class Broker:
         packets = connection.decoder.feed(data)
         answers: list[tuple[int, int, int]] = []
         for message, ack in zip(packets.messages, packets.acks, strict=True):
+            if is_malformed(message):
+                self.on_malformed(f"{self.name}: a packet with the name {message.address!r}")
             if self._hangs_up(message):
                 connection.down.put(("answers", 0, answers))
                 self._break(connection)
                 return
             reason = _REASONS[self._answer(connection, message).rule]
-            answers.append((ack >> 28, ack & 0xFFFF, reason))  # PUBACK or PUBREC
+            if ack:  # not of QoS 0
+                answers.append((ack >> 28, ack & 0xFFFF, reason))  # PUBACK or PUBREC
         released = [each for kind, each, _ in packets.responses if kind == PUBREL]
         self.log.coverage["pubrel"] += len(released)
         answers += [(PUBCOMP, each, 0) for each in released]

@@ -1,4 +1,4 @@
-"""Sources and sinks of MQTT QoS 2: the product's packet states over a simulated connection.
+"""Sources of MQTT QoS 2, and sinks of any QoS: the product's packet states over simulated pipes.
 
 The states of `gateway.endpoints.mqtt` run with their own packet ids and bytes; the connection and
 the broker's side of the four packets (`tests.simulation.brokers`) are simulated.
@@ -14,6 +14,7 @@ from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
+from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import BrokerLimits
@@ -189,8 +190,8 @@ class ExactlyOnceSource:
             state.connection_lost(NotConnectedError(f"{self.client}: closed"))
 
 
-class ExactlyOnceSink:
-    """A sink of QoS 2. Mutable: open or closed."""
+class PacketSink:
+    """A sink of MQTT 5.0 with packets, of any QoS. Mutable: open or closed."""
 
     def __init__(self, broker: Broker, settings: MqttSettings, client: str) -> None:
         self._broker, self._settings, self.client = broker, settings, client
@@ -243,6 +244,18 @@ class ExactlyOnceSink:
         if state is not None and self._link is not None:
             self._link.connection.leave()
             state.connection_lost(NotConnectedError(f"{self.client}: closed"))
+
+
+def failing_encoder(payloads: Sequence[bytes]) -> type[PublishEncoder]:
+    """The encoder of packets, with an error that it does not foresee for some messages."""
+
+    class FailingEncoder(PublishEncoder):
+        def add(self, message: Message, packet_id: int) -> int:
+            if isinstance(message.payload, bytes) and any(p in message.payload for p in payloads):
+                raise ValueError("a value that no rule foresees")
+            return super().add(message, packet_id)
+
+    return FailingEncoder
 
 
 def _process() -> Process:

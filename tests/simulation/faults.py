@@ -34,7 +34,9 @@ GATEWAY_FAULTS: Final = {
     "kill": 6, "stop": 2, "slow-disk": 2, "full-spool": 1, "full-archive": 2, "clock": 1,
     "reload-same": 1, "reload-remove": 1, "reload-sink": 1, "reload-source": 1,
 }  # fmt: skip
-MESSAGE_FAULTS: Final = frozenset({"poison", "deny", "hang-up"})  # of some messages only
+MESSAGE_FAULTS: Final = frozenset(
+    {"poison", "deny", "hang-up", "unwritable"}
+)  # of some messages only
 KILLS: Final = frozenset({"kill", "power", "change-spool", "change-journal"})
 HOSTILE_SEEDS: Final = (2, 9)  # modulo 13; likewise
 LATER_SEEDS: Final = 4  # modulo 7; the others keep the plans with which they found faults once

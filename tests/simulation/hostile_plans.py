@@ -6,12 +6,12 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from tests.simulation.plan import NOT_TAKEN, SHAPES, Fault, Plan, Publication
+from tests.simulation.plan import CONTROL, NOT_TAKEN, SHAPES, Fault, Plan, Publication
 from tests.simulation.scheduler import Policy
 
 BACKOFF: Final = (0.5, 30.0)  # seconds, as by default
 BOUND: Final = 10.0  # seconds until an honest message arrives, while hostile ones are found
-HOSTILE_FAULTS: Final = ("hang-up", "read-only", "thread")  # that no other world has
+HOSTILE_FAULTS: Final = ("hang-up", "unwritable", "read-only", "thread")  # that no other world has
 _EMPTY_SPOOL: Final = 100_000  # bytes, with its reserve
 _SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
 
@@ -19,7 +19,7 @@ _SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
 def hostile_plan(seed: int) -> Plan:
     """Draw the plan of a seed."""
     random = Random(f"hostile {seed}")  # noqa: S311  # no secret
-    return random.choice((_names_not_taken, _small_disk, _failing_disk))(random, seed)
+    return random.choice((_names_not_taken, _small_disk, _failing_disk, _unwritable))(random, seed)
 
 
 def _names_not_taken(random: Random, seed: int) -> Plan:
@@ -37,6 +37,25 @@ def _names_not_taken(random: Random, seed: int) -> Plan:
         spool=random.random() < 0.6, batch=random.choice((1, 3, 1_000)),
         window=random.choice((20, 100)), latency=random.choice((0.001, 0.02)), backoff=BACKOFF,
         until=sent[-1].at, exactly_once=random.random() < 0.4, bound=None if others else BOUND,
+    )  # fmt: skip
+
+
+def _unwritable(random: Random, seed: int) -> Plan:
+    """Messages that cannot be written: an error of the encoder, or a character of their name."""
+    sent = [
+        replace(each, once=random.random() < 0.7,
+                key=CONTROL if random.random() < 0.1 else each.key)
+        for each in _stream(random, random.choice((10, 30)), random.choice((0.005, 0.1)))
+    ]  # fmt: skip
+    chosen = random.sample(sent, random.choice((1, 3)))
+    return Plan(
+        seed, "one", {"a": random.choice(("jms", "solace")), "b": "mqtt5"}, tuple(sent),
+        (*(Fault(0.5, "unwritable", "b", payload=each.payload) for each in chosen),
+         *(others := _other_faults(random, "kill", "power", "stop", "slow-disk"))),
+        Policy(switch=random.choice((0.02, 0.3))), spool=random.random() < 0.6,
+        batch=random.choice((1, 3, 1_000)), window=random.choice((20, 100)),
+        latency=random.choice((0.001, 0.02)), backoff=BACKOFF, until=sent[-1].at,
+        qos=random.choice((0, 1)), bound=None if others else 2.0,
     )  # fmt: skip
 
 

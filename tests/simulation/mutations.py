@@ -18,7 +18,7 @@ from gateway.archive.journal import records
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.cli.live import run
 from gateway.endpoints.base import Batch
-from gateway.endpoints.mqtt import publish_state
+from gateway.endpoints.mqtt import publish_encoder, publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
 from gateway.model.message import Headers, Message
@@ -182,6 +182,10 @@ def _raise_errors_of_disks(real: Method) -> Method:
     return lambda *errors: real(*[each for each in errors if each is not OSError])
 
 
+def _raise(_endpoint: str, error: Exception) -> Any:  # noqa: ANN401
+    raise error
+
+
 def _record_end_unchecked(data: bytes, offset: int) -> int | None:
     """The end of a record that is not compared with its CRC."""
     body = offset + 12
@@ -267,6 +271,10 @@ MUTATIONS: Final = (
     Mutation("a thread that ends by an error ends the process", run, "end_without_thread",
              _instead(lambda *_: None)),
     Mutation("a stop does not wait for the disk", Spool, "stop", _instead(lambda _self: None)),
+    Mutation("an error while a message is written concerns that message", publish_state,
+             "unwritable", _instead(_raise)),
+    Mutation("no control character is sent to an MQTT broker", publish_encoder, "refuse_closing",
+             _instead(lambda *_: None)),
     Mutation("a full spool slows its sources", SpoolBacklog, "fits",
              _instead(lambda _self, _batch: True)),
     Mutation("a full lane slows its sources", LaneState, "_fits",

@@ -11,9 +11,9 @@ from tests.simulation.books import Books, short
 from tests.simulation.faults import BROKER_FAULTS, MESSAGE_FAULTS
 from tests.simulation.gateways import RunningGateway
 from tests.simulation.outcomes import Outcomes
-from tests.simulation.plan import NOT_TAKEN, Plan
+from tests.simulation.plan import CONTROL, NOT_TAKEN, Plan
 
-_BLAME: Final = frozenset({"poisoned"})  # rules of dead letters that accuse a message
+_BLAME: Final = frozenset({"poisoned", "unwritable"})  # rules of dead letters that accuse a message
 _ACCUSING: Final = {*BROKER_FAULTS, "older-sessions", "reload-sink"} - MESSAGE_FAULTS
 
 
@@ -41,7 +41,7 @@ def _concerned(plan: Plan) -> Iterator[bytes]:
     """The payloads that a fault concerns."""
     parts = [each.payload for each in plan.faults if each.payload]
     for each in plan.publications:
-        if NOT_TAKEN in each.key or any(part in each.payload for part in parts):
+        if {NOT_TAKEN, CONTROL} & {*each.key} or any(part in each.payload for part in parts):
             yield each.payload
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from tests.simulation.scheduler import Policy
 
 NOT_TAKEN: Final = "~"  # of a name for which a broker hangs up
+CONTROL: Final = "\x01"  # of a name that makes a packet malformed
 FOREVER: Final = 1_000.0  # seconds of a fault that never ends
 
 
@@ -29,6 +30,7 @@ class Publication:
     broker: str
     key: str
     payload: bytes
+    once: bool = True  # at least once; else at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class Plan:
     dead_letter_endpoint: bool = False
     taps: bool = False  # at each target
     exactly_once: bool = False  # MQTT 5.0 with QoS 2
+    qos: int | None = None  # of MQTT 5.0; its sinks run the product's packet states then
     prefix: str = ""  # of the gateways' names
     backoff: tuple[float, float] = (0.05, 0.4)  # seconds, of every endpoint
     queued: int = 3_000  # bytes that wait for the disk of the spool at most
@@ -84,6 +87,11 @@ class Plan:
     def loses_rows(self) -> bool:
         """Whether a power cut may lose rows of the archive."""
         return self.sync == "interval" and any(each.kind == "power" for each in self.faults)
+
+    @property
+    def sink_qos(self) -> int | None:
+        """The QoS of the packet states of MQTT 5.0 sinks; None for sinks without packets."""
+        return 2 if self.exactly_once else self.qos
 
     @property
     def is_open_ring(self) -> bool:

@@ -136,6 +136,7 @@ _AT_BROKER: Final[Mapping[str, AtBroker]] = {
     "slow": _slow,
     "poison": lambda _world, fault, broker: broker.poison.add(fault.payload),
     "hang-up": lambda _world, _fault, broker: setattr(broker, "hangs_up_for", NOT_TAKEN),
+    "unwritable": lambda _world, _fault, _broker: None,  # it fails in the encoder
     "deny": lambda _world, fault, broker: broker.denied.add(fault.payload),
 }
 _AT_GATEWAY: Final[Mapping[str, AtGateway]] = {
