@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from datetime import date, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -67,7 +67,7 @@ def run_generate(args: argparse.Namespace) -> int:
     _check(args)
     traffic = Traffic(
         messages=args.messages,
-        day=_day(args.date),
+        day=verify.parse_date(args.date) or today() - timedelta(days=1),
         routes=args.routes,
         names=args.names,
         gateways=args.gateways,
@@ -108,12 +108,3 @@ def _check(args: argparse.Namespace) -> None:
         raise ArchiveError(f"--clock-skew {args.clock_skew}: {text}")
     if args.fault_minutes < 0 or args.seed < 0:
         raise ArchiveError("--fault-minutes and --seed are 0 or more")
-
-
-def _day(text: str | None) -> date:
-    if text is None:
-        return today() - timedelta(days=1)
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise ArchiveError(f"date {text!r}: {error}; write YYYY-MM-DD") from error

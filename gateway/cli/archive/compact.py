@@ -11,6 +11,7 @@ from rich.console import Console
 from gateway.archive.findings import Finding, Weight
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder, first_kept_day, remove_old_days
+from gateway.cli.archive.verify import parse_date
 from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
@@ -92,9 +93,4 @@ def _checked_date(args: argparse.Namespace, location: ArchiveLocation) -> date:
     check_folder(location)
     if args.size < 1:
         raise ArchiveError(f"--size {args.size}: is not 1 or more")
-    if args.date is None:
-        return today() - timedelta(days=1)
-    try:
-        return date.fromisoformat(args.date)
-    except ValueError as error:
-        raise ArchiveError(f"date {args.date!r}: {error}; write YYYY-MM-DD") from error
+    return parse_date(args.date) or today() - timedelta(days=1)
