@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.imports.document import Document, EndpointEntry, NameGenerator, RouteEntry, TargetEntry
 from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, parse_config
+from gateway.imports.mosquitto.echoes import find_echoes
 from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction
@@ -76,7 +77,7 @@ def _drafts(connection: BridgeConnection, omitted: list[OmittedLine]) -> list[Ro
         reason = f"a connection of more than {MAX_TOPICS} topics is not read to its end"
         omitted.append(OmittedLine(line.location, f"the topic {line.pattern!r}", reason))
     drafts, partly_replaced = draft_routes(connection.topics[:MAX_TOPICS])
-    omitted += partly_replaced
+    omitted += [*partly_replaced, *find_echoes(drafts)]
     return drafts
 
 

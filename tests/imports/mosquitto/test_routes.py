@@ -13,6 +13,7 @@ from gateway.dialects.systems.mqtt import MQTT
 from gateway.errors import TranslationError
 from gateway.imports.document import RouteEntry, TargetEntry
 from gateway.imports.mosquitto import routes
+from gateway.imports.mosquitto.echoes import find_echoes
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction, TopicError, TopicLine, parse_topic
 from gateway.imports.source_lines import SourceLine
@@ -134,6 +135,22 @@ def test_lines_with_too_many_overlaps_are_listed(monkeypatch: pytest.MonkeyPatch
     assert none == []
     assert [each.location.line for each in omitted] == [1, 2, 3, 4]
     assert all("more than 2 pairs" in each.reason for each in omitted)
+
+
+ECHOES = [
+    pytest.param('# out 0 "" p/; s/# in', [1], id="what-comes-in-goes-out"),
+    pytest.param("a/# both; b/# both", [], id="apart"),
+    pytest.param("# out; s/# in", [], id="same-names"),
+    pytest.param('a/# out 0 "" x/; x/# in 0 y/', [2], id="what-goes-out-comes-in"),
+    pytest.param('a/# both 0 "" x/; x/# in 0 y/', [], id="the-first-takes-it-in"),
+]
+
+
+@pytest.mark.parametrize(("text", "locations"), ECHOES)
+def test_an_echo_is_listed(text: str, locations: list[int]) -> None:
+    drafts, _ = draft_routes(lines_of(text))
+
+    assert [each.location.line for each in find_echoes(drafts)] == locations
 
 
 LEVEL = st.sampled_from(["a", "b", "+"])
