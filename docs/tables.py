@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from docs import archive_tables, dialect_tables, man_page, settings_tables
+from docs import archive_tables, class_tables, dialect_tables, man_page, settings_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(
@@ -28,6 +28,7 @@ Table = Callable[[Sequence[str], Sequence[str]], list[str]]
 TABLES: Mapping[str, Table] = {
     "archive": archive_tables.columns,
     "brokers": dialect_tables.brokers,
+    "classes": class_tables.classes,
     "dialects": dialect_tables.overview,
     "dialect-facts": dialect_tables.facts,
     "dialect-names": dialect_tables.names,

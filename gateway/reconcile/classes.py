@@ -1,12 +1,16 @@
-"""The classes of a copy, and the rules that assign one, as Spark column expressions."""
+"""The rules that assign the class of a copy, as Spark column expressions."""
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from gateway.model.copy_class import CopyClass
 
 EXACTLY_ONCE: Final = 2
 
@@ -19,47 +23,77 @@ FAILURES: Final = (
 _WORDS: Final = ("high", "low")  # of a hash
 
 
-class CopyClass(Enum):
-    """The result for one copy: the first class that fits, in the order of `class_column`."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The longest latency, and the first receipt of a copy that may still be in the spool.
 
-    UNEXPECTED = "unexpected"  # it has an outcome or was observed, and was never received
-    ALTERED = "altered"  # a payload arrived that is not the one received
-    DUPLICATED = "duplicated"  # it has more than one outcome, and was delivered
-    LOST = "lost in target"  # delivered, and the tap at the target never saw it
-    RECOVERED = "recovered"  # missing or a dead letter, and then delivered by a replay
-    DISORDERED = "out of order"  # delivered before a message of its name that was received earlier
-    LATE = "delivered late"
-    DELIVERED = "delivered"
-    REFUSED = "refused"  # dead-lettered by a rule about names, limits or contents
-    DEAD = "dead-lettered"  # dead-lettered for another reason
-    IN_FLIGHT = "in flight"  # its outcome may be in an open journal, or the copy is in the spool
-    MISSING = "missing"
-
-
-def class_column(late: int, spooled_since: int) -> Column:
-    """Return the class of a copy from the columns of `copies`, without CopyClass.DISORDERED.
-
-    A copy received before `spooled_since` is not in the spool any more.
     Units: microseconds.
     """
-    deliveries = F.col("deliveries") + F.col("replays")
-    delivered = deliveries > 0
-    in_spool = (F.col("spooled") > 0) & (F.unix_micros("received_time") >= spooled_since)
-    rules = [
-        (~F.col("was_received"), CopyClass.UNEXPECTED),
-        (delivered & _is_altered(), CopyClass.ALTERED),
-        (_has_several_outcomes(), CopyClass.DUPLICATED),
-        (delivered & F.col("tapped") & (F.col("sightings") == 0), CopyClass.LOST),
-        (F.col("replays") > 0, CopyClass.RECOVERED),
-        (delivered & (F.col("latency") > late), CopyClass.LATE),
-        (delivered, CopyClass.DELIVERED),
-        (F.col("refusals") > 0, CopyClass.REFUSED),
-        (F.col("dead_letters") > 0, CopyClass.DEAD),
-        (F.col("recent") | in_spool, CopyClass.IN_FLIGHT),
-    ]
+
+    late: int
+    spooled_since: int
+
+
+def _has(counts: str) -> Column:
+    return F.col(counts) > 0
+
+
+def _is_delivered() -> Column:
+    return F.col("deliveries") + F.col("replays") > 0
+
+
+def _in_spool(since: int) -> Column:
+    return _has("spooled") & (F.unix_micros("received_time") >= since)
+
+
+def _has_several_outcomes() -> Column:
+    """Return whether a copy was delivered twice, or delivered and dead-lettered.
+
+    A replay after a dead letter is the recovery of it.
+    """
+    again = _has("deliveries") & (F.col("deliveries") + F.col("dead_letters") > 1)
+    return again | (F.col("deliveries") + F.col("replays") > 1)
+
+
+def _is_altered() -> Column:
+    """Return whether a hash is absent, or is not that of the payload before."""
+    wrong = _has("hashless")
+    for word in _WORDS:
+        wrong |= _differs("sent", word, "received") | _differs("seen", word, "arrived")
+    return wrong
+
+
+def _differs(later: str, word: str, earlier: str) -> Column:
+    """Return whether a hash of the rows `later` is not the one of the rows `earlier`."""
+    least, most = F.col(f"least_{later}_{word}"), F.col(f"most_{later}_{word}")
+    other = (least != F.col(f"least_{earlier}_{word}")) | (most != F.col(f"most_{earlier}_{word}"))
+    return F.coalesce(other, F.lit(False))
+
+
+# A copy has the first class whose rule fits.
+RULES: Final[Mapping[CopyClass, Callable[[Limits], Column]]] = MappingProxyType(
+    {
+        CopyClass.UNEXPECTED: lambda _: ~F.col("was_received"),
+        CopyClass.ALTERED: lambda _: _is_delivered() & _is_altered(),
+        CopyClass.DUPLICATED: lambda _: _has_several_outcomes(),
+        CopyClass.LOST: lambda _: _is_delivered() & F.col("tapped") & (F.col("sightings") == 0),
+        CopyClass.RECOVERED: lambda _: _has("replays"),
+        CopyClass.DISORDERED: lambda _: F.lit(False),  # the order among copies decides it later
+        CopyClass.LATE: lambda limits: _is_delivered() & (F.col("latency") > limits.late),
+        CopyClass.DELIVERED: lambda _: _is_delivered(),
+        CopyClass.REFUSED: lambda _: _has("refusals"),
+        CopyClass.DEAD: lambda _: _has("dead_letters"),
+        CopyClass.IN_FLIGHT: lambda limits: F.col("recent") | _in_spool(limits.spooled_since),
+        CopyClass.MISSING: lambda _: F.lit(True),
+    }
+)
+
+
+def class_column(limits: Limits) -> Column:
+    """Return the class of a copy from the columns of `copies`, without CopyClass.DISORDERED."""
     found = F.lit(CopyClass.MISSING.value)
-    for condition, name in reversed(rules):
-        found = F.when(condition, F.lit(name.value)).otherwise(found)
+    for each, rule in reversed(tuple(RULES.items())):
+        found = F.when(rule(limits), F.lit(each.value)).otherwise(found)
     return found
 
 
@@ -71,27 +105,3 @@ def is_marked_duplicate() -> Column:
     retried = (F.col("first_attempts") <= 1) & (F.col("dead_letters") == 0)
     at_least_once = F.coalesce("mode", F.lit(0)) < EXACTLY_ONCE
     return (retried & (at_least_once | (F.col("deliveries") <= 1))) | (F.col("deliveries") == 0)
-
-
-def _has_several_outcomes() -> Column:
-    """Return whether a copy was delivered twice, or delivered and dead-lettered.
-
-    A replay after a dead letter is the recovery of it.
-    """
-    again = (F.col("deliveries") > 0) & (F.col("deliveries") + F.col("dead_letters") > 1)
-    return again | (F.col("deliveries") + F.col("replays") > 1)
-
-
-def _is_altered() -> Column:
-    """Return whether a hash is absent, or is not that of the payload before."""
-    wrong = F.col("hashless") > 0
-    for word in _WORDS:
-        wrong |= _differs("sent", word, "received") | _differs("seen", word, "arrived")
-    return wrong
-
-
-def _differs(later: str, word: str, earlier: str) -> Column:
-    """Return whether a hash of the rows `later` is not the one of the rows `earlier`."""
-    least, most = F.col(f"least_{later}_{word}"), F.col(f"most_{later}_{word}")
-    other = (least != F.col(f"least_{earlier}_{word}")) | (most != F.col(f"most_{earlier}_{word}"))
-    return F.coalesce(other, F.lit(False))

@@ -23,6 +23,7 @@ from gateway.archive.routes import Rules
 from gateway.archive.source_states import open_gaps
 from gateway.clock import now
 from gateway.errors import ReconcileError
+from gateway.model.copy_class import TALLIES
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
 from gateway.reconcile.classify.name_check import NameCheck, NamesToCheck, check_names
@@ -32,8 +33,8 @@ from gateway.reconcile.input.inputs import Inputs, find_inputs, hashed_by, verif
 from gateway.reconcile.input.route_notes import NOTES, notes_tasks, run_notes, with_notes
 from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
 from gateway.reconcile.input.survey import Survey
-from gateway.reconcile.report.text import REPORT_PAGE, Report, Row
-from gateway.reconcile.report.wording import worst_first
+from gateway.reconcile.report.report import REPORT_PAGE, Report
+from gateway.reconcile.report.rows import Row, worst_first
 from gateway.reconcile.root_cause import root_cause
 from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares
@@ -130,7 +131,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     inputs = find_inputs(job.location, job.day, job.key, hash_files)
     full = inputs.rows < FULL_ROWS if job.full is None else job.full
     report = Report(
-        str(job.archive), str(job.day), inputs.findings, strict=job.strict,
+        str(job.archive), job.day, inputs.findings, strict=job.strict,
         accept_gaps=job.accept_gaps, mode="full" if full else "sets", carried=job.carried,
         proof={"unproven": inputs.unproven},
         timings={"files": monotonic() - began},
@@ -210,7 +211,7 @@ def _with_tables(
     worst = worst_first(routes.to_pylist(), strict=job.strict)[: tables.MAX_ROWS]
     return replace(
         report,
-        totals={name: _sum(routes, name) for name in tables.TALLIES},
+        totals={name: _sum(routes, name) for name in TALLIES},
         routes=worst,
         gateways=first_rows(gateways),
         hours=hours_of_worst(hours, worst),

@@ -8,13 +8,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from gateway.archive.findings import error, warning
-from gateway.reconcile.report.text import COLUMNS, Report, Row, to_json
+from gateway.model.copy_class import TALLIES
+from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.rows import Row
+from gateway.reconcile.report.summary import to_json
 
 DAY = datetime(2026, 3, 14, tzinfo=UTC)
 BAD = ("missing", "lost in target", "altered", "duplicated", "out of order", "delivered late")
 SAMPLED = (*BAD, "unexpected", "refused", "dead-lettered", "in flight", "recovered")
 HOSTILE = "<script>document.title='taken'</script>\x1b[2J\u202e\x00&\"'\ud800"
-_COUNTS = (*COLUMNS, "marked", "redelivered")
 
 
 def counted(received: int, **counts: int) -> dict[str, object]:
@@ -22,7 +24,7 @@ def counted(received: int, **counts: int) -> dict[str, object]:
     named = {name.replace("_", " "): value for name, value in counts.items()}
     lost = sum(named.values()) - named.get("marked", 0) - named.get("unexpected", 0)
     return {
-        **dict.fromkeys(_COUNTS, 0),
+        **dict.fromkeys(TALLIES, 0),
         "received": received,
         "delivered": received - lost,
         **named,
@@ -59,7 +61,7 @@ def clean() -> Report:
     ways = [hour(at, counted(900), timed=900, route="orders", target="erp") for at in range(24)]
     return Report(
         archive="/var/archive",
-        day="2026-03-14",
+        day=DAY.date(),
         routes=[{"route": "orders", "target": "erp", **counted(21_600)}],
         gateways=[{"gateway": "east", **counted(21_600)}],
         hours=ways,
@@ -83,7 +85,7 @@ def lossy(name: str = "plant/line1/temp", routes: int = 3) -> Report:
     rows = [faulty if at == 7 else counted(2_111) for at in hours]
     return Report(
         archive="/var/archive of the night",
-        day="2026-03-14",
+        day=DAY.date(),
         findings=[
             warning("missing-hour", "date=2026-03-14", "no segment in hour 12: idle, or lost"),
             error("unreadable-file", f"date=2026-03-14/hour=06/{name}.parquet", "is truncated"),
@@ -122,7 +124,7 @@ def huge() -> Report:
     ]
     return Report(
         archive="/var/archive",
-        day="2026-03-14",
+        day=DAY.date(),
         findings=[error("unreadable-file", f"f{n}.parquet", "is truncated") for n in range(5_000)],
         routes=routes,
         gateways=[{"gateway": f"gateway-{n}", **counted(100_000)} for n in range(20)],
@@ -208,13 +210,14 @@ def eventful() -> Report:
             {"date": "2026-03-13", "before": 5, "after": 0, "status_before": 0, "status": 0,
              "verdict": "clean"},
         ],
-        proof={"copies": 30_100, "compared": 5_000, "sets": 48, "seals": 47, "keyed": True},
+        proof={"copies": 30_100, "compared": 5_000, "sets": 48, "seals": 47, "keyed": True,
+               "unproven": 12_000},
     )  # fmt: skip
 
 
 def empty() -> Report:
     nothing = error("no-data", "date=2026-03-14", "there is no readable segment of this date")
-    return Report("/var/archive", "2026-03-14", [nothing], answered=False)
+    return Report("/var/archive", DAY.date(), [nothing], answered=False)
 
 
 def content(report: Report) -> dict[str, object]:

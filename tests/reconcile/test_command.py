@@ -22,6 +22,7 @@ from gateway.cli.archive import reconcile
 from gateway.reconcile import job
 from gateway.reconcile.classify import tables
 from gateway.reconcile.report.html import page
+from gateway.reconcile.report.summary import from_json, to_json
 from tests.archive.samples import (
     DAY,
     archive,
@@ -164,8 +165,12 @@ def test_a_night_ends_in_numbers_and_the_place_of_its_report(clean: Night, root:
 def test_a_second_run_replaces_the_results_of_the_first(faulty: Night, root: Path) -> None:
     folder = root / "_reconciled" / f"date={DAY}"
 
-    assert json.loads((folder / "summary.json").read_text()) == faulty.summary
-    assert (folder / "report.html").read_text("utf-8") == page(faulty.summary)
+    content = (folder / "summary.json").read_bytes()
+    report = from_json(content)
+
+    assert json.loads(content) == faulty.summary
+    assert to_json(report).encode() == content
+    assert (folder / "report.html").read_text("utf-8") == page(report)
 
 
 def test_every_fault_is_found_and_no_other(faulty: Night) -> None:
@@ -173,7 +178,7 @@ def test_every_fault_is_found_and_no_other(faulty: Night) -> None:
 
     assert faulty.status == 1
     assert faulty.summary["verdict"] == (
-        "not clean: 1 altered, 3 missing, 1 duplicated, 2 errors in the archive"
+        "not clean: 3 missing, 1 altered, 1 duplicated, 2 errors in the archive"
     )
     assert sorted(named) == [
         ("altered", "audit", "a/b140"),

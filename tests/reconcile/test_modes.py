@@ -15,7 +15,8 @@ from gateway.archive.layout import segments, sets_path
 from gateway.archive.storage import LocalStorage
 from gateway.reconcile.classify.output import ResultFolder
 from gateway.reconcile.job import Job, reconcile
-from gateway.reconcile.report.text import Report, Row
+from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.rows import Row
 from tests.archive.samples import DAY, NOON
 from tests.reconcile.night import FEW_HOURS, HOURS, LATE, Copy, model, night
 

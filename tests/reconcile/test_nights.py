@@ -181,7 +181,7 @@ def test_a_date_without_whole_results_is_judged_again(tmp_path: Path, kept: str)
 
     report = run_night(Job(root, DAY, now=NOON + 3 * DAYS), silent).report
 
-    assert (report.day, report.verdict) == (str(DAY), "clean")
+    assert (report.day, report.verdict) == (DAY, "clean")
     assert (night / "summary.json").exists()
     assert not night.with_name(f".new-{night.name}").exists()
 

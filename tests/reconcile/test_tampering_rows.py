@@ -23,12 +23,12 @@ from gateway.archive.journal.records import Cell
 from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.convert import convert
-from gateway.reconcile.classes import CopyClass
+from gateway.model.copy_class import CopyClass
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Scope, classified
 from gateway.reconcile.classify.transforms import COPY_KEYS
 from gateway.reconcile.job import Job, reconcile
-from gateway.reconcile.report.text import Report
+from gateway.reconcile.report.report import Report
 from gateway.reconcile.schema import JOIN_ROWS, spark_schema
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY
@@ -238,7 +238,7 @@ class ManyNights:
             totals[split_target(row)[0]].update({name: row[name] for name in COUNTED})
         for night, truth, total in zip(self.nights, self.truths, totals, strict=True):
             assert {name: total[name] for name in COUNTED} == row_model.counts(truth, COUNTED)
-            report = Report("", str(DAY), night.inputs.findings, totals=total)
+            report = Report("", DAY, night.inputs.findings, totals=total)
             errors = sum(each.weight is Weight.ERROR for each in report.findings)
             assert report.status == row_model.verdict(truth.values(), errors, gaps=0)
 

@@ -16,7 +16,8 @@ from typing import Final
 from gateway.archive.findings import Weight
 from gateway.archive.segments.convert import convert
 from gateway.errors import ArchiveError
-from gateway.reconcile.report.text import Report, Row, count_of
+from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.rows import Row, count
 from tests.simulation.books import Finding
 from tests.simulation.faults import make_plan
 from tests.simulation.gateways import RunningGateway
@@ -116,11 +117,11 @@ def contradictions(night: SimulatedNight, report: Report) -> Iterator[str]:
 
 
 def _wrong_counts(run: ArchivedRun, row: Row) -> Iterator[str]:
-    def count(*columns: str) -> int:
-        return sum(count_of(row, column) for column in columns)
+    def total(*columns: str) -> int:
+        return sum(count(row, column) for column in columns)
 
-    arrived, dead = count(*_ARRIVED), count(*_DEAD)  # a dead letter may have arrived unanswered
-    missing = count("missing")
+    arrived, dead = total(*_ARRIVED), total(*_DEAD)  # a dead letter may have arrived unanswered
+    missing = total("missing")
     if arrived > run.arrivals and not run.has_heartbeats:
         yield f"{arrived} arrived"
     if run.changed_spool:
@@ -128,7 +129,7 @@ def _wrong_counts(run: ArchivedRun, row: Row) -> Iterator[str]:
             yield f"{missing + dead} lost"
     elif arrived + dead < run.arrived:
         yield f"{arrived} arrived"
-    elif count("unexpected") > run.unrecorded or count(*_FALSE) or (missing and not run.left):
+    elif total("unexpected") > run.unrecorded or total(*_FALSE) or (missing and not run.left):
         yield "a message is lost or false"
-    elif count("duplicated") > count("marked"):
+    elif total("duplicated") > total("marked"):
         yield "a double is not marked"

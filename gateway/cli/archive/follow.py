@@ -17,6 +17,7 @@ from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
 from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver
+from gateway.reconcile.report.report import CLEAN, GAPS
 from gateway.terminal import visible
 from gateway.terminal.console import open_console, whether_read_or_not
 from gateway.terminal.progress import progress
@@ -103,6 +104,8 @@ def _print_verdicts(follower: Follower, out: Console) -> None:
     """Print a line for each date, the newest last."""
     reports = follower.reports()
     for report in reports:
-        out.print(f"{report.day}: {report.verdict}", highlight=False, markup=False, soft_wrap=True)
+        arrived = f" ({report.arrivals})" if report.status in (CLEAN, GAPS) else ""
+        line = f"{report.day}: {report.verdict}{arrived}"
+        out.print(line, highlight=False, markup=False, soft_wrap=True)
     if not reports:
         out.print("no answer: the archive has no segment yet", highlight=False, markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -22,8 +23,9 @@ from gateway.config.load import load
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.report.metrics import write_metrics
+from gateway.reconcile.report.report import NO_ANSWER, Report
+from gateway.reconcile.report.summary import to_json
 from gateway.reconcile.report.terminal import print_report
-from gateway.reconcile.report.text import NO_ANSWER, Report, to_json
 from gateway.routing.name_rules import to_rules
 from gateway.terminal import visible_lines
 from gateway.terminal.console import open_console, whether_read_or_not
@@ -127,7 +129,10 @@ def _without_answer(args: argparse.Namespace, text: str, errors: Console) -> Rep
     """Print why there is no answer, and return the report that says so."""
     _print_error(text, errors)
     finding = error("no-answer", str(args.archive), text)
-    return Report(str(args.archive), args.date or "", [finding], answered=False)
+    day = None
+    with suppress(ReconcileError):
+        day = None if args.date is None else _day(args.date)
+    return Report(str(args.archive), day, [finding], answered=False)
 
 
 def _write_files(args: argparse.Namespace, report: Report, seconds: float, errors: Console) -> bool:
@@ -196,7 +201,7 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
             report, digest = run_dates(job, days, show_step), ""
     if args.output is not None:
         job = replace(job, output=args.output / f"date={report.day}")
-    page = replace(job, day=_day(report.day)).report_page if report.day else ""
+    page = replace(job, day=report.day).report_page if report.day is not None else ""
     lines = [f"report: {page}"] if page else []
     for line in lines + ([f"night: {digest}"] if digest else []):
         errors.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -17,6 +17,7 @@ from gateway.cli.archive.forget import check_folder
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
 from gateway.errors import ArchiveError, first_line
+from gateway.model.copy_class import EXCEPTION_CLASSES
 from gateway.replay.replay_archive import Replay, ReplayChoice, ReplayCopy, microseconds
 from gateway.replay.sender import archived_names
 from gateway.runtime.wiring import archive_location, archive_options
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
     from gateway.config.load import Configuration
 
 MAX_LINES: Final = 20  # for copies that did not arrive, and for ids that were not found
-CLASSES: Final = (  # of gateway reconcile, without `delivered`
-    "missing", "dead-lettered", "refused", "lost in target", "altered", "duplicated",
-    "out of order", "delivered late", "in flight", "recovered", "unexpected",
-)  # fmt: skip
 _WITHOUT_PAYLOAD: Final = """\
 {} without an archived payload cannot be sent from the archive. Ask the publishers to send them
 again, or send the dead letters among them with `gateway dead-letters replay`. `gateway archive
@@ -59,8 +56,8 @@ def add_parsers(commands: Commands) -> None:
         "--class",
         dest="class_",
         metavar="CLASS",
-        choices=CLASSES,
-        help=f"send only this class of gateway reconcile: {', '.join(CLASSES)}",
+        choices=EXCEPTION_CLASSES,
+        help=f"send only this class of gateway reconcile: {', '.join(EXCEPTION_CLASSES)}",
     )
     add(
         "--again", action="store_true", help="send also the copies that an earlier replay delivered"

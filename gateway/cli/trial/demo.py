@@ -19,7 +19,7 @@ from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
 from gateway.config.load import Configuration, load
 from gateway.logs.lines import set_up_logging
-from gateway.reconcile.report.text import REPORT_PAGE
+from gateway.reconcile.report.report import REPORT_PAGE
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
 from gateway.terminal import visible

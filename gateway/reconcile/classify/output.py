@@ -6,11 +6,9 @@ leaves those whole.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -18,17 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.durable import make_folders
-from gateway.archive.layout import parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import open_storage
+from gateway.errors import ReconcileError
 from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.tables import EXCEPTIONS
 from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.report.charts import HOURS
 from gateway.reconcile.report.html import page
-from gateway.reconcile.report.text import REPORT_PAGE, Report, Row, to_json
+from gateway.reconcile.report.report import REPORT_PAGE, Report
+from gateway.reconcile.report.rows import Row
+from gateway.reconcile.report.summary import from_json, to_json
 
 SUMMARY: Final = "summary.json"
 _NEW: Final = ".new-"  # before the name of the hidden folder
@@ -88,33 +88,16 @@ class ResultFolder:
     def publish(self, report: Report) -> None:
         """Write the summary and its page, and replace the earlier results."""
         storage = open_storage(self.location)
-        summary = to_json(report)
-        storage.put(self.new / SUMMARY, summary.encode())
-        storage.put(self.new / REPORT_PAGE, page(json.loads(summary)).encode())
+        storage.put(self.new / SUMMARY, to_json(report).encode())
+        storage.put(self.new / REPORT_PAGE, page(report).encode())
         storage.replace(self.folder, self.new)
 
-    def days(self) -> dict[date, bool]:
-        """Return the days with results beside these; the value is whether only hidden ones."""
-        names = open_storage(self.location).names(self.folder.parent)
-        hidden = (day for name in names if (day := parse_day(name.removeprefix(_NEW))))
-        found = dict.fromkeys(hidden, True)
-        return found | {day: False for name in names if (day := parse_day(name))}
-
-    def read_summary(self) -> Row | None:
-        """Return the summary of the earlier results; None without a readable one."""
-        return self._summary(self.folder)
-
-    def read_unpublished(self) -> Row | None:
-        """Return the summary of results whose publication was interrupted; None without any."""
-        return self._summary(self.new)
-
-    def _summary(self, folder: Path) -> Row | None:
-        content = open_storage(self.location).read(folder / SUMMARY)
-        try:
-            found = json.loads(content) if content is not None else None
-        except ValueError:
-            return None
-        return found if isinstance(found, dict) else None
+    def earlier(self) -> Report | None:
+        """Return the report of the earlier results; None without a readable one."""
+        content = open_storage(self.location).read(self.folder / SUMMARY)
+        with suppress(ReconcileError):
+            return None if content is None else from_json(content)
+        return None
 
 
 def first_rows(table: pa.Table) -> list[Row]:

@@ -17,22 +17,14 @@ from pyspark.sql import functions as F
 
 from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
-from gateway.reconcile.classes import CopyClass
+from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, TALLIES, CopyClass
 from gateway.reconcile.classify.transforms import TARGET_KEYS
 
-TALLIES: Final = ("received", *(each.value for each in CopyClass), "marked", "redelivered")
-EXCEPTION_CLASSES: Final = tuple(
-    each.value for each in CopyClass if each is not CopyClass.DELIVERED
-)
 MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
 MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "slowest": 1.0}
-_BAD: Final = (
-    CopyClass.MISSING, CopyClass.LOST, CopyClass.ALTERED, CopyClass.DUPLICATED,
-    CopyClass.DISORDERED, CopyClass.UNEXPECTED, CopyClass.RECOVERED, CopyClass.LATE,
-    CopyClass.REFUSED, CopyClass.DEAD,
-)  # fmt: skip
-_DEAD: Final = (CopyClass.REFUSED.value, CopyClass.DEAD.value)
+_BAD: Final = tuple(name for name in EXCEPTION_CLASSES if name != CopyClass.IN_FLIGHT.value)
+_DEAD: Final = tuple(name for name, facts in CLASSES.items() if facts.dead_letter)
 _TIME: Final = pa.timestamp("us", tz="UTC")
 MINUTES: Final = pa.schema(
     [
@@ -93,10 +85,7 @@ def minutes_of(counts: pa.Table) -> pa.Table:
     copies = counts["copies"]
     columns = {
         "received": pc.if_else(counts["was_received"], copies, 0),
-        **{
-            each.value: pc.if_else(pc.equal(counts["class"], each.value), copies, 0)
-            for each in CopyClass
-        },
+        **{name: pc.if_else(pc.equal(counts["class"], name), copies, 0) for name in CLASSES},
         "marked": pc.if_else(counts["marked"], copies, 0),
         "redelivered": pc.if_else(counts["redelivered"], copies, 0),
     }
@@ -207,14 +196,13 @@ def _first_of(sorted_rows: pa.Table, keys: list[str]) -> pa.Table:
 def worst_names(parts: Iterable[pa.Table], limit: int) -> pa.Table:
     """Return the source names with the most exceptions, with counts by class."""
     keys = ["route", "name"]
-    classes = [each.value for each in _BAD]
-    names = ["copies", *classes]
+    names = ["copies", *_BAD]
     groups = []
     for part in parts:
         bad = part.filter(
-            pc.and_(pc.is_in(part["class"], pa.array(classes)), pc.is_valid(part["name"]))
+            pc.and_(pc.is_in(part["class"], pa.array(_BAD)), pc.is_valid(part["name"]))
         )
-        counts = {each: pc.equal(bad["class"], each).cast("int64") for each in classes}
+        counts = {each: pc.equal(bad["class"], each).cast("int64") for each in _BAD}
         groups.append(pa.table({**{k: bad[k] for k in keys}, "copies": _ones(bad), **counts}))
     found = pa.concat_tables(groups).group_by(keys).aggregate([(name, "sum") for name in names])
     found = found.select([*keys, *(f"{name}_sum" for name in names)]).rename_columns(

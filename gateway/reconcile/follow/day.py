@@ -23,12 +23,13 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.retention import SPOOLED_DAYS
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
+from gateway.model.copy_class import CopyClass
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Scope, joined, survey
 from gateway.reconcile.follow import tables as follow_tables
 from gateway.reconcile.follow.state import FollowedDay
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
-from gateway.reconcile.report.text import Row
+from gateway.reconcile.report.rows import Row
 from gateway.reconcile.root_cause import root_cause
 from gateway.terminal.progress import ShowStep
 
@@ -36,7 +37,7 @@ _SECOND: Final = 1_000_000  # microseconds
 _DAY: Final = 86_400 * _SECOND
 _MAX_LINES: Final = 20  # printed for a batch
 _MAX_BATCH_FOLDERS: Final = 60  # of the minutes of a date; then one batch replaces them all
-_UNPRINTED_CLASSES: Final = ("in flight",)  # written to the table only
+_UNPRINTED_CLASSES: Final = (CopyClass.IN_FLIGHT.value,)  # written to the table only
 
 
 @dataclass(frozen=True, slots=True)

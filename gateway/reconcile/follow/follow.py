@@ -31,7 +31,7 @@ from gateway.reconcile.follow.state import (
     read_state,
     summary,
 )
-from gateway.reconcile.report.text import BREACH, CLEAN, GAPS, NO_ANSWER, Report
+from gateway.reconcile.report.report import BREACH, CLEAN, GAPS, NO_ANSWER, Report
 from gateway.reconcile.root_cause import root_cause
 from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep

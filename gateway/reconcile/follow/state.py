@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.archive.durable import replace_text
-from gateway.archive.findings import Finding, Weight
+from gateway.archive.findings import Finding
 from gateway.errors import ReconcileError
-from gateway.reconcile.report.text import COLUMNS, Report, Row
+from gateway.model.copy_class import COLUMNS
+from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.rows import Row
+from gateway.reconcile.report.summary import VERSION, finding_of, finding_row
 
 STATE: Final = "state.json"
 SUMMARY: Final = "summary.json"
@@ -32,7 +35,7 @@ class FollowedDay:
     def report(self, root: Path, *, strict: bool) -> Report:
         return Report(
             str(root),
-            str(self.day),
+            self.day,
             self.findings,
             self.routes,
             strict=strict,
@@ -90,8 +93,8 @@ def read_state(folder: Path) -> FollowState | None:
             date.fromisoformat(content["open_from"]),
             {str(name): int(at) for name, at in content["last"].items()},
             [_followed_day(each) for each in content["days"]],
-            [_finding(each) for each in content["damaged"]],
-            [_finding(each) for each in content["late"]],
+            [finding_of(each) for each in content["damaged"]],
+            [finding_of(each) for each in content["late"]],
         )
     except FileNotFoundError:
         return None
@@ -111,13 +114,13 @@ def write_state(folder: Path, state: FollowState) -> None:
             {
                 "date": each.day.isoformat(),
                 "routes": list(each.routes),
-                "findings": [_of_finding(finding) for finding in each.findings],
+                "findings": [finding_row(finding) for finding in each.findings],
                 "answered": each.answered,
             }
             for each in state.days
         ],
-        "damaged": [_of_finding(each) for each in state.damaged],
-        "late": [_of_finding(each) for each in state.late],
+        "damaged": [finding_row(each) for each in state.damaged],
+        "late": [finding_row(each) for each in state.late],
     }
     replace_text(folder / STATE, json.dumps(content) + "\n")
 
@@ -127,21 +130,23 @@ def summary(root: Path, state: FollowState | None, reports: Sequence[Report], st
     last = state.last.items() if state is not None else ()
     late = state.late if state is not None else ()
     content = {
+        "version": VERSION,
         "archive": str(root),
         "status": status,
         "batch": state.batch if state is not None else None,
         "newest": {
             name: datetime.fromtimestamp(at / 1_000_000, UTC).isoformat() for name, at in last
         },
-        "findings": [_of_finding(each) for each in late],
+        "findings": [finding_row(each) for each in late],
         "dates": [
             {
-                "date": each.day,
+                "date": str(each.day),
+                "headline": each.headline,
                 "verdict": each.verdict,
                 "status": each.status,
                 "totals": {name: each.total(name) for name in COLUMNS},
                 "routes": list(each.routes),
-                "findings": [_of_finding(finding) for finding in each.findings],
+                "findings": [finding_row(finding) for finding in each.findings],
             }
             for each in reports
         ],
@@ -150,20 +155,6 @@ def summary(root: Path, state: FollowState | None, reports: Sequence[Report], st
 
 
 def _followed_day(content: Mapping[str, Any]) -> FollowedDay:
-    findings = [_finding(each) for each in content["findings"]]
+    findings = [finding_of(each) for each in content["findings"]]
     day = date.fromisoformat(content["date"])
     return FollowedDay(day, list(content["routes"]), findings, bool(content["answered"]))
-
-
-def _finding(content: Mapping[str, str]) -> Finding:
-    weight = Weight(content["weight"])
-    return Finding(weight, content["rule"], content["place"], content["text"])
-
-
-def _of_finding(finding: Finding) -> dict[str, str]:
-    return {
-        "weight": finding.weight.value,
-        "rule": finding.rule,
-        "place": finding.place,
-        "text": finding.text,
-    }

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.segments.reading import open_parquet
-from gateway.reconcile.classify.tables import EXCEPTIONS, MINUTE_KEYS, MINUTES, TALLIES
-from gateway.reconcile.report.text import Row
+from gateway.model.copy_class import TALLIES
+from gateway.reconcile.classify.tables import EXCEPTIONS, MINUTE_KEYS, MINUTES
+from gateway.reconcile.report.rows import Row
 
 Key: TypeAlias = tuple[Any, ...]
 

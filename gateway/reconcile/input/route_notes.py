@@ -18,9 +18,9 @@ from gateway.archive.schema import Leg
 from gateway.archive.segments.parquet import schema_of
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import open_storage
+from gateway.model.copy_class import CLASSES
 from gateway.reconcile.input.row_reader import TargetName
-from gateway.reconcile.report.text import Row, count_of
-from gateway.reconcile.report.wording import CLASSES
+from gateway.reconcile.report.rows import Row, count
 
 _MAX_SEGMENTS: Final = 24
 _COLUMNS: Final = ("route", "target", "leg", "reason")
@@ -47,7 +47,7 @@ def notes_tasks(
     Payloads may be large: a task looks for those of routes with missing or lost messages only.
     """
     step = -(-len(segments) // _MAX_SEGMENTS) or 1
-    lossy = {str(row["route"]) for row in routes if any(count_of(row, n) for n in _REPLAYABLE)}
+    lossy = {str(row["route"]) for row in routes if any(count(row, n) for n in _REPLAYABLE)}
     return [NotesTask(location, [path], frozenset(lossy)) for path in segments[::step]]
 
 

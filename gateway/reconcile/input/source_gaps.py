@@ -11,7 +11,7 @@ from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import safe_name
 from gateway.reconcile.input.inputs import day_range
 from gateway.reconcile.report.gaps import clock
-from gateway.reconcile.report.text import Row
+from gateway.reconcile.report.rows import Row
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400_000_000  # microseconds

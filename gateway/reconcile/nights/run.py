@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -21,17 +21,19 @@ from gateway.archive.seals.waiting import waiting_journals
 from gateway.archive.storage import Storage, open_storage
 from gateway.clock import now
 from gateway.errors import GatewayError
+from gateway.model.copy_class import CopyClass
 from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.chain import FOLDER, read_chain, write_night
 from gateway.reconcile.nights.plan import Judged, NewJournal, World, is_new, next_night, plan_night
 from gateway.reconcile.nights.record import HeadSeen, Night
-from gateway.reconcile.report.text import NO_ANSWER, Report, Row
+from gateway.reconcile.report.report import NO_ANSWER, Report
+from gateway.reconcile.report.rows import Row
 from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
 
 _LOCK: Final = FOLDER / ".lock"
-_IN_FLIGHT: Final = "in flight"
+_IN_FLIGHT: Final = CopyClass.IN_FLIGHT.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             text = "no closed date is new or changed"
             nothing = warning("nothing-to-judge", str(job.archive), text)
             write_link()
-            return NightRun(Report(str(job.archive), "", [*named, nothing]), written[-1])
+            return NightRun(Report(str(job.archive), None, [*named, nothing]), written[-1])
 
         def after(day: date, report: Report | None) -> None:
             status = NO_ANSWER if report is None else report.status
@@ -139,14 +141,13 @@ def _of_day(job: Job, day: date) -> Job:
 
 def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report | None]:
     """Reconcile an earlier date; return what changed, and its report if there is one."""
-    before = job.results.read_summary() or {}
-    totals = before.get("totals")
-    flight = totals.get(_IN_FLIGHT) if isinstance(totals, Mapping) else 0
+    before = job.results.earlier()
+    flight = before.total(_IN_FLIGHT) if before is not None else 0
     row = {
         "date": str(job.day),
         "before": flight,
         "after": flight,
-        "status_before": before.get("status"),
+        "status_before": before.status if before is not None else None,
         "status": NO_ANSWER,
         "verdict": "no answer",
     }

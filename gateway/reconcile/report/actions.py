@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
+from gateway.model.copy_class import CLASSES
 from gateway.reconcile.report.formatting import amount, counted_as, shortened
-from gateway.reconcile.report.gaps import outages, source_gaps
-from gateway.reconcile.report.summary import Row, Summary, count, word
-from gateway.reconcile.report.text import became_breach
-from gateway.reconcile.report.wording import CLASSES, Severity, severity_of
+from gateway.reconcile.report.gaps import outages
+from gateway.reconcile.report.report import Report, became_breach
+from gateway.reconcile.report.rows import Rows, count, word
 
 _MAX_ROUTES: Final = 10  # of one replay command
 _NO_PAYLOADS: Final = (
@@ -31,51 +31,47 @@ class Action:
     section: str = ""
 
 
-def actions(summary: Summary) -> Iterator[Action]:
+def actions(report: Report) -> Iterator[Action]:
     """Yield the operator's next steps, the gravest first."""
-    if any(word(row, "weight") == "error" for row in summary.findings):
-        yield _errors(summary)
-    for name, description in CLASSES.items():
-        if not count(summary.totals, name) or not description.advice:
-            continue
-        severity = severity_of(name, summary.totals, strict=summary.strict)
-        if name == "duplicated" and severity is Severity.STRICT:
-            continue  # all of them are marked, which at-least-once delivery allows
-        yield from _for_class(summary, name)
-    for row in filter(became_breach, summary.carried):
+    if report.errors:
+        yield _errors(report)
+    for name, facts in CLASSES.items():
+        allowed = report.total(facts.allowed) if facts.allowed and not report.strict else 0
+        if facts.advice and report.total(name) > allowed:
+            yield from _for_class(report, name)
+    for row in filter(became_breach, report.carried):
         yield Action(
             f"{word(row, 'date')} was reconciled again, and its verdict is now:"
             f" {word(row, 'verdict')}. Read the report of that date.",
             section="Method",
         )
-    if gaps := source_gaps(summary.gaps):
-        yield _gaps(summary, gaps)
-    if summary.renamed:
+    if gaps := report.source_gaps:
+        yield _gaps(report, gaps)
+    if report.renamed:
         yield Action("Routes translate other names than those that were sent.", section="Renamed")
 
 
-def _errors(summary: Summary) -> Action:
-    if not summary.routes:
+def _errors(report: Report) -> Action:
+    if not report.routes:
         text = "Check the date and the archive. Repair the files with errors, then reconcile again."
         return Action(text, section="Files")
     return Action(
         "The archive has errors. Follow the advice for each rule, then verify the archive and"
         " reconcile this date again.",
-        [_command(summary, "archive verify"), _command(summary, "reconcile")],
+        [_command(report, "archive verify"), _command(report, "reconcile")],
         "Files",
     )
 
 
-def _for_class(summary: Summary, name: str) -> Iterator[Action]:
+def _for_class(report: Report, name: str) -> Iterator[Action]:
     """Yield the steps for a class: with a replay, and without one where payloads are absent."""
-    description = CLASSES[name]
-    total = count(summary.totals, name)
-    if not description.replayable:
-        command = ["gateway dead-letters replay CONFIG"] if name == "dead-lettered" else []
-        yield Action(f"{name.capitalize()} ({amount(total)}): {description.advice}", command)
+    facts, total = CLASSES[name], report.total(name)
+    if not facts.replayable:
+        commands = [facts.command] if facts.command else []
+        yield Action(f"{name.capitalize()} ({amount(total)}): {facts.advice}", commands)
         return
     affected = sorted(
-        (row for row in summary.routes if count(row, name)), key=lambda row: -count(row, name)
+        (row for row in report.routes if count(row, name)), key=lambda row: -count(row, name)
     )
     bare = [row for row in affected if row.get("payloads_archived") is False]
     lost = sum(count(row, name) for row in bare)
@@ -83,15 +79,15 @@ def _for_class(summary: Summary, name: str) -> Iterator[Action]:
         sendable = [row for row in affected if row not in bare]
         routes = list(dict.fromkeys(word(row, "route") for row in sendable)) or [""]
         yield Action(
-            f"{name.capitalize()} ({amount(total - lost)}): {description.advice}"
+            f"{name.capitalize()} ({amount(total - lost)}): {facts.advice}"
             f"{_other_routes(len(routes) - _MAX_ROUTES)}",
-            _replay(summary, name, routes[:_MAX_ROUTES]),
+            _replay(report, name, routes[:_MAX_ROUTES]),
         )
     if lost:
         where = f" on {counted_as(len(bare), 'route')}" if lost < total else ""
         yield Action(
             f"{name.capitalize()}{where} ({amount(lost)}): {_NO_PAYLOADS}",
-            [_show(summary, name, bare)],
+            [_show(report, name, bare)],
         )
 
 
@@ -101,20 +97,20 @@ def _other_routes(others: int) -> str:
     return f" The commands are for the routes with the most; repeat them for {amount(others)} more."
 
 
-def _gaps(summary: Summary, gaps: int) -> Action:
+def _gaps(report: Report, gaps: int) -> Action:
     text = (
         f"{counted_as(gaps, 'source gap')}: messages may be lost before they reached the gateway;"
-        f" {_lost_in_gaps(summary)}."
+        f" {_lost_in_gaps(report)}."
     )
-    if summary.accept_gaps:
+    if report.accept_gaps:
         return Action(text, section="Source gaps")
-    command = f"{_command(summary, 'reconcile')} --accept-gaps"
+    command = f"{_command(report, 'reconcile')} --accept-gaps"
     return Action(f"{text} When they are cleared up, accept them.", [command], "Source gaps")
 
 
-def _lost_in_gaps(summary: Summary) -> str:
+def _lost_in_gaps(report: Report) -> str:
     """Return how many messages are lost in the source gaps, as far as brokers count them."""
-    lost = [each.lost for each in outages(summary.gaps) if each.counted]
+    lost = [each.lost for each in outages(report.gaps) if each.counted]
     known = [each for each in lost if each is not None]
     if not known:
         return "the archive cannot tell how many"
@@ -124,13 +120,15 @@ def _lost_in_gaps(summary: Summary) -> str:
     return text
 
 
-def _command(summary: Summary, name: str) -> str:
-    return f"gateway {name} {_quoted(summary.archive)} --date {summary.date}"
+def _command(report: Report, name: str) -> str:
+    return f"gateway {name} {_quoted(report.archive)} --date {report.day}"
 
 
-def _replay(summary: Summary, name: str, routes: Sequence[str]) -> list[str]:
+def _replay(report: Report, name: str, routes: Sequence[str]) -> list[str]:
     """Return three commands: a trial replay, the replay, and the reconciliation after it."""
-    day = summary.date
+    day = report.day
+    if day is None:
+        return []
     options = [
         ("--config", "CONFIG"),
         *(("--route", route) for route in routes),
@@ -139,19 +137,19 @@ def _replay(summary: Summary, name: str, routes: Sequence[str]) -> list[str]:
         ("--class", name),
     ]
     words = " ".join(f"{option} {_quoted(value)}" for option, value in options)
-    replay = f"gateway replay {_quoted(summary.archive)} {words}"
-    return [f"{replay} --dry-run", replay, _command(summary, "reconcile")]
+    replay = f"gateway replay {_quoted(report.archive)} {words}"
+    return [f"{replay} --dry-run", replay, _command(report, "reconcile")]
 
 
-def _show(summary: Summary, name: str, rows: Sequence[Row]) -> str:
+def _show(report: Report, name: str, rows: Rows) -> str:
     """Return the command that shows every row of one message of the class."""
     routes = {word(row, "route") for row in rows}
     found = (
         word(row, "id")
-        for row in summary.samples
+        for row in report.samples
         if word(row, "class") == name and word(row, "route") in routes
     )
-    return f"gateway archive show {_quoted(summary.archive)} {_quoted(next(found, 'ID'))}"
+    return f"gateway archive show {_quoted(report.archive)} {_quoted(next(found, 'ID'))}"
 
 
 def _quoted(value: str) -> str:

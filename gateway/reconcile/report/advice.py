@@ -14,6 +14,7 @@ class FindingAdvice:
 
     meaning: str
     advice: str
+    rows_intact: bool = False  # despite an error of this rule the counts are those of all rows
 
 
 _RESTORE: Final = "Restore the file from a copy of the archive, then reconcile again."
@@ -61,18 +62,22 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
         "missing-sets": FindingAdvice(
             "The id sets of a segment are absent.",
             "Reconcile with --full, which reads no sets, or restore the file from a copy.",
+            rows_intact=True,
         ),
         "changed-sets": FindingAdvice(
             "The id sets of a segment differ from its seal.",
             "Reconcile with --full, which reads no sets, and restore the file from a copy.",
+            rows_intact=True,
         ),
         "missing-pairs": FindingAdvice(
             "The name pairs of a segment are absent; its rows are intact.",
             "Restore the file from a copy; the check of names and archive names need it.",
+            rows_intact=True,
         ),
         "changed-pairs": FindingAdvice(
             "The name pairs of a segment differ from its seal.",
             "Restore the file from a copy; the check of names and archive names need it.",
+            rows_intact=True,
         ),
         "wrong-folder": FindingAdvice(
             "The rows of a segment belong to another date or hour than its folder.",
@@ -129,6 +134,7 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "A file with the routes of a gateway is not what the gateway wrote; the names of its"
             " time were not checked.",
             _INTRUDER,
+            rows_intact=True,
         ),
         "unreadable-file": FindingAdvice(
             "A file is cut, is no Parquet, or has a damaged page. Its rows were not counted.",
@@ -143,6 +149,7 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "See Renamed. Without --mapping, the rows or the routes were changed, or the gateway"
             " translated wrongly: report the fault. With it, correct the mapping, unless it was"
             " changed on purpose.",
+            rows_intact=True,
         ),
         "nothing-to-judge": FindingAdvice(
             "No closed date is new, and nothing new concerns an earlier one.",

@@ -1,4 +1,4 @@
-"""Geometry of the charts of 24 hours: stacked bars, and lines over a logarithmic scale.
+"""Geometry of the charts of 24 hours: stacked bars, lines over a logarithmic scale, and intervals.
 
 A template draws a `Chart` as inline SVG. Series differ in dash or shade and not in colour alone,
 and every chart has a text alternative.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 HOURS: Final = 24
@@ -18,6 +18,7 @@ Unit: TypeAlias = Callable[[float], str]
 _STEPS: Final = (1, 2, 4, 6, 8, 10)  # a scale ends on one of these, so that its half is short too
 _EPSILON: Final = 1e-9
 _MAX_DECADES: Final = 5  # labelled powers of ten
+_MIN_BAND: Final = 2  # pixels; a narrower one is a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,16 @@ class Chart:
     ticks: Sequence[Tick]
     paths: Sequence[SvgPath] = ()
     hints: Sequence[Hint] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """An interval of the day that is drawn behind the values. Units: hours."""
+
+    css: str
+    begin: float
+    width: float
+    outages: int = 1  # in the interval
 
 
 LARGE: Final = ChartFrame(300, 150, left=44, bottom=20, labelled=True)
@@ -189,3 +200,16 @@ def _top(value: float) -> float:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in _STEPS if step * power >= value * (1 - _EPSILON))
+
+
+def with_bands(chart: Chart, bands: Sequence[Band]) -> Chart:
+    """Draw the bands behind the values."""
+    frame = chart.frame
+    data: dict[str, str] = {}
+    for each in bands:
+        left, right = frame.x(each.begin), frame.x(each.begin + each.width)
+        back = f"H{right:.1f}V{frame.floor}z" if right - left >= _MIN_BAND else ""
+        path = f"M{left:.1f} {frame.floor}V4{back}"
+        data[each.css] = data.get(each.css, "") + path
+    paths = [SvgPath(f"band {css}", path) for css, path in data.items()]
+    return replace(chart, paths=[*paths, *chart.paths])

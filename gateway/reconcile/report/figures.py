@@ -1,37 +1,51 @@
-"""The figures of a day: messages, latency, loss and duplicates by hour, for all routes or for one.
+"""The figures of a day: messages, latency, loss and duplicates by hour, for all routes or for each.
 
 The input is the rows of the table `hours`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from types import MappingProxyType
+from datetime import date, datetime
+from itertools import islice
 from typing import Final, TypeAlias
 
-from gateway.reconcile.report.bands import Band, with_bands
+from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.reconcile.report.charts import (
     HOURS,
+    SMALL,
+    Band,
     Chart,
     ChartFrame,
     Series,
     Values,
     bars,
     lines,
+    with_bands,
 )
 from gateway.reconcile.report.formatting import amount, counted_as, duration
-from gateway.reconcile.report.summary import Row, Rows, count, number, word
+from gateway.reconcile.report.gaps import bands, outages
+from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.rows import (
+    Row,
+    Rows,
+    all_violations,
+    count,
+    number,
+    word,
+    worst_first,
+)
 
 Day: TypeAlias = Mapping[int, Row]  # hour, 0 to 23, -> its counts
 PERCENTILE_STYLES: Final = ("calm thin", "calm dashed", "calm thick")
-_LOSS_STYLES: Final = MappingProxyType(
-    {"missing": "bad", "lost in target": "bad pale", "recovered": "good"}
-)
-_TIMED: Final = (
-    "delivered", "delivered late", "duplicated", "altered", "out of order", "lost in target",
-)  # fmt: skip  # classes whose deliveries have a latency
+_LOSS_STYLES: Final = {
+    name: facts.loss_style for name, facts in CLASSES.items() if facts.loss_style
+}
+_TIMED: Final = tuple(name for name, facts in CLASSES.items() if facts.timed)
+MAX_CHARTED: Final = 40  # routes with their own charts
+MAX_UNFOLDED: Final = 3  # of them, when there are more
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +81,19 @@ def percentiles(day: Day) -> list[str]:
     return sorted(found, key=lambda name: int(name[1:]))
 
 
-def figures(day: Day, scope: str, frame: ChartFrame, gaps: Sequence[Band] = ()) -> list[Figure]:
-    """Return four figures: messages, latency, loss, duplicates, each with the `gaps` behind it."""
+def figures(
+    day: Day, scope: str, frame: ChartFrame, gaps: Sequence[Band] = (), *, complete: bool = True
+) -> list[Figure]:
+    """Return four figures: messages, latency, loss, duplicates, each with the `gaps` behind it.
+
+    They are not `complete` when the archive may lack rows.
+    """
+    none = "none" if complete else "none known"
     made = [
         _messages(day, scope, frame),
         _latency(day, scope, frame),
-        _counts(day, scope, frame, "loss", _LOSS_STYLES),
-        _counts(day, scope, frame, "duplicates", {"unmarked": "bad", "marked": "warn"}),
+        _counts(day, frame, ("loss", scope, none), _LOSS_STYLES),
+        _counts(day, frame, ("duplicates", scope, none), {"unmarked": "bad", "marked": "warn"}),
     ]
     return [_with_gaps(each, gaps) for each in made] if gaps else made
 
@@ -116,13 +136,17 @@ def _latency_caption(day: Day, series: Sequence[Series]) -> str:
 
 
 def _counts(
-    day: Day, scope: str, frame: ChartFrame, title: str, styles: Mapping[str, str]
+    day: Day, frame: ChartFrame, words: tuple[str, str, str], styles: Mapping[str, str]
 ) -> Figure:
-    """Return bars of classes; a class that is 0 in every hour is left out."""
+    """Return bars of classes; a class that is 0 in every hour is left out.
+
+    `words` are the title, the scope and the caption without any count.
+    """
+    title, scope, none = words
     all_series = [Series(name, css, _column(day, name)) for name, css in styles.items()]
     series = [each for each in all_series if any(each.values)]
     sums = [f"{amount(sum(value or 0 for value in each.values))} {each.label}" for each in series]
-    caption = ", ".join(sums) or "none"
+    caption = ", ".join(sums) or none
     alternative = f"{title.capitalize()} by hour, {scope}: {caption}"
     return Figure(title, caption, bars(alternative, series, frame, amount), series)
 
@@ -134,4 +158,41 @@ def _column(day: Day, name: str) -> Values:
 
 
 def _unmarked(row: Row) -> int:
-    return count(row, "duplicated") - count(row, "marked")
+    return count(row, CopyClass.DUPLICATED.value) - count(row, "marked")
+
+
+@dataclass(frozen=True, slots=True)
+class RouteCharts:
+    """A route to one target with its figures, and its number of violated guarantees."""
+
+    route: str
+    target: str
+    violations: int
+    figures: Sequence[Figure]
+
+
+def charted_routes(report: Report, day: date) -> list[RouteCharts]:
+    """Return figures of the worst routes that have hours."""
+    return list(islice(_charted(report, day), MAX_CHARTED))
+
+
+def _charted(report: Report, day: date) -> Iterator[RouteCharts]:
+    found = outages(report.gaps)
+    hours: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in report.hours:
+        hours[word(row, "route"), word(row, "target")].append(row)
+    for row in worst_first(report.routes, strict=report.strict):
+        route, target = word(row, "route"), word(row, "target")
+        if (route, target) in hours:
+            yield RouteCharts(
+                route or "-",
+                target or "-",
+                all_violations(row, strict=report.strict),
+                figures(
+                    day_of(hours[route, target]),
+                    f"{route or '-'} to {target or '-'}",
+                    SMALL,
+                    bands(found, day, route),
+                    complete=report.is_complete,
+                ),
+            )

@@ -7,7 +7,6 @@ A long table shows its worst rows and the number of all, so the size of the page
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -18,20 +17,36 @@ from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from gateway.errors import GatewayError, ReconcileError
-from gateway.reconcile.report import actions, details, lanes, routes, verdict
+from gateway.model.copy_class import CLASSES
+from gateway.reconcile.report import actions, details, verdict
 from gateway.reconcile.report.charts import HOURS, LARGE
-from gateway.reconcile.report.figures import day_of, figures
-from gateway.reconcile.report.formatting import amount, counted_as, duration
-from gateway.reconcile.report.gaps import clock, outages, rule_of
-from gateway.reconcile.report.markup import attribute, marked
-from gateway.reconcile.report.summary import Summary, count, number, parse_summary, word
-from gateway.reconcile.report.text import REPORT_PAGE
-from gateway.reconcile.report.wording import CLASSES, exceptions_in, severity_of, shown_classes
+from gateway.reconcile.report.figures import MAX_UNFOLDED, charted_routes, day_of, figures
+from gateway.reconcile.report.formatting import (
+    MAX_TEXT,
+    amount,
+    counted_as,
+    duration,
+    rest,
+    shortened,
+)
+from gateway.reconcile.report.gaps import DAY_SECONDS, bands, clock, lanes, outages, rule_of
+from gateway.reconcile.report.report import REPORT_PAGE, Report
+from gateway.reconcile.report.rows import (
+    count,
+    exceptions_in,
+    number,
+    severity_of,
+    shown_classes,
+    word,
+)
+from gateway.reconcile.report.summary import from_json
+from gateway.terminal import escaped
 
 _PACKAGE: Final = "gateway.reconcile.report"
+_MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,59 +60,62 @@ class Section:
         return self.title.lower().replace(" ", "-")
 
 
-def page(content: object) -> str:
-    """Return the report of a summary that `json.loads` returned.
+def page(report: Report) -> str:
+    """Return the page of a report.
 
     Raises:
-        ReconcileError: it is not a summary.
+        ReconcileError: the report has no date.
     """
-    summary = parse_summary(content)
+    if report.day is None:
+        raise ReconcileError("report: no date was reconciled, so there is no page")
     folder = files(_PACKAGE) / "page"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
-    state, sign = verdict.state(summary)
-    day = day_of(summary.whole_day)
-    found = outages(summary.gaps)
+    state, sign = verdict.state(report)
+    day = day_of(report.whole_day)
+    found = outages(report.gaps)
     return environment().get_template("report.html.j2").render(
-        summary=summary,
-        sections=[Section(title) for title in _titles(summary)],
+        report=report,
+        sections=[Section(title) for title in _titles(report)],
         style=style,
         script=script,
         style_digest=_digest(style),
         script_digest=_digest(script),
         state=state,
         sign=sign,
-        headline=verdict.headline(summary),
-        gateways=details.gateways(summary),
-        reasons=list(verdict.reasons(summary)),
-        key_figures=list(verdict.key_figures(summary)),
-        actions=list(actions.actions(summary)),
-        day_figures=figures(day, "all routes", LARGE, lanes.bands(found, summary.date)),
+        headline=report.headline,
+        gateways=details.gateways(report),
+        reasons=list(verdict.reasons(report)),
+        key_figures=list(verdict.key_figures(report)),
+        actions=list(actions.actions(report)),
+        day_figures=figures(
+            day, "all routes", LARGE, bands(found, report.day), complete=report.is_complete
+        ),
         hour_table=details.hour_table(day),
-        listed_routes=routes.listed_routes(summary),
-        tap_reasons=routes.tap_reasons(summary),
-        charted_routes=routes.charted_routes(summary),
-        sample_tables=details.sample_tables(summary),
-        dead_letters=details.frequent_dead_letters(summary),
-        finding_groups=details.finding_groups(summary),
-        gap_lanes=lanes.lanes(summary),
+        listed_routes=details.listed_routes(report),
+        tap_reasons=details.tap_reasons(report),
+        charted_routes=charted_routes(report, report.day),
+        sample_tables=details.sample_tables(report),
+        dead_letters=details.frequent_dead_letters(report),
+        finding_groups=details.finding_groups(report),
+        gap_lanes=lanes(found, report.day),
         outages=found,
-        step_durations=details.step_durations(summary),
+        step_durations=details.step_durations(report),
     )  # fmt: skip
 
 
-def _titles(summary: Summary) -> Iterator[str]:
+def _titles(report: Report) -> Iterator[str]:
     """Yield the titles of the sections that have content."""
     content = {
-        "The day": summary.whole_day,
-        "Source gaps": summary.gaps,
-        "Routes": summary.routes,
-        "Routes by hour": summary.routes and summary.hours,
-        "Worst names": summary.names,
-        "Samples": summary.samples,
-        "Dead letters": summary.dead_letters,
-        "Files": summary.findings,
-        "Renamed": summary.renamed,
-        "Method": summary.routes or summary.seconds or summary.gateways,
+        "The day": report.whole_day,
+        "Source gaps": report.gaps,
+        "Routes": report.routes,
+        "Routes by hour": report.routes and report.hours,
+        "Worst names": report.names,
+        "Samples": report.samples,
+        "Dead letters": report.dead_letters,
+        "Files": report.findings,
+        "Renamed": report.renamed,
+        "Method": report.routes or report.timings or report.gateways,
         "Classes": CLASSES,
     }
     return (title for title, rows in content.items() if rows)
@@ -125,11 +143,11 @@ def environment() -> Environment:
     }
     made.globals |= {
         "CLASSES": CLASSES,
-        "DAY_SECONDS": lanes.DAY_SECONDS,
+        "DAY_SECONDS": DAY_SECONDS,
         "HOURS": HOURS,
         "MAX_GATEWAYS": details.MAX_GATEWAYS,
         "MAX_ROWS": details.MAX_ROWS,
-        "MAX_UNFOLDED": routes.MAX_UNFOLDED,
+        "MAX_UNFOLDED": MAX_UNFOLDED,
         "count": count,
         "counted_as": counted_as,
         "exceptions_in": exceptions_in,
@@ -147,6 +165,26 @@ def _finalize(value: object) -> object:
     return marked(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def marked(value: str, limit: int = MAX_TEXT) -> Markup:
+    """Return `shortened(value)` as HTML, each escape in an element that tells it from a backslash.
+
+    The element has no quotation mark, so that it cannot end an attribute.
+    """
+    cut = value[:limit]
+    if cut.isprintable():
+        return escape(shortened(value, limit))
+    shown = Markup().join(
+        each if each.isprintable() else Markup("<span class=ctl>{}</span>").format(escaped(each))
+        for each in cut
+    )
+    return shown if len(value) <= limit else shown + rest(value)
+
+
+def attribute(value: str) -> Markup:
+    """Return `shortened(value)` escaped for an attribute, where no element can stand."""
+    return escape(shortened(value, _MAX_ATTRIBUTE))
+
+
 def _digest(text: str) -> str:
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
@@ -155,20 +193,16 @@ def write_page(source: Path) -> Path:
     """Write the report beside `source`, a summary.json, and return its path.
 
     Raises:
-        ReconcileError: the file is not a summary.
+        ReconcileError: the file is not a report.
         OSError: it cannot be read, or the report cannot be written.
     """
-    try:
-        content = json.loads(source.read_text(encoding="utf-8"))
-    except ValueError as fault:
-        raise ReconcileError(f"{source}: is not JSON: {fault}") from fault
     written = source.with_name(REPORT_PAGE)
-    written.write_text(page(content), encoding="utf-8")
+    written.write_text(page(from_json(source.read_bytes())), encoding="utf-8")
     return written
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page beside each summary; exit status 0, or 2 when a file is not a summary."""
+    """Write the page beside each summary; exit status 0, or 2 when a file is not a report."""
     if not arguments:
         sys.stderr.write("usage: python -m gateway.reconcile.report.html SUMMARY.JSON ...\n")
         return 2

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from gateway.archive.durable import replacing
 from gateway.archive.findings import Weight
-from gateway.reconcile.report.text import CLEAN, COLUMNS, Report
+from gateway.model.copy_class import COLUMNS
+from gateway.reconcile.report.report import CLEAN, Report
 
 LAST_CLEAN: Final = "gateway_reconcile_last_clean_timestamp_seconds"
 FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "gateway_reconcile_status": "Verdict: 0 clean, 1 not clean, 2 no answer, 3 source gaps.",
         "gateway_reconcile_copies": "Messages by target of the reconciled date, by class.",
+        "gateway_reconcile_unproven_rows": "Rows that seals list, in absent or changed segments.",
         "gateway_reconcile_source_gaps": "Gaps in which sources may have missed messages.",
         "gateway_reconcile_findings": "Findings about the archive, by weight.",
         "gateway_reconcile_duration_seconds": "Duration of the run.",
@@ -28,6 +30,7 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _SAMPLE = re.compile(rf"^{LAST_CLEAN}(?:\{{[^}}]*\}})? ([0-9.e+]+)$", re.MULTILINE)
+_DAY: Final = 86_400  # seconds
 _MODE: Final = 0o644  # the node exporter runs as another user
 
 
@@ -63,6 +66,7 @@ def _lines(report: Report, now: int, seconds: float, last_clean: float) -> Itera
         counts = {f'{{class="{name}"}}': report.total(name) for name in COLUMNS}
         yield from _family("gateway_reconcile_copies", counts)
         yield from _family("gateway_reconcile_source_gaps", {"": report.source_gaps})
+    yield from _family("gateway_reconcile_unproven_rows", {"": report.unproven})
     weights = {
         f'{{weight="{weight.value}"}}': sum(each.weight is weight for each in report.findings)
         for weight in Weight
@@ -84,10 +88,8 @@ def _family(name: str, samples: Mapping[str, float]) -> Iterator[str]:
         yield f"{name}{labels} {value}\n"
 
 
-def _end_of(day: str) -> float:
-    """Return the midnight after a date, in seconds; 0 for a text that is no date."""
-    try:
-        midnight = datetime.combine(date.fromisoformat(day), time(), UTC)
-        return (midnight + timedelta(days=1)).timestamp()
-    except (ValueError, OverflowError):
+def _end_of(day: date | None) -> float:
+    """Return the midnight after a date, in seconds; 0 without one."""
+    if day is None:
         return 0.0
+    return datetime.combine(day, time(), UTC).timestamp() + _DAY

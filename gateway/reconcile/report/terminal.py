@@ -14,45 +14,58 @@ from rich.console import Console
 from rich.text import Text
 
 from gateway.archive.findings import Finding
+from gateway.model.copy_class import CLASSES, COLUMNS, Severity
 from gateway.reconcile.report.formatting import shortened
 from gateway.reconcile.report.gaps import Outage, clock, outages, rule_of
-from gateway.reconcile.report.text import COLUMNS, FATAL, Report, Row, became_breach, count_of
+from gateway.reconcile.report.report import Report, became_breach
+from gateway.reconcile.report.rows import Row, Rows, count
+from gateway.reconcile.report.verdict import state
 from gateway.terminal import visible
 from gateway.terminal.console import print_lines, unlimited_off_terminal
 from gateway.terminal.row_layout import Column
 from gateway.terminal.table import Table
 
 _ALWAYS: Final = ("received", "delivered")  # the other counts are shown unless all are 0
-_ACCOUNTED: Final = ("refused", "dead-lettered", "in flight", "recovered")  # without sample lines
+_SAMPLED: Final = tuple(
+    name for name, facts in CLASSES.items() if facts.severity in (Severity.BREACH, Severity.STRICT)
+)
+_STYLES: Final = {"good": "bold green", "warn": "bold yellow", "bad": "bold red"}  # of a state
 _MAX_LINES: Final = 10  # findings or gaps of one rule; JSON has all
 _MAX_ROUTES: Final = 50  # on a terminal
 _INDENT: Final = "    "
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Print the report; its last lines are plain text with one number each, `missing N` last."""
+    """Print the report: the headline, then plain text with one number a line, `missing N` last."""
     unlimited_off_terminal(console)
     if report.routes:
         _print_routes(report, console)
     if report.dead_letters:
         _print_dead_letters(report.dead_letters, console)
-    for line in _lines(report):
+    for line in _details(report):
         console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
+    style = _STYLES[state(report)[0]]
+    console.print(Text(visible(report.headline), style=style), soft_wrap=True)
+    for line in _counts(report):
+        console.print(Text(line), soft_wrap=True)
 
 
-def _lines(report: Report) -> Iterator[str]:
-    if report.gaps:
-        yield from _gap_lines(outages(report.gaps), date.fromisoformat(report.day))
+def _details(report: Report) -> Iterator[str]:
+    if report.day is not None:
+        yield from _gap_lines(outages(report.gaps), report.day)
     yield from _finding_lines(report.findings)
     if report.names_unchecked:
         yield f"names were not checked: {report.names_unchecked}"
     for row in report.samples:
-        if row["class"] not in _ACCOUNTED:
+        if row["class"] in _SAMPLED:
             yield f"{row['class']}: {row['id']} {row['route']} -> {row['target']} {row['name']!r}"
     for row in report.carried:
         verdict = f", {row.get('verdict')}" if became_breach(row) else ""
-        flights = f"{count_of(row, 'before')} in flight -> {count_of(row, 'after')}"
+        flights = f"{count(row, 'before')} in flight -> {count(row, 'after')}"
         yield f"reconciled again: {row['date']}, {flights}{verdict}"
+
+
+def _counts(report: Report) -> Iterator[str]:
     yield f"verdict: {report.verdict}"
     if report.answered:
         *counts, last = COLUMNS
@@ -68,12 +81,12 @@ def _print_routes(report: Report, console: Console) -> None:
     table = Table(
         Column("route", key=True),
         Column("target", key=True),
-        *(Column(_head(name), right=True, always=name in _ALWAYS) for name in names),
+        *(Column(name, right=True, always=name in _ALWAYS) for name in names),
         joint=" -> ",
         more="more routes; --json has all",
     )
     for row in report.routes:
-        table.add_row(*_keys(row), *(_number(name, count_of(row, name)) for name in names))
+        table.add_row(*_keys(row), *(_number(name, count(row, name)) for name in names))
     max_rows = _MAX_ROUTES if console.is_terminal else None
     print_lines(table.lines(console, max_rows=max_rows), console)
 
@@ -83,21 +96,17 @@ def _keys(row: Row) -> tuple[Text, Text]:
     return route, target
 
 
-def _head(name: str) -> str:
-    return "dead" if name == "dead-lettered" else name
+def _number(name: str, value: int) -> Text:
+    bad = value and name in CLASSES and CLASSES[name].severity is Severity.BREACH
+    return Text(f"{value:,}", style="bold red" if bad else "")
 
 
-def _number(name: str, count: int) -> Text:
-    bad = name in (*FATAL, "duplicated") and count
-    return Text(f"{count:,}", style="bold red" if bad else "")
-
-
-def _print_dead_letters(rows: Sequence[Row], console: Console) -> None:
+def _print_dead_letters(rows: Rows, console: Console) -> None:
     """Print a line for each rule, and below it its reason."""
     console.print(Text("dead letters", style="italic"))
     for row in rows:
         route, target = _keys(row)
-        line = f"{count_of(row, 'copies'):,} [{row['rule'] or '-'}] {route} -> {target}"
+        line = f"{count(row, 'copies'):,} [{row['rule'] or '-'}] {route} -> {target}"
         console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
         console.print(Text(f"{_INDENT}{shortened(str(row['reason'] or '-'))}"), soft_wrap=True)
 

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from gateway.errors import ArchiveError
+from gateway.model.copy_class import CopyClass
 
 Ranges = Sequence[tuple[int, int]]  # numbers of messages: the first, and the end (exclusive)
 
@@ -28,15 +29,15 @@ class Fault(Enum):
 
 
 # The class of each fault in a reconciliation.
-CLASSES: Final[Mapping[Fault, str]] = {
-    Fault.LOSS: "missing",
-    Fault.DUPLICATE: "duplicated",
-    Fault.ALTER: "altered",
-    Fault.REORDER: "out of order",
-    Fault.LATE: "delivered late",
-    Fault.DEAD: "refused",
-    Fault.UNEXPECTED: "unexpected",
-    Fault.UNOBSERVED: "lost in target",
+CLASSES: Final[Mapping[Fault, CopyClass]] = {
+    Fault.LOSS: CopyClass.MISSING,
+    Fault.DUPLICATE: CopyClass.DUPLICATED,
+    Fault.ALTER: CopyClass.ALTERED,
+    Fault.REORDER: CopyClass.DISORDERED,
+    Fault.LATE: CopyClass.LATE,
+    Fault.DEAD: CopyClass.REFUSED,
+    Fault.UNEXPECTED: CopyClass.UNEXPECTED,
+    Fault.UNOBSERVED: CopyClass.LOST,
 }
 
 
@@ -54,7 +55,7 @@ class InjectedFault:
 
     def as_dict(self) -> dict[str, str]:
         fields = {"id": self.id, "gateway": self.gateway, "route": self.route}
-        fields |= {"target": self.target, "class": CLASSES[self.fault]}
+        fields |= {"target": self.target, "class": CLASSES[self.fault].value}
         fields |= {"fault": self.fault.value, "minute": self.minute}
         return fields | ({"overtaken": self.other} if self.other else {})
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.latency import buckets
 from gateway.archive.segments.parquet import SCHEMA
-from gateway.reconcile.classes import CopyClass
+from gateway.model.copy_class import CopyClass
 from gateway.reconcile.classify import evidence, tables, transforms
 from gateway.reconcile.classify.evidence import Scope
 from gateway.reconcile.input.inputs import day_range, hours_around, microseconds

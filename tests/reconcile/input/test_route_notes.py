@@ -15,7 +15,7 @@ from gateway.archive.storage import open_storage
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.reconcile.input.route_notes import NOTES, notes_tasks, run_notes, with_notes
 from gateway.reconcile.input.row_reader import TargetName
-from gateway.reconcile.report.text import Row
+from gateway.reconcile.report.rows import Row
 from tests.archive.samples import DAY, archive, delivered, received
 
 EMS = ENDPOINT_KINDS["jms"].payload_encoding

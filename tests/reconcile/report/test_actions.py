@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import replace
 from itertools import pairwise
@@ -10,9 +9,8 @@ from itertools import pairwise
 import pytest
 
 from gateway.reconcile.report.actions import actions
-from gateway.reconcile.report.summary import parse_summary
-from gateway.reconcile.report.text import Report, to_json
-from tests.reconcile.summaries import clean, counted, gap
+from gateway.reconcile.report.report import Report
+from tests.reconcile.summaries import DAY, clean, counted, gap
 
 
 def replayed_routes(missing: dict[str, int]) -> tuple[list[str], str]:
@@ -22,8 +20,8 @@ def replayed_routes(missing: dict[str, int]) -> tuple[list[str], str]:
         for route, number in missing.items()
         for target in ("erp", "audit")
     ]
-    report = Report(archive="/archive", day="2026-03-14", routes=routes)
-    (action,) = actions(parse_summary(json.loads(to_json(report))))
+    report = Report(archive="/archive", day=DAY.date(), routes=routes)
+    (action,) = actions(report)
     words = shlex.split(action.commands[1])
     assert words[:2] == ["gateway", "replay"]
     found = [value for option, value in pairwise(words) if option == "--route"]
@@ -56,7 +54,7 @@ def test_gaps_have_the_counts_of_the_brokers(lost: list[int | None], text: str) 
     gaps = [gap("dropped", at, 60, lost=number) for at, number in enumerate(lost)]
     report = replace(clean(), gaps=[*gaps, gap("away", 9, 60, lost=None)])
 
-    (action,) = actions(parse_summary(json.loads(to_json(report))))
+    (action,) = actions(report)
 
     begin = "2 source gaps: messages may be lost before they reached the gateway; "
     assert action.text == f"{begin}{text} When they are cleared up, accept them."

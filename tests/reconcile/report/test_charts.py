@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.reconcile.report.bands import Band
 from gateway.reconcile.report.charts import (
     HOURS,
     LARGE,
     SMALL,
+    Band,
     Chart,
     ChartFrame,
     Series,
@@ -22,7 +22,7 @@ from gateway.reconcile.report.charts import (
 )
 from gateway.reconcile.report.figures import day_of, figures
 from gateway.reconcile.report.formatting import amount, duration
-from gateway.reconcile.report.summary import Row
+from gateway.reconcile.report.rows import Row
 from tests.reconcile.summaries import content, lossy
 
 Draw = Callable[..., Chart]

@@ -10,11 +10,20 @@ import pytest
 from gateway.archive.gaps import GapRule
 from gateway.reconcile.report.charts import LARGE
 from gateway.reconcile.report.figures import figures
-from gateway.reconcile.report.gaps import GAP_RULES, clock, outages, rule_of, source_gaps, time_of
+from gateway.reconcile.report.gaps import (
+    DAY_SECONDS,
+    GAP_RULES,
+    MAX_LANES,
+    bands,
+    clock,
+    lanes,
+    outages,
+    rule_of,
+    source_gaps,
+    time_of,
+)
 from gateway.reconcile.report.html import page
-from gateway.reconcile.report.lanes import DAY_SECONDS, MAX_LANES, bands, lanes
-from gateway.reconcile.report.summary import parse_summary
-from tests.reconcile.summaries import DAY, clean, content, eventful, gap, gappy
+from tests.reconcile.summaries import DAY, clean, eventful, gap, gappy
 
 
 def test_every_rule_has_a_meaning_and_an_advice() -> None:
@@ -74,7 +83,7 @@ def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
         gap("away", 6, 1),
         {**gap("dropped", 5, 0, endpoint="other"), "begin": None, "end": None},
     ]
-    found = lanes(parse_summary(content(replace(clean(), gaps=rows))))
+    found = lanes(outages(rows), DAY.date())
 
     plant, other = sorted(found.drawn, key=lambda lane: lane.label != "plant")
     assert sorted((bar.begin, bar.width, bar.css) for bar in plant.bars) == [
@@ -85,11 +94,10 @@ def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
 
 def test_the_number_of_lanes_is_bounded() -> None:
     rows = [gap("session-lost", 6, 77, endpoint=f"plant-{n}") for n in range(500)]
-    summary = content(replace(clean(), gaps=rows))
-    found = lanes(parse_summary(summary))
+    found = lanes(outages(rows), DAY.date())
 
     assert (len(found.drawn), found.total) == (MAX_LANES, 500)
-    text = page(summary)
+    text = page(replace(clean(), gaps=rows))
     assert f"{MAX_LANES} of 500 sources" in text
     assert "200 of 500 are shown" in text
 
@@ -117,18 +125,9 @@ def test_the_size_of_a_chart_is_bounded() -> None:
 
 
 def test_a_source_of_two_gateways_has_two_lanes() -> None:
-    found = lanes(parse_summary(content(eventful())))
+    found = lanes(outages(eventful().gaps), DAY.date())
 
     assert sorted((lane.label, lane.gateway) for lane in found.drawn) == [
         ("gateway east", ""), ("headquarters", "east"), ("headquarters", "west"),
         ("plant", "east"), ("plant", "west"),
     ]  # fmt: skip
-
-
-def test_a_summary_of_an_older_version_has_no_gaps() -> None:
-    older = {
-        name: rows for name, rows in content(clean()).items() if name not in ("gaps", "carried")
-    }
-
-    assert parse_summary(older).gaps == []
-    assert "Source gaps" not in page(older)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import stat
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.cli.archive import reconcile
 from gateway.reconcile.report.metrics import FAMILIES, write_metrics
-from gateway.reconcile.report.text import Report
+from gateway.reconcile.report.report import Report
 from tests.reconcile.summaries import DAY, clean, empty, eventful, gappy
 
 NOW = datetime(2026, 3, 15, 1, 40, tzinfo=UTC)
@@ -56,13 +56,15 @@ def test_every_family_is_written(tmp_path: Path) -> None:
     [
         pytest.param(eventful(), MIDNIGHT, id="not-clean"),
         pytest.param(gappy(), MIDNIGHT, id="gaps"),
-        pytest.param(replace(gappy(), day="2026-03-20"), MIDNIGHT, id="later-with-gaps"),
+        pytest.param(replace(gappy(), day=date(2026, 3, 20)), MIDNIGHT, id="later-with-gaps"),
         pytest.param(empty(), MIDNIGHT, id="no-answer"),
-        pytest.param(Report("a", "", answered=False), MIDNIGHT, id="no-date"),
-        pytest.param(replace(clean(), day="2026-03-10"), MIDNIGHT, id="older-date"),
-        pytest.param(replace(clean(), day="2026-03-15"), MIDNIGHT + 86_400, id="next-date"),
+        pytest.param(Report("a", None, answered=False), MIDNIGHT, id="no-date"),
+        pytest.param(replace(clean(), day=date(2026, 3, 10)), MIDNIGHT, id="older-date"),
+        pytest.param(replace(clean(), day=date(2026, 3, 15)), MIDNIGHT + 86_400, id="next-date"),
         pytest.param(
-            replace(gappy(), day="2026-03-15", accept_gaps=True), MIDNIGHT + 86_400, id="accepted"
+            replace(gappy(), day=date(2026, 3, 15), accept_gaps=True),
+            MIDNIGHT + 86_400,
+            id="accepted",
         ),
     ],
 )

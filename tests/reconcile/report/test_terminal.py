@@ -9,11 +9,13 @@ import pytest
 from rich.console import Console
 
 from gateway.archive.findings import error
+from gateway.model.copy_class import TALLIES
+from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.rows import Row
 from gateway.reconcile.report.terminal import print_report
-from gateway.reconcile.report.text import COLUMNS, Report, Row
-from tests.reconcile.summaries import clean, counted, eventful, gappy, huge, lossy
+from tests.reconcile.summaries import DAY, clean, counted, eventful, gappy, huge, lossy
 
-ROUTE = {**dict.fromkeys((*COLUMNS, "marked", "redelivered"), 0), "route": "orders", "target": "e"}
+ROUTE = {**dict.fromkeys(TALLIES, 0), "route": "orders", "target": "e"}
 LONG = "plant-events-of-line-12-in-hamburg-north"  # 40 characters
 
 
@@ -33,17 +35,17 @@ def route(name: str, target: str, **counts: int) -> Row:
 
 def table_of(lines: list[str]) -> list[str]:
     end = next(n for n, line in enumerate(lines) if line.startswith("verdict: "))
-    return lines[1:end]
+    return lines[1 : end - 1]
 
 
 def test_the_last_lines_are_plain_text_and_end_with_the_gravest_count() -> None:
     samples = [{"class": "missing", "id": "01", "route": "r", "target": "t", "name": "[red]n"}]
     fault = error("foreign-file", "f", "is foreign")
-    night = Report("a", "2026-03-14", [fault] * 12, [{**ROUTE, "missing": 1}], [], samples)
+    night = Report("a", DAY.date(), [fault] * 12, [{**ROUTE, "missing": 1}], [], samples)
 
     lines = printed(night, None)
 
-    assert lines[-3:] == ["recovered 0", "source gaps 0", "missing 1"]
+    assert lines[-3:] == ["lost in target 0", "source gaps 0", "missing 1"]
     assert "verdict: not clean: 1 missing, 12 errors in the archive" in lines
     assert "error: f: is foreign [foreign-file]" in lines
     assert "... and 2 more [foreign-file]; --json has all" in lines
@@ -56,9 +58,9 @@ def test_the_counts_are_one_to_a_line_wherever_they_are_printed(width: int | Non
 
     start = lines.index("received 34800")
     assert lines[start:] == [
-        "received 34800", "delivered 34787", "delivered late 0", "refused 0", "dead-lettered 0",
-        "in flight 2", "unexpected 0", "out of order 0", "altered 0", "duplicated 0",
-        "lost in target 2", "recovered 5", "source gaps 3", "missing 4",
+        "received 34800", "delivered 34787", "recovered 5", "in flight 2", "refused 0",
+        "dead-lettered 0", "delivered late 0", "out of order 0", "duplicated 0", "unexpected 0",
+        "altered 0", "lost in target 2", "source gaps 3", "missing 4",
     ]  # fmt: skip
     assert lines[start - 1].startswith("verdict: not clean: 4 missing")
     assert "reconciled again: 2026-03-13, 5 in flight -> 0" in lines
@@ -112,8 +114,8 @@ def test_long_names_have_a_line_of_their_own() -> None:
 def test_a_count_is_never_torn_from_its_class() -> None:
     lines = table_of(printed(lossy()))
 
-    assert "    received 40,000  delivered 39,931  delivered late 7  refused 9  dead 10" in lines
-    assert any("in flight 11" in line for line in lines)
+    assert "    received 40,000  delivered 39,931  recovered 12  in flight 11  refused 9" in lines
+    assert any("dead-lettered 10" in line for line in lines)
     assert any("lost in target 3" in line for line in lines)
 
 

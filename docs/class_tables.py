@@ -1,0 +1,27 @@
+"""The table of the classes of a night, from `gateway/model/copy_class.py`, in rule order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.model.copy_class import ClassFacts, Severity
+from gateway.reconcile.classes import RULES
+
+
+def classes(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """One row for each class."""
+    del arguments, lines
+    rows = ["| class | condition | arrived | breaks the verdict |", "| --- | --- | --- | --- |"]
+    for each in RULES:
+        facts = each.facts
+        arrived = "yes" if facts.arrived else "no"
+        rows.append(f"| {facts.name} | {facts.condition} | {arrived} | {_breaks(facts)} |")
+    return rows
+
+
+def _breaks(facts: ClassFacts) -> str:
+    if facts.severity is Severity.STRICT:
+        return "with `--strict`"
+    if facts.severity is not Severity.BREACH:
+        return "no; listed by rule" if facts.dead_letter else "no"
+    return f"unless {facts.allowed}; with `--strict` always" if facts.allowed else "yes"

@@ -1,0 +1,193 @@
+"""The report of one reconciled date: its rows, its verdict, and how many of how many arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+from gateway.archive.findings import Finding, Weight
+from gateway.model.copy_class import CLASSES, TALLIES
+from gateway.reconcile.report.advice import advice_for
+from gateway.reconcile.report.formatting import amount, counted_as
+from gateway.reconcile.report.gaps import source_gaps
+from gateway.reconcile.report.rows import Row, Rows, count, violations
+
+REPORT_PAGE: Final = "report.html"  # beside summary.json
+CLEAN: Final = 0
+BREACH: Final = 1
+NO_ANSWER: Final = 2
+GAPS: Final = 3  # clean for what was received, and a source may have missed messages
+_NO_ANSWER: Final = "no answer"
+_MAX_NAMED: Final = 4  # classes in the headline, the gravest
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One reconciled date; each sequence of rows comes from the table of that name."""
+
+    archive: str
+    day: date | None  # None when no date was judged
+    findings: Sequence[Finding] = ()
+    # At most 10,000, the worst first; the table has all. Beside the counts, a route may have
+    # `taps_needed`: why `altered` needs a tap there, or "", and `payloads_archived`: a boolean.
+    routes: Rows = ()
+    dead_letters: Rows = ()
+    samples: Rows = ()
+    gateways: Rows = ()
+    hours: Rows = ()  # of the worst routes; the table has all
+    whole_day: Rows = ()  # by hour, for all routes
+    names: Rows = ()
+    renamed: Rows = ()
+    names_unchecked: str = ""  # why the names of some copies were not checked
+    # One row per route and gap: route, endpoint, gateway, rule, begin, end, reason, lost (None
+    # when unknown), and `kept` when the broker kept the session, so that the gap is not counted.
+    gaps: Rows = ()
+    # Earlier dates that this run reconciled again: date, before and after (copies in flight),
+    # status_before, status and verdict.
+    carried: Rows = ()
+    totals: Row | None = None  # of all routes; None when `routes` has all
+    # Copies proven by sets (`copies`) and compared one by one (`compared`), the number of set
+    # files (`sets`) and of seals (`seals`), whether a key signed the seals (`keyed`), and the rows
+    # that seals list in segments which are absent or changed (`unproven`).
+    proof: Row = field(default_factory=dict)
+    mode: str = "sets"  # or "full"
+    strict: bool = False
+    accept_gaps: bool = False
+    answered: bool = True  # the archive has data of this date
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds of each step
+
+    def total(self, column: str) -> int:
+        """Return the total of `column` over all routes."""
+        if self.totals is not None:
+            return count(self.totals, column)
+        return sum(count(route, column) for route in self.routes)
+
+    def wanting(self, name: str) -> int:
+        """Return how many copies of a class did not arrive, or violate a guarantee."""
+        if CLASSES[name].arrived:
+            return violations(name, self.sums, strict=self.strict)
+        return self.total(name)
+
+    @property
+    def sums(self) -> Row:
+        """The totals of all columns."""
+        return {name: self.total(name) for name in TALLIES}
+
+    @property
+    def source_gaps(self) -> int:
+        """The gaps in which a source may have missed messages."""
+        return source_gaps(self.gaps)
+
+    @property
+    def errors(self) -> Sequence[Finding]:
+        """The findings that break the verdict."""
+        return [each for each in self.findings if each.weight is Weight.ERROR]
+
+    @property
+    def unproven(self) -> int:
+        """The rows that seals list, and no file proves."""
+        return count(self.proof, "unproven")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the counts are those of all messages that the gateways recorded."""
+        return all(advice_for(each.rule).rows_intact for each in self.errors)
+
+    @property
+    def status(self) -> int:
+        """The exit status: CLEAN, BREACH, NO_ANSWER or GAPS."""
+        if not self.answered:
+            return NO_ANSWER
+        if any(self._breaches()):
+            return BREACH
+        return GAPS if self.source_gaps and not self.accept_gaps else CLEAN
+
+    @property
+    def exit_status(self) -> int:
+        """The worst status of all dates of the run: BREACH, NO_ANSWER, GAPS, CLEAN."""
+        found = {self.status, *(row.get("status") for row in self.carried)}
+        return next((each for each in (BREACH, NO_ANSWER, GAPS) if each in found), CLEAN)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict for scripts."""
+        if not self.answered:
+            return _NO_ANSWER
+        if reasons := ", ".join(self._breaches()):
+            return f"not clean: {reasons}"
+        if gaps := self.source_gaps:
+            return f"clean for what was received, {counted_as(gaps, 'source gap')}"
+        return "clean"
+
+    @property
+    def headline(self) -> str:
+        """The verdict for people: how many of how many arrived, and the rest by class."""
+        if not self.answered:
+            absent = f"; {self._unproven_rows()}" if self.unproven else ""
+            return f"No answer: this date could not be reconciled{absent}"
+        if self.status == BREACH:
+            return f"Not clean: {self.arrivals}"
+        gaps = counted_as(self.source_gaps, "source gap") if self.source_gaps else ""
+        if not self.all_arrived:
+            return f"{self.arrivals}; {gaps}" if gaps else self.arrivals
+        if not gaps:
+            return f"Clean: {self.arrivals}"
+        accepted = ", accepted" if self.status == CLEAN else ""
+        return f"Clean for what was received, with {gaps}{accepted}: {self.arrivals}"
+
+    @property
+    def arrivals(self) -> str:
+        """How many of how many copies arrived, and how many did not or are wrong, by class."""
+        if self.is_complete:
+            found = [self._arrived(), *self._others()]
+            if self.errors:
+                found.append(counted_as(len(self.errors), "error") + " in the archive")
+            return "; ".join(found)
+        cause = self._unproven_rows() if self.unproven else "the archive may lack rows"
+        unknown = f"{cause}, so how many of how many deliveries arrived is not known"
+        return "; among the rest, ".join([unknown, *self._others()])
+
+    @property
+    def all_arrived(self) -> bool:
+        """Whether every copy is known to have arrived."""
+        return self.is_complete and self._number_arrived() == self.total("received")
+
+    def _breaches(self) -> Iterator[str]:
+        """Yield why the date is not clean."""
+        sums = self.sums
+        for name in CLASSES:
+            if number := violations(name, sums, strict=self.strict):
+                yield f"{number} {name}"
+        if self.errors:
+            yield f"{counted_as(len(self.errors), 'error')} in the archive"
+
+    def _number_arrived(self) -> int:
+        return sum(self.total(name) for name, facts in CLASSES.items() if facts.arrived)
+
+    def _arrived(self) -> str:
+        expected, arrived = self.total("received"), self._number_arrived()
+        if not expected:
+            return "no delivery was expected"
+        if arrived < expected:
+            return f"{amount(arrived)} of {amount(expected)} deliveries arrived"
+        return f"all {amount(expected)} deliveries arrived" if expected > 1 else "1 of 1 arrived"
+
+    def _others(self) -> Iterator[str]:
+        """Yield the numbers of `wanting` copies as one text, unless there are none."""
+        found = [(name, number) for name in CLASSES if (number := self.wanting(name))]
+        named = [f"{amount(number)} {name}" for name, number in found[:_MAX_NAMED]]
+        if others := sum(number for _, number in found[_MAX_NAMED:]):
+            named.append(f"{amount(others)} of other classes")
+        if named:
+            yield ", ".join(named)
+
+    def _unproven_rows(self) -> str:
+        verb = "is" if self.unproven == 1 else "are"
+        return f"{counted_as(self.unproven, 'row')} of the date {verb} absent or not proven"
+
+
+def became_breach(carried: Row) -> bool:
+    """Return whether a date is not clean now that it was reconciled again, and was not before."""
+    return carried.get("status") == BREACH and carried.get("status_before") != BREACH
