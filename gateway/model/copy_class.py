@@ -24,7 +24,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassFacts:
-    """What is true of all copies of a class, and what to do about them."""
+    """The facts about all copies of a class, and the advice for them."""
 
     name: str
     severity: Severity
