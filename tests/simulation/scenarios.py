@@ -87,6 +87,15 @@ def stop_waits_for_the_disk(seed: int) -> Plan:
     )  # fmt: skip
 
 
+def start_on_a_full_disk(seed: int) -> Plan:
+    """37.1: a start needs the reserve, and new copies take its room before it is kept again."""
+    return Plan(
+        seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_steady("a", 30, 1.5, 0.05, 1_500)),
+        (Fault(0.0, "away", "b", seconds=4.0), Fault(2.0, "kill", "g1", seconds=0.3)),
+        _POLICY, disk=107_628, until=4.0,
+    )  # fmt: skip
+
+
 def oldest_strands_rows_at_a_break(seed: int) -> Plan:
     """27.6: making room reads newer rows than those that a lost connection puts back."""
     return Plan(

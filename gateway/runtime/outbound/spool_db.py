@@ -222,11 +222,17 @@ class SpoolDatabase:
         try:
             with open(self._reserve, "wb", opener=open_private) as file:  # `Path.open` has none
                 file.write(bytes(RESERVE_BYTES))
-        except OSError:
+        except OSError as error:
             with suppress(OSError):  # a read-only disk
                 self._reserve.unlink(missing_ok=True)
+            self._fail(error)
             return False
         return True
+
+    def _fail(self, error: Exception) -> None:
+        if not self.failure:
+            log.error("spool %s: %s; sources wait until it is writable", self._folder, error)
+        self.failure = str(error)
 
     def _run(self) -> None:
         waiting: list[_QueuedChanges] = []  # taken, and not durable
@@ -234,12 +240,13 @@ class SpoolDatabase:
             with self._lock:
                 if waiting:
                     self._lock.wait_for(lambda: self._closing, RETRY_INTERVAL)
-                else:
-                    self._lock.wait_for(lambda: self._queue or self._closing)
+                else:  # without changes, a failure can end all the same
+                    seconds = RETRY_INTERVAL if self.failure else None
+                    self._lock.wait_for(lambda: self._queue or self._closing, seconds)
                 closing = self._closing
                 waiting, self._queue = waiting + self._queue, []
                 self._busy = bool(waiting)
-            if waiting:
+            if waiting or self.failure:
                 waiting = self._commit(waiting)
             if closing:
                 return
@@ -254,7 +261,7 @@ class SpoolDatabase:
             changes = self._commit_freeing(changes)
             if self._make_reserve():  # new copies never take the room that frees the disk
                 changes = changes[self._commit_halves(changes) :]
-        if self.failure and not changes:
+        if self.failure and not changes and self._make_reserve():
             log.warning("spool %s: works again", self._folder)
             self.failure = ""
         with self._lock:
@@ -322,10 +329,7 @@ class SpoolDatabase:
         except _FAULTS as error:
             with suppress(*_FAULTS):
                 self._writing.execute("ROLLBACK")
-            if not self.failure:
-                log.error("spool %s: %s; sources wait until it is writable",  # noqa: TRY400  # a full disk needs no traceback
-                          self._folder, error)  # fmt: skip
-            self.failure = str(error)
+            self._fail(error)
             return False
         with suppress(*_FAULTS):  # a full disk; the changes are durable nevertheless
             self._writing.execute(_VACUUM).fetchall()
