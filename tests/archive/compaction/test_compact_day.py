@@ -19,12 +19,13 @@ from gateway.archive.compaction.compact_day import CompactionReport, compact_day
 from gateway.archive.compaction.current import current_files
 from gateway.archive.layout import PAIRS, SETS, day_folder, seal_folder
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.seals.store import write_sealed
 from gateway.archive.segments.parquet import sort_rows, to_table
 from gateway.archive.storage import LocalStorage, Storage, open_storage
 from gateway.errors import ArchiveError
 from tests.archive.bucket import Bucket
 from tests.archive.compaction.days import merged_here, names, rows_of, write_day
-from tests.archive.samples import DAY, delivered, received
+from tests.archive.samples import DAY, NOON, delivered, received
 
 FOLDER = day_folder(Path(), DAY)
 KEY = b"a key of the archive"
@@ -237,6 +238,21 @@ def test_unsigned_seals_are_no_input_with_a_key(location: ArchiveLocation) -> No
 
     assert Counter(rules(done)) == {"unsigned-seal": 8, "unsealed-segment": 8}
     assert done.segments == 0
+
+
+def test_a_segment_with_the_columns_of_another_version_stays(tmp_path: Path) -> None:
+    location = ArchiveLocation(tmp_path)
+    table, _ = to_table([received([1], time=NOON, gateway="edge")])
+    rows = sort_rows(table).drop_columns(["reason"])
+    write_sealed(open_storage(location), "edge-1-000000", rows, gateway="edge")
+    before = names(open_storage(location))
+
+    done = compacted(location)
+
+    (finding,) = done.findings
+    assert (finding.rule, done.segments) == ("foreign-file", 0)
+    assert "its columns are not those of version 2" in finding.text
+    assert names(open_storage(location)) == before
 
 
 def test_a_damaged_merge_seal_costs_no_file(location: ArchiveLocation, storage: Storage) -> None:
