@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final
@@ -24,6 +24,7 @@ class GapRule(Enum):
     AWAY = "away"  # not connected, and the broker kept the messages: no loss by itself
 
 
+_DAY: Final = 86_400_000_000  # microseconds
 MOMENTARY: Final = frozenset({GapRule.DROPPED.value, GapRule.LOOP_LIMIT.value})  # no outages
 
 
@@ -57,7 +58,7 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
 
     A gap has a row at its begin, one after each midnight while it lasts, and one at its end. The
     rows have the same `source_time`, and the latest `time` replaces the earlier ones. A momentary
-    gap has one row.
+    gap has one row; losses of a source that are reported again and again are one gap a day.
     """
     latest: dict[tuple[object, ...], SourceGap] = {}
     for row in rows:
@@ -70,7 +71,34 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
         key = (gap.gateway, gap.endpoint, gap.route, gap.target, begin, *own)
         if key not in latest or latest[key].end <= end:
             latest[key] = gap
-    return sorted(latest.values(), key=lambda gap: (gap.begin, gap.endpoint, gap.route))
+    gaps = sorted(latest.values(), key=lambda gap: (gap.begin, gap.end))
+    return sorted(_joined(gaps), key=lambda gap: (gap.begin, gap.endpoint, gap.route))
+
+
+def _joined(gaps: Iterable[SourceGap]) -> list[SourceGap]:
+    """Join the losses of a source on a date that have the same reason and overlap."""
+    joined: list[SourceGap] = []
+    last: dict[tuple[object, ...], int] = {}  # position in `joined`
+    for gap in gaps:
+        key = (
+            gap.gateway,
+            gap.endpoint,
+            gap.route,
+            gap.target,
+            gap.rule,
+            gap.reason,
+            gap.end // _DAY,
+        )
+        at = last.get(key)
+        if gap.rule != GapRule.DROPPED.value or at is None or joined[at].end < gap.begin:
+            last[key] = len(joined)
+            joined.append(gap)
+            continue
+        before = joined[at]
+        known = before.lost is not None and gap.lost is not None
+        lost = (before.lost or 0) + (gap.lost or 0) if known else None
+        joined[at] = replace(before, end=gap.end, lost=lost)
+    return joined
 
 
 def _microseconds(moment: datetime | int) -> int:

@@ -12,6 +12,7 @@ from gateway.config.nodes import KeyPath
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS
 from gateway.endpoints.settings.memory import MemorySettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import ConfigError
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.routing.other_separator import corrected
@@ -146,3 +147,16 @@ def other_separators(configuration: Configuration) -> Iterator[ConfigError]:
                 hint = f"write {better!r}, unless that is intended"
                 location = configuration.location_of(place)
                 yield location.error("other-separator", reason, hint, "warning")
+
+
+def unseen_drops(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a note for each MQTT source that does not ask how many messages its broker dropped."""
+    for name in dict.fromkeys(route.endpoint for route in configuration.routes):
+        settings = configuration.endpoints[name].settings
+        if isinstance(settings, MqttSettings) and not settings.dropped_topic:
+            location = configuration.location_of(("endpoints", name, "dropped_topic"))
+            reason = (
+                f"endpoint {name!r}: messages that its broker drops at a queue limit are in no gap"
+            )
+            hint = "remove `dropped_topic` where the broker is mosquitto, or name its topic"
+            yield location.error("unseen-drops", reason, hint, "note")

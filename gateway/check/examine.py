@@ -11,6 +11,7 @@ from gateway.check.doubts import (
     other_separators,
     short_retention,
     unlimited_brokers,
+    unseen_drops,
 )
 from gateway.check.encryption import open_connections
 from gateway.check.files import path_faults
@@ -55,6 +56,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
     found += [*selector_faults(configuration), *short_retention(configuration)]
     found += [*unlimited_brokers(configuration), *other_separators(configuration)]
+    found += unseen_drops(configuration)
     shown = {str(each): each for each in map(configuration.references.hide_in, found)}
     return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
 

@@ -38,7 +38,6 @@ from tests.waiting import PATIENCE, until
 pytestmark = pytest.mark.broker
 
 PLUGIN = Path("/usr/lib/x86_64-linux-gnu/mosquitto_dynamic_security.so")
-DROPPED = "$SYS/broker/publish/messages/dropped"
 ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 SPRING_JARS = [
     JARS / f"{name}.jar"
@@ -299,7 +298,7 @@ def test_a_rise_of_the_count_of_dropped_messages_is_a_gap(
 ) -> None:
     """The session is kept, and its queue at the broker is too short for the time away."""
     broker = start_mosquitto("allow_anonymous true", "max_queued_messages 5", "sys_interval 1")
-    plant = Plant(tmp_path, broker, f'version: "{version}", dropped_topic: {DROPPED}')
+    plant = Plant(tmp_path, broker, f'version: "{version}"')
     with plant.running() as gateway:
         source = cast(MqttSource, gateway.pumps["source"].source)
         until(lambda: source.continuity.dropped == 0)
@@ -328,7 +327,7 @@ def test_a_refused_count_of_dropped_messages_is_a_warning(
     rules.write_text(rules_text(subscribe=False))
     plugin = f"plugin {PLUGIN}", f"plugin_opt_config_file {rules}"
     broker = start_mosquitto("allow_anonymous true", *plugin)
-    settings = MqttSettings(host="127.0.0.1", port=broker.port, dropped_topic=DROPPED)
+    settings = MqttSettings(host="127.0.0.1", port=broker.port)
     source = make_source(settings, [], instance="")
     with opened(source):
         pass

@@ -54,7 +54,7 @@ TREES: st.SearchStrategy[Value] = st.recursive(
     max_leaves=5,
 )
 PROPERTIES = st.dictionaries(NAMES, st.one_of(SCALARS, TREES), max_size=4)
-U63 = st.integers(0, 2**63)
+U63 = st.integers(0, 2**63 - 1)
 HEADERS = st.builds(
     Headers,
     mode=st.sampled_from(DeliveryMode),

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 PAUSED_INTERVAL = 0.02  # seconds between checks for room while reading is paused
 LARGE_BLOCK = 65_536  # bytes after which nothing is gained by a pause
 MAX_ANSWERS = 4_194_304  # bytes of answers that wait to be written; above it reading is paused
+COUNT_TIMEOUT = 2.0  # seconds for the answer about the count of dropped messages
 CLOSE_TIMEOUT = 1.0  # seconds to write the last acknowledgements and the DISCONNECT
 
 
@@ -71,7 +72,8 @@ class MqttConnection:
         self._settings, self._owner = settings, owner
         self._closed = closed or ClosedConnections()
         self._errors = ConnectionErrors(settings, client_id, self._closed)
-        self._client_id, self._clean = client_id, clean
+        self._client_id = client_id
+        self.session = MqttSession(settings, client_id, clean=clean, label=self._errors.label)
         self._decoder = PacketDecoder(settings.version, now, max_packet=settings.max_packet_in)
         self._failure: GatewayError | None = None
         self._closing = self._write_failed = False
@@ -90,8 +92,11 @@ class MqttConnection:
         self,
         wanted: Callable[[bool], Sequence[RequestedSubscription]],
         unwanted: Callable[[], Sequence[str]] = tuple,
+        count_topic: str = "",
     ) -> None:
         """Connect, log in, subscribe to `wanted(session_present)` and unsubscribe `unwanted()`.
+
+        A broker may refuse `count_topic`, which is subscribed last, or not answer for it.
 
         A kept session sends its backlog before it answers. If the owner wants no more of that, or
         it takes longer than `connect_timeout`, return while subscriptions have no answer; `failure`
@@ -105,14 +110,13 @@ class MqttConnection:
         self._socket = NonBlockingSocket(connect(self._settings, self._closed.handshake_ended))
         self._leadership.attach(self._socket.fileno)
         self._last_read = self._last_write = self._written_at = monotonic()
-        self.session = MqttSession(
-            self._settings, self._client_id, clean=self._clean, label=self._errors.label
-        )
         try:
             self._log_in(deadline)
             packets = self.session.subscribe(wanted(self.session.present))
-            self.write(*packets, *self.session.unsubscribe(unwanted()))
+            counts = self.session.subscribe_count(count_topic) if count_topic else []
+            self.write(*packets, *self.session.unsubscribe(unwanted()), *counts)
             self._await_subscriptions(deadline)
+            self._await_count(monotonic() + COUNT_TIMEOUT)
         except BaseException:
             self._release()
             raise
@@ -219,6 +223,19 @@ class MqttConnection:
             deadline,
             "the subscriptions",
         )
+
+    def _await_count(self, deadline: float) -> None:
+        """Serve until the broker has answered for the count: one that hangs up does so now."""
+        session, owner = self.session, self._owner
+        while (
+            session.count_unanswered
+            and session.subscribed
+            and owner.wants_more()
+            and (left := deadline - monotonic()) > 0
+        ):
+            self._serve_socket(min(left, CHECK_INTERVAL))
+            if self._failure is not None:
+                raise self._failure
 
     def _serve_until(self, is_done: Callable[[], bool], deadline: float, request: str) -> None:
         while not is_done():

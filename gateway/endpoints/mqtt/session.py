@@ -76,6 +76,8 @@ class MqttSession:
         self._unanswered: dict[int, list[str]] = {}  # packet id of a SUBSCRIBE -> its filters
         self._unsubscribing: dict[int, Sequence[str]] = {}  # the same of an UNSUBSCRIBE
         self._refused: list[str] = []
+        self._count_id = 0  # packet id of the SUBSCRIBE to the count of dropped messages; 0: none
+        self.count_asked = self.count_unanswered = self.count_refused = False
         self.connected = False
         self.present = False  # the broker has kept the session
         self.granted = 2  # the lowest QoS of all subscriptions
@@ -126,6 +128,17 @@ class MqttSession:
             self._last_id += 1
             self._unanswered[self._last_id] = filters
             packets.append(encode_subscribe(self._last_id, part, five=self._five))
+        return packets
+
+    def subscribe_count(self, topic: str) -> list[bytes]:
+        """Return a SUBSCRIBE to the broker's count at QoS 0, whose refusal is a warning.
+
+        Raises:
+            EndpointError: the topic is not a legal filter.
+        """
+        packets = self.subscribe([(topic, 0)])
+        del self._unanswered[self._last_id]
+        self._count_id, self.count_asked, self.count_unanswered = self._last_id, True, True
         return packets
 
     def unsubscribe(self, filters: Sequence[str]) -> list[bytes]:
@@ -187,15 +200,11 @@ class MqttSession:
     def _receive_suback(self, packet: bytes) -> GatewayError | None:
         """Return an error with the last SUBACK if the broker has refused a filter."""
         packet_id, reasons = decode_suback(packet, five=self._five)
+        if packet_id == self._count_id:
+            self._receive_count_suback(reasons)
+            return None
         for topic_filter, reason in zip(self._unanswered.pop(packet_id, []), reasons, strict=False):
-            if topic_filter == self._settings.dropped_topic:
-                if reason >= FAILURE:
-                    text = reason_text(reason)
-                    self.warnings.append(
-                        f"the broker refuses `dropped_topic` {topic_filter!r} ({text}); dropped"
-                        " messages are not recorded"
-                    )
-            elif reason >= FAILURE:
+            if reason >= FAILURE:
                 self._refused.append(f"{topic_filter!r} ({reason_text(reason)})")
             else:
                 self.granted = min(self.granted, reason)
@@ -209,6 +218,16 @@ class MqttSession:
             qos = self._settings.qos
             self.warnings.append(f"the broker grants QoS {self.granted}, {qos} was requested")
         return None
+
+    def _receive_count_suback(self, reasons: Sequence[int]) -> None:
+        self.count_unanswered = False
+        for reason in reasons:
+            if reason >= FAILURE:
+                self.count_refused = True
+                self.warnings.append(
+                    f"the broker refuses `dropped_topic` {self._settings.dropped_topic!r}"
+                    f" ({reason_text(reason)}); messages that it drops are in no gap"
+                )
 
     def _receive_unsuback(self, packet: bytes) -> None:
         packet_id, reasons = decode_unsuback(packet, five=self._five)

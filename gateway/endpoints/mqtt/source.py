@@ -10,14 +10,15 @@ from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.mqtt.client_id import ClosedConnections
 from gateway.endpoints.mqtt.connection import MqttConnection
+from gateway.endpoints.mqtt.count_request import CountRequest
 from gateway.endpoints.mqtt.kept_session import kept_session
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import RequestedSubscription
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import ClientIdDisputeError, NotConnectedError
-from gateway.wire.mqtt.topic_filters import SHARED
+from gateway.errors import ClientIdDisputeError, GatewayError, NotConnectedError
+from gateway.wire.mqtt.topic_filters import SHARED, inner_filter, selects
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +39,15 @@ class MqttSource:
         self._settings, self._subscriptions = settings, tuple(subscriptions)
         self._client_id = client_id
         self._filters = [each.pattern for each in subscriptions]
-        if settings.dropped_topic:
-            self._filters.append(settings.dropped_topic)
+        counts = settings.dropped_topic
+        if any(selects(inner_filter(each), counts) for each in self._filters):
+            counts = ""  # a route selects the counts: they come once
+        self._count_request = CountRequest(settings.name, counts)
+        if counts:
+            self._filters.append(counts)
         self._kept = kept_session(settings.broker_key, client_id)
         self._closed = ClosedConnections()
+        self._ended_by_count = False  # the last connection, by the request for the count
         self._witness: Witness | None = None  # while the id seems disputed
         self._state: ReceiveState | None = None
         keeps = settings.session_expiry > 0 and settings.qos > 0
@@ -51,6 +57,14 @@ class MqttSource:
         if self._state is not None and self._is_up(self._state):
             return
         self.close()
+        try:
+            self._open()
+        except GatewayError:
+            if not self._ended_by_count:
+                raise
+            self._open()
+
+    def _open(self) -> None:
         settings = self._settings
         state = ReceiveState(settings, self._subscriptions, self._kept)
         state.count_dropped = self._continuity.count_dropped
@@ -62,10 +76,14 @@ class MqttSource:
             settings, self._client_id, clean=clean, owner=state, closed=self._closed
         )
         try:
-            state.connection.open(self._wanted, self._unwanted)
-        except ClientIdDisputeError as error:
-            raise self._judged(error) from error
+            state.connection.open(self._wanted, self._unwanted, self._count_request.topic)
+        except GatewayError as error:
+            self._note_end(state.connection)
+            if isinstance(error, ClientIdDisputeError) and not self._ended_by_count:
+                raise self._judged(error) from error
+            raise
         self._state = state
+        self._count_request.connected()
         self._continuity.retention = self._retention(state.connection)
 
     def receive(self, timeout: float) -> Batch | None:
@@ -109,8 +127,16 @@ class MqttSource:
         state, self._state = self._state, None
         self._dismiss_witness()
         if state is not None and state.connection is not None:
+            self._note_end(state.connection)
             state.connection.close()
             self._kept.filters -= state.connection.session.unsubscribed
+
+    def _note_end(self, connection: MqttConnection) -> None:
+        """Note whether the connection ended at the request for the count."""
+        lost = connection.failure is not None
+        self._ended_by_count = self._count_request.ended(connection.session, lost=lost)
+        if self._ended_by_count:
+            self._closed.ended_otherwise()
 
     def _judged(self, error: ClientIdDisputeError) -> ClientIdDisputeError:
         """Return the error with what the witness saw."""
@@ -150,10 +176,7 @@ class MqttSource:
                 settings.name,
             )
         self._kept.subscribe(self._filters, present=session_present)
-        wanted = [(s.pattern, subscription_options(settings, s)) for s in self._subscriptions]
-        if settings.dropped_topic:  # at QoS 0: a session need not keep the counts
-            wanted.append((settings.dropped_topic, SEND_RETAINED))
-        return wanted
+        return [(s.pattern, subscription_options(settings, s)) for s in self._subscriptions]
 
     def _unwanted(self) -> Sequence[str]:
         """Return the filters that a reload has removed."""

@@ -85,10 +85,10 @@ class MqttSettings:
         "do not receive messages that the same connection has published (5.0 only)", default=False
     )
     dropped_topic: str = setting(
-        "topic on which the broker publishes how many messages it has dropped, such as"
-        " $SYS/broker/publish/messages/dropped of mosquitto; a source records a rise as a gap,"
-        " although the broker counts for all its clients; none when empty",
-        default="",
+        "topic on which the broker publishes how many messages it has dropped; the default is that"
+        " of mosquitto. A source records a rise as a gap, although the broker counts for all its"
+        " clients; a source asks for no count when empty",
+        default="$SYS/broker/publish/messages/dropped",
     )
     connect_timeout: float = setting(
         "seconds for connecting, logging in and subscribing", default=10.0, minimum=0.1

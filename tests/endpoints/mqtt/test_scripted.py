@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -53,8 +54,9 @@ class Peer:
         self._server = socket.create_server(("127.0.0.1", 0))
         self._server.settimeout(PATIENCE)
         self.settings = MqttSettings(
-            name="p", host="127.0.0.1", port=self._server.getsockname()[1], qos=2, connect_timeout=5
-        )
+            name="p", host="127.0.0.1", port=self._server.getsockname()[1], qos=2,
+            connect_timeout=5, dropped_topic="",
+        )  # fmt: skip
         self._sock: socket.socket | None = None
         self._witnesses: list[socket.socket] = []
         self._pool = ThreadPoolExecutor(1)
@@ -64,12 +66,21 @@ class Peer:
         assert hasattr(endpoint, "open")
         self.hang_up()
         future: Future[None] = self._pool.submit(endpoint.open)
+        self.accept()
+        return future
+
+    def accept(self) -> None:
+        """Take the next connection, and read its CONNECT."""
         while b"-witness" in (connect := self._next_connect()):
             self.write(WELCOME if self.settings.version == "5" else WELCOME_3)
             assert self._sock is not None
             self._witnesses.append(self._sock)
         assert connect[0] == 0x10
-        return future
+
+    def has_bytes(self) -> bool:
+        """Whether the endpoint has sent more."""
+        assert self._sock is not None
+        return bool(select.select([self._sock], [], [], QUIET)[0])
 
     def _next_connect(self) -> bytes:
         self._sock, _ = self._server.accept()
@@ -114,14 +125,24 @@ def peer() -> Iterator[Peer]:
     peer.close()
 
 
-def listening(peer: Peer) -> Source:
-    """Return an open source with a granted subscription to "t"."""
+def listening(peer: Peer, counts: bytes = b"") -> Source:
+    """Return an open source with a granted subscription to "t"; `counts` answers that to them."""
     source = open_source(peer.settings, [Subscription("t")])
     future = peer.opening(source)
     peer.write(WELCOME)
-    peer.write(b"\x90\x04" + peer.read()[2:4] + b"\x00\x02")
+    grant(peer)
+    if counts:
+        grant(peer, counts)
     future.result(PATIENCE)
     return source
+
+
+def grant(peer: Peer, reason: bytes = b"\x02") -> bytes:
+    """Answer the next SUBSCRIBE with `reason`; return the SUBSCRIBE."""
+    subscribe = peer.read()
+    assert subscribe[0] == 0x82
+    peer.write(b"\x90\x04" + subscribe[2:4] + b"\x00" + reason)
+    return subscribe
 
 
 def lost_after_qos_2(peer: Peer) -> Source:
@@ -379,11 +400,7 @@ def test_a_disconnect_or_a_protocol_error_loses_the_connection(peer: Peer, data:
 )
 def test_a_count_of_dropped_messages_is_ascii_digits_or_nothing(peer: Peer, payload: str) -> None:
     peer.settings = replace(peer.settings, dropped_topic="d")
-    source = open_source(peer.settings, [Subscription("t")])
-    future = peer.opening(source)
-    peer.write(WELCOME)
-    peer.write(b"\x90\x05" + peer.read()[2:4] + b"\x00\x02\x00")
-    future.result(PATIENCE)
+    source = listening(peer, counts=b"\x00")
     for each in ("5", payload, "7"):
         text = each.encode()
         peer.write(bytes([0x30, 6 + len(text)]) + b"\x00\x01d\x02\x01\x01" + text)  # UTF-8

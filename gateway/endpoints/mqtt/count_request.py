@@ -1,0 +1,53 @@
+"""The request for a broker's count of dropped messages: some brokers hang up at it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from gateway.endpoints.mqtt.session import MqttSession
+
+log = logging.getLogger(__name__)
+
+MAX_UNANSWERED: Final = 2  # connections in a row that ended without an answer to the request
+
+
+class CountRequest:
+    """Whether a connection of a source subscribes to `topic`; empty for no count.
+
+    A connection that ends before the broker answers is followed by one without the request; a
+    later one asks again, because the network may have ended it. A second such end, and a refusal,
+    are for good. Mutable: owned by the source.
+    """
+
+    def __init__(self, name: str, topic: str) -> None:
+        self._name, self._topic = name, topic
+        self._unanswered = 0
+        self._skips = False
+
+    @property
+    def topic(self) -> str:
+        """The topic to subscribe to over the next connection; empty for none."""
+        return "" if self._skips or self._unanswered >= MAX_UNANSWERED else self._topic
+
+    def connected(self) -> None:
+        """Note a connection that is subscribed."""
+        self._skips = False
+
+    def ended(self, session: MqttSession, *, lost: bool) -> bool:
+        """Note the end of a connection; return whether the request may be why it is `lost`."""
+        if session.count_refused:
+            self._unanswered = MAX_UNANSWERED
+        elif session.count_asked and not session.count_unanswered:
+            self._unanswered = 0
+        elif session.count_unanswered and lost:
+            self._unanswered += 1
+            self._skips = True
+            log.warning(
+                "%s: the connection ended before the broker answered the subscription to"
+                " `dropped_topic` %r: messages that the broker drops are in no gap; set"
+                ' `dropped_topic: ""` if the broker takes no such subscription',
+                self._name, self._topic,
+            )  # fmt: skip
+            return True
+        return False
