@@ -1,6 +1,7 @@
 """The head of each writer: its last closed journal, its open one, and the states of its sources.
 
     ARCHIVE/_heads/<writer>.json
+    ARCHIVE/_heads/<writer>.damaged     one that a start of the writer found changed
 
 A writer replaces its head when the file of its next journal exists, before that accepts a row. A
 journal that a head names is therefore somewhere: it waits, or it has a seal. A head is canonical
@@ -11,16 +12,16 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from gateway.archive.durable import make_folders, replacing
-from gateway.archive.layout import HEADS, parse_journal_name
+from gateway.archive.gaps import SourceGap
+from gateway.archive.layout import DAMAGED, HEADS, listed, parse_journal_name
 from gateway.archive.seals.seal import Previous, canonical_json, mac_of, parse
-from gateway.archive.source_states import SourceConnection
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
     from gateway.archive.storage import Storage
@@ -28,6 +29,40 @@ if TYPE_CHECKING:  # the gateway itself never loads Arrow
 VERSION: Final = 1
 _THREADS: Final = 16  # of a reader: requests to a remote storage wait
 _SUFFIX: Final = ".json"
+_OPEN: Final = 1 << 62  # microseconds: after every date
+_SET_ASIDE: Final = (
+    "is not what the writer wrote before its last start; see what changed it, then remove the file"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A time without a connection, or in dispute with another client.
+
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    begin: int
+    rule: str  # a value of `gateway.archive.gaps.GapRule`
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConnection:
+    """The state of one source: the last sign of its broker, and the outage that has not ended.
+
+    `known` is true once the source was connected, `keeps` while its broker keeps messages for it.
+    `dropped` is the broker's own count of dropped messages, where the source reads one. `tap` says
+    that the source is a tap.
+    Units: microseconds.
+    """
+
+    heard: int
+    known: bool
+    outage: Outage | None = None
+    keeps: bool = True
+    dropped: int | None = None
+    tap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +70,8 @@ class WriterHead:
     """The statement of a writer about itself at the time `at`.
 
     `instance` and `lease` are those of a pair: empty and 0 for a gateway alone. `closed` is the
-    last closed journal; `open` the stem of the journal that it writes, None after a clean stop.
+    last closed journal; `open` the stem of the journal that it opened last, None after a clean
+    stop. Both are the same journal when its process was killed and the converter closed it.
     """
 
     writer: str
@@ -48,6 +84,11 @@ class WriterHead:
     lease: int = 0
     keyed: bool = False
     mac: str = ""
+
+    @property
+    def last(self) -> str | None:
+        """The stem of the last journal; None without one."""
+        return self.open or (self.closed.journal if self.closed else None)
 
     def signed(self, key: bytes | None) -> Self:
         """Return the head with its `mac`; keyed when there is a `key`."""
@@ -70,6 +111,11 @@ class StoredHead:
     def writer(self) -> str:
         """The writer in the name of the file."""
         return self.path.stem
+
+    @property
+    def current(self) -> bool:
+        """Whether it is the head of the writer, and no copy that was set aside."""
+        return self.path.suffix == _SUFFIX
 
 
 def head_path(root: Path, writer: str) -> Path:
@@ -109,15 +155,38 @@ def read_heads(storage: Storage, key: bytes | None = None) -> list[StoredHead]:
     Raises:
         OSError: the archive cannot be read.
     """
-    names = storage.names(Path(HEADS))
-    paths = [
-        Path(HEADS) / name for name in names if name.endswith(_SUFFIX) and not name.startswith(".")
-    ]
+    names = [name for name in storage.names(Path(HEADS)) if not name.startswith(".")]
+    paths = [Path(HEADS) / name for name in names if name.endswith(_SUFFIX)]
     with ThreadPoolExecutor(_THREADS) as pool:
         contents = list(pool.map(storage.read, paths))
-    return [
+    found = [
         parsed(path, content or b"", key) for path, content in zip(paths, contents, strict=True)
     ]
+    aside = [Path(HEADS) / name for name in names if name.endswith(DAMAGED)]
+    return found + [StoredHead(path, None, _SET_ASIDE) for path in aside]
+
+
+def upload_heads(storage: Storage, buffer: Path) -> None:
+    """Upload the heads in the local folder `buffer`: before the seals of what they name.
+
+    Raises:
+        OSError: the archive cannot be reached.
+    """
+    for path in listed(buffer / HEADS):
+        if not path.name.startswith("."):
+            storage.put(Path(HEADS) / path.name, path.read_bytes())
+
+
+def open_gaps(heads: Sequence[StoredHead]) -> list[SourceGap]:
+    """Return the gaps of all sources but taps that have not ended, without route and pattern."""
+    return [
+        SourceGap(stored.head.gateway, "", name, "", each.outage.rule, each.outage.reason,
+                  each.outage.begin, _OPEN, None)
+        for stored in heads
+        if stored.head is not None
+        for name, each in stored.head.sources.items()
+        if each.outage is not None and not each.tap
+    ]  # fmt: skip
 
 
 def parsed(path: Path, content: bytes, key: bytes | None = None) -> StoredHead:

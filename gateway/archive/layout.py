@@ -4,7 +4,6 @@ ARCHIVE/.journal/<writer>-<start>-<n>.open              rows not yet in a segmen
 ARCHIVE/.journal/<writer>-<start>-<n>.ack               its acknowledged bytes
 ARCHIVE/.journal/<writer>-<start>-<n>.done              converted, being removed
 ARCHIVE/.journal/<writer>-<start>-<n>.damaged           kept for inspection
-ARCHIVE/.journal/<writer>.chain                         the last closed journal of the writer
 ARCHIVE/.journal/<writer>.echoes                        echoes that a clean stop waits for
 ARCHIVE/.journal/<writer>.lock                          locked by the process that writes
 ARCHIVE/date=YYYY-MM-DD/hour=HH/<journal>-<k>.parquet   segments
@@ -14,9 +13,9 @@ ARCHIVE/_seals/date=YYYY-MM-DD/<journal>.json           seals, by the date on wh
 ARCHIVE/_seals/date=YYYY-MM-DD/merged-<n>.json          seals of the compactions of the date
 ARCHIVE/_compacting/date=.../hour=.../<segment>         merged segments that have no final name yet
 ARCHIVE/_names/<gateway>.jsonl                          whole names behind shortened ones
-ARCHIVE/_heads/<writer>.json                            its last closed and its open journal
+ARCHIVE/_heads/<writer>.json                            the last and the open journal, and sources
+ARCHIVE/_heads/<writer>.damaged                         one that a start found changed
 ARCHIVE/_routes/<writer>-<since>.json                   routes of the writer from a time on
-ARCHIVE/_sources/<gateway>.json                         last signs of the brokers of its sources
 ARCHIVE/_dictionary/                                    the shortened names of all gateways
 ARCHIVE/_reconciled/date=YYYY-MM-DD/                    results of the nightly reconciliation
 ARCHIVE/_reconciled/follow/                             results of `reconcile --follow`
@@ -45,7 +44,6 @@ COMPACTING: Final = "_compacting"
 NAMES: Final = "_names"
 ROUTES: Final = "_routes"
 HEADS: Final = "_heads"
-SOURCES: Final = "_sources"
 DICTIONARY: Final = "_dictionary"
 HOUR: Final = 3_600_000_000  # microseconds
 MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
@@ -94,10 +92,6 @@ def parse_journal_name(stem: str) -> JournalName | None:
     """Return the parts of a journal's stem; None when it is none."""
     match = _JOURNAL_STEM.fullmatch(stem)
     return JournalName(match[1], int(match[2]), int(match[3])) if match else None
-
-
-def chain_path(root: Path, writer: str) -> Path:
-    return journal_folder(root) / f"{writer}.chain"
 
 
 def lock_path(root: Path, writer: str) -> Path:

@@ -29,12 +29,11 @@ def retire(storage: Storage, writer: str, why: str, at: int, key: bytes | None) 
     """
     if not why.strip():
         raise ArchiveError("--why: is empty; say why the writer will not return")
-    heads = {each.writer: each.head for each in read_heads(storage, key)}
+    heads = {each.writer: each.head for each in read_heads(storage, key) if each.current}
     if writer not in heads:
         raise ArchiveError(f"writer {writer!r}: has no head; known are {', '.join(sorted(heads))}")
     head = heads[writer]
-    closed = head.closed.journal if head is not None and head.closed is not None else None
-    last = head.open or closed if head is not None else None
+    last = None if head is None else head.last
     document = {"version": _VERSION, "writer": writer, "why": why, "at": at, "journal": last,
                 "keyed": key is not None}  # fmt: skip
     content = canonical_json({**document, "mac": mac_of(document, key)})

@@ -16,11 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding, error
+from gateway.archive.heads import open_gaps, read_heads
 from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.retention import SPOOLED_DAYS
 from gateway.archive.routes import Rules
-from gateway.archive.source_states import open_gaps
+from gateway.archive.storage import open_storage
 from gateway.clock import now
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import TALLIES
@@ -150,7 +151,8 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
         report = _with_tables(job, found, copies, show_step, report)
     finally:
         spark.catalog.clearCache()
-    recorded = RecordedGaps(found.gaps, open_gaps(job.location.local), inputs.not_running)
+    heads = read_heads(open_storage(job.location), job.key)
+    recorded = RecordedGaps(found.gaps, open_gaps(heads), inputs.not_running)
     gaps = gap_rows(recorded, job.day, now() if job.now is None else job.now)
     proof = {**report.proof, "sets": 0 if full else len(inputs.all), "seals": inputs.seals,
              "keyed": job.key is not None, "unproven": inputs.unproven}  # fmt: skip

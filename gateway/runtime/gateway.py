@@ -10,7 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.archive.journal.head_file import HeadFile
 from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import writer_name
 from gateway.archive.lookup.name_store import NameStore
 from gateway.clock import RowClock, now
 from gateway.config.load import Configuration
@@ -216,7 +218,8 @@ class Gateway:
         self._message_ids = MessageIds(run := self._clock())
         self.archive = ArchiveWriter(location, name, run, options, clock=self._clock)
         sources = wiring.source_endpoints(self.configuration)
-        self._connections = ConnectionLog(root, name, sources)
+        head = HeadFile(root, name, writer_name(name), options.seal_key, self._clock)
+        self._connections = ConnectionLog(head, sources)
         wiring.archive_routes(archive, name, self.configuration.routes, run)
         self._open_name_store(self.configuration)
         return recovered

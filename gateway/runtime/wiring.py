@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gateway.archive.journal.chain import last_end
+from gateway.archive.journal.head_file import last_end
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.layout import writer_name
 from gateway.archive.location import ArchiveLocation, parse_location

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.heads import (
+    Outage,
+    SourceConnection,
     StoredHead,
     WriterHead,
     from_json,
@@ -19,7 +21,6 @@ from gateway.archive.heads import (
     write_head,
 )
 from gateway.archive.seals.seal import Previous
-from gateway.archive.source_states import Outage, SourceConnection
 from gateway.archive.storage import LocalStorage
 
 KEY = b"the key of the seals"

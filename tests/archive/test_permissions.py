@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from gateway.archive.durable import close_to_others, make_folders, open_private, replace_text
+from gateway.archive.heads import SourceConnection, read_heads
+from gateway.archive.journal.head_file import HeadFile
 from gateway.archive.layout import converted_journals, days, journals
 from gateway.archive.lookup.name_store import NameStore
-from gateway.archive.seals.waiting import chain_files, waiting_journals
-from gateway.archive.source_states import SourceConnection, open_gaps
+from gateway.archive.seals.waiting import waiting_journals
 from gateway.archive.storage import LocalStorage
 from gateway.file_lock import FileLock
 from gateway.runtime.outbound.spool_db import SpoolDatabase
@@ -57,8 +58,7 @@ def as_nobody() -> Iterator[None]:
         pytest.param(journals, ".journal", id="journals"),
         pytest.param(converted_journals, ".journal", id="converted-journals"),
         pytest.param(waiting_journals, ".journal", id="waiting-journals"),
-        pytest.param(chain_files, ".journal", id="chains"),
-        pytest.param(open_gaps, "_sources", id="sources"),
+        pytest.param(lambda root: read_heads(LocalStorage(root)), "_heads", id="heads"),
         pytest.param(days, "", id="days"),
     ],
 )
@@ -86,7 +86,7 @@ def test_others_can_read_nothing_of_an_archive(tmp_path: Path, umask: int) -> No
     names = NameStore(tmp_path, "one")
     names.remember("~a", ("x",))
     names.commit()
-    connections = ConnectionLog(tmp_path, "one", ["here"])
+    connections = ConnectionLog(HeadFile(tmp_path, "one", "one"), ["here"])
     for durable in (False, True):
         connections.put("here", SourceConnection(1, known=True), durable=durable)
         replace_text(tmp_path / f"{durable}.json", "{}")

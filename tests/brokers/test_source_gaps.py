@@ -14,7 +14,8 @@ from typing import TypeAlias, cast
 import pytest
 
 from gateway.archive.gaps import SourceGap, merge_gaps
-from gateway.archive.source_states import open_gaps
+from gateway.archive.heads import open_gaps, read_heads
+from gateway.archive.storage import LocalStorage
 from gateway.clock import now
 from gateway.config.load import load
 from gateway.endpoints.jms import JmsSource
@@ -271,7 +272,7 @@ def test_a_source_that_a_reload_removes_has_no_gap_from_then_on(
 
     assert [gap.rule for gap in plant.gaps()] == ["disconnected"] * away
     assert all(gap.begin < gap.end < reloaded for gap in plant.gaps())
-    assert open_gaps(tmp_path / "archive") == []
+    assert open_gaps(read_heads(LocalStorage(tmp_path / "archive"))) == []
 
 
 def test_the_next_start_records_the_gap_that_a_killed_gateway_leaves(

@@ -15,9 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from gateway.archive.journal.chain import last_link
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
+from gateway.archive.journal.head_file import last_link
 from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.layout import HOUR, JournalName, journal_folder, writer_name
 from gateway.archive.segments.convert import convert

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from greenlet import GreenletExit
 
-from gateway.archive.journal.chain import number_of
 from gateway.archive.journal.ends import Head, Trailer, link_of, new_hash
+from gateway.archive.journal.head_file import number_of
 from gateway.archive.journal.records import Damage, is_journal, read_records
 from gateway.archive.layout import ACK, OPEN, JournalName, journal_folder
 from gateway.archive.schema import REQUIRED
@@ -375,7 +375,7 @@ class SimulatedRollingJournal:
 
 
 def simulated_end(root: Path, writer: str) -> int:
-    """The end of the last journal of the disk, in place of `chain.last_end`."""
+    """The end of the last journal of the disk, in place of `head_file.last_end`."""
     del root, writer
     link = running_disk().last_link()
     return 0 if link is None else link.closed

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Weight
+from gateway.archive.heads import WriterHead, write_head
 from gateway.archive.segments.convert import convert
 from gateway.errors import ArchiveError
 from gateway.reconcile.report.report import Report
@@ -71,10 +72,18 @@ class SimulatedNight:
 
     def _archive(self, world: World) -> None:
         for each in world.gateways.values():
+            _write_head(self.root, each)
             for journal in each.disk.journals:
                 with suppress(ArchiveError):  # its first bytes changed: it is set aside
                     convert(self.root, journal.write(self.root))
             self.runs[world.plan.prefix + each.name] = _truth(world, each)
+
+
+def _write_head(root: Path, each: RunningGateway) -> None:
+    """Write the head that names the last journal of `each`; the converter notes how it ended."""
+    if each.disk.journals:
+        last = each.disk.journals[-1].name
+        write_head(root, WriterHead(last.writer, last.writer, START, open=str(last)))
 
 
 def _truth(world: World, each: RunningGateway) -> ArchivedRun:

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded before they are patched
 from gateway.archive import layout
-from gateway.archive.journal import chain
+from gateway.archive.journal import head_file
 from gateway.archive.journal.rolling import RollingJournal
 from gateway.endpoints import registry
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
@@ -90,7 +90,7 @@ def simulate(
                 [each.payload for each in plan.faults if each.kind == "unwritable"]
             ),
             id(RollingJournal): SimulatedRollingJournal,
-            id(chain.last_end): simulated_end,
+            id(head_file.last_end): simulated_end,
             id(layout.journals): simulated_journals,
             id(registry.make_source): world.make_source,
             id(registry.make_sink): world.make_sink,

@@ -48,9 +48,10 @@ class Journal:
             self._file = os.open(path, _NEW | os.O_APPEND, 0o640)
             _lock_new(path, self._file)
             _write(self._file, content)
+            os.fdatasync(self._file)  # before a head names it: an empty journal is a lost one then
             sync_folder(path.parent)
         except OSError:
-            self._remove()
+            self.discard()
             raise
         self._hash = new_hash(key)
         self._hash.update(content)
@@ -120,8 +121,8 @@ class Journal:
         self._valid_size = size
         self._has_torn_tail = False
 
-    def _remove(self) -> None:
-        """Close and remove the files of a journal that could not be created."""
+    def discard(self) -> None:
+        """Close and remove the files of a journal that has no rows, and that no head names."""
         if self._file >= 0:
             os.close(self._file)
             self.path.unlink(missing_ok=True)

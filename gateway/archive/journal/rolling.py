@@ -11,14 +11,14 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from gateway.archive.durable import make_folders
-from gateway.archive.journal.chain import last_link, number_of, update_chain
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal, is_in_use
+from gateway.archive.journal.head_file import HeadFile, last_link, number_of
 from gateway.archive.layout import (
     HOUR,
     OPEN,
@@ -117,9 +117,10 @@ class RollingJournal:
             if not writer.replay:  # a replay that was killed may never run again
                 others = journals(root, writer_name(writer.gateway, replay=True))
                 leftover += [path for path in others if not is_in_use(path)]
+            key = options.seal_key
+            self._head = HeadFile(root, writer.gateway, writer.name, key, writer.clock)
+            self._head.set_aside()
             self._previous = last_link(root, writer.name)
-            if self._previous is not None:
-                update_chain(root, writer.name, self._previous)
             self._open()
         except OSError as error:
             self._lock.close()
@@ -224,9 +225,20 @@ class RollingJournal:
             head = self._next_head()
             name = JournalName(head.writer, head.start, head.sequence)
             path = journal_folder(self._root) / f"{name}{OPEN}"
-            self._journal = self._opener(path, head, self._options.seal_key)
+            journal = self._opener(path, head, self._options.seal_key)
+            try:
+                self._state(str(name))
+            except OSError:
+                journal.discard()
+                raise
+            self._journal = journal
             self._midnight = (head.opened // _DAY + 1) * _DAY
         return self._journal
+
+    def _state(self, journal: str | None) -> None:
+        """Write the head: `journal` is open, and its predecessor was the last one."""
+        previous = self._previous
+        self._head.change(lambda head: replace(head, closed=previous, open=journal))
 
     def _next_head(self) -> Head:
         return Head(
@@ -256,8 +268,9 @@ class RollingJournal:
                 cannot be opened, and the next call of `maintain` or `write` tries again.
         """
         self._previous = journal.finish(self._writer.clock(), stopped=stopped)
-        with suppress(OSError):  # the converter, or the next start, updates it
-            update_chain(self._root, self._writer.name, self._previous)
+        if stopped:
+            with suppress(OSError):  # the converter notes it
+                self._state(None)
         self._convert(journal)
         if not stopped:
             self._open()

@@ -7,8 +7,8 @@ recorded up to `SLACK` before its journal was opened.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
@@ -59,14 +59,15 @@ class Surroundings:
     """Facts about the archive beside the seals that were read.
 
     `has_seal` tells whether the seal of a journal exists, read or not; `oldest` is the begin of
-    the first date with seals. `journals` and `chains` are None where the folder of the journals
-    is out of reach.
+    the first date with seals. `journals` are those that wait, and `in_reach` are the writers whose
+    journals are in the same folder; `retired` are those that will not return.
     """
 
     has_seal: Callable[[Previous], bool]
     oldest: int
-    journals: Sequence[WaitingJournal] | None = None
-    chains: Mapping[str, Previous] = field(default_factory=dict)
+    journals: Sequence[WaitingJournal] = ()
+    in_reach: frozenset[str] = frozenset()
+    retired: frozenset[str] = frozenset()
 
 
 def chain_findings(
@@ -82,7 +83,6 @@ def chain_findings(
         chain = _Chain(writer, lineages(own), period, around)
         findings += chain.findings()
         pauses += chain.pauses()
-    findings += _absent_findings({seal.journal for seal in seals}, period, around)
     return findings, pauses
 
 
@@ -164,12 +164,14 @@ class _Chain:
         """Check that the chain reaches the end of the period."""
         if is_stopped(last) or last.closed >= self.period.end:
             return
+        if self.writer in self.around.retired:
+            return
         if last.end is End.KILLED and is_replay(self.writer):
             return  # a command need not run again; its journal has what it acknowledged
         since = f"nothing proves the rows of {self.writer} after {_clock(last.closed)}"
         if self._continues(last):
             yield warning("open-journal", _place(last), f"{since}: the gateway writes its journal")
-        elif self.around.journals is None and last.closed >= self.period.now:
+        elif self.writer not in self.around.in_reach and last.closed >= self.period.now:
             yield warning("open-chain", _place(last), f"{since}: the date has not ended")
         else:
             text = (
@@ -179,7 +181,7 @@ class _Chain:
 
     def _continues(self, last: Seal) -> bool:
         """Return whether a live journal continues the chain, or one that waits before it."""
-        own = [each for each in self.around.journals or () if each.name.writer == self.writer]
+        own = [each for each in self.around.journals if each.name.writer == self.writer]
         stems = {last.journal}
         for each in own:
             if each.previous is not None and each.previous.journal in stems:
@@ -211,24 +213,13 @@ def _own_findings(seal: Seal) -> Iterator[Finding]:
 
 
 def _waiting_findings(period: Period, around: Surroundings) -> Iterator[Finding]:
-    for each in around.journals or ():
+    for each in around.journals:
         if not each.live and period.has(each.opened, _FOREVER):
             text = (
                 "no process holds it, and its rows are in no segment; the start of its gateway"
                 " converts it, and so does gateway reconcile"
             )
             yield error("unconverted-journal", f".journal/{each.path.name}", text)
-
-
-def _absent_findings(known: set[str], period: Period, around: Surroundings) -> Iterator[Finding]:
-    """Yield a finding for each chain file whose last journal is nowhere."""
-    waiting = {str(each.name) for each in around.journals or ()}
-    for writer, link in around.chains.items():
-        if link.journal in known | waiting or not period.has(link.closed, link.closed):
-            continue
-        if not around.has_seal(link):
-            text = f"{writer} closed {link.journal}, which has no seal; its rows are missing"
-            yield error("missing-seal", link_path(link).as_posix(), text)
 
 
 def _place(seal: Seal) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import seal_folder
+from gateway.archive.layout import parse_journal_name, seal_folder
 from gateway.archive.seals.seal import AnySeal, Previous, has_valid_mac
 from gateway.archive.seals.store import StoredSeal, link_path, read_seal, read_seals, seal_days
 from gateway.archive.storage import Storage
@@ -39,10 +39,10 @@ class EvidenceReader:
         Raises:
             OSError: the storage cannot be read.
         """
-        self._storage, self._key = storage, key
+        self._storage, self.key = storage, key
         self.days = seal_days(storage)
-        self.has_key = key is not None
         self.of_day = lru_cache(_CACHED_DAYS)(self._of_day)
+        self._names = lru_cache(_CACHED_DAYS)(storage.names)
 
     def of_names(self, stems: Collection[str], days: Collection[date]) -> list[Evidence]:
         """Return the seals with one of the names `stems` among those of `days`.
@@ -57,6 +57,31 @@ class EvidenceReader:
             for name in sorted(wanted.intersection(self._storage.names(seal_folder(Path(), day))))
         ]
 
+    def last_of(self, writer: str, days: Sequence[date]) -> list[Evidence]:
+        """Return the last seal of `writer` among those of `days`, which are sorted; none without.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        return self._one_of(writer, reversed(days), -1)
+
+    def first_of(self, writer: str, days: Sequence[date]) -> list[Evidence]:
+        """Return the first seal of `writer` among those of `days`, which are sorted; none without.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        return self._one_of(writer, days, 0)
+
+    def _one_of(self, writer: str, days: Iterable[date], place: int) -> list[Evidence]:
+        for day in days:
+            folder = seal_folder(Path(), day)
+            named = (parse_journal_name(Path(name).stem) for name in self._names(folder))
+            own = sorted((each.start, each) for each in named if each and each.writer == writer)
+            if own:
+                return self.of_names([str(own[place][1])], [day])
+        return []
+
     def exists(self, link: Previous) -> bool:
         """Return whether a file has the name of the seal of the journal that `link` names.
 
@@ -70,7 +95,7 @@ class EvidenceReader:
         return [self._judged(each) for each in found]
 
     def _judged(self, stored: StoredSeal) -> Evidence:
-        return Evidence(stored.path, stored.seal, _finding(stored, self._key))
+        return Evidence(stored.path, stored.seal, _finding(stored, self.key))
 
 
 def _finding(stored: StoredSeal, key: bytes | None) -> Finding | None:

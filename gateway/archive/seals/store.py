@@ -13,8 +13,11 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
+from gateway.archive.heads import WriterHead, head_path, parsed
+from gateway.archive.heads import to_json as to_head_json
 from gateway.archive.layout import (
     SEALS,
+    JournalName,
     day_of,
     parse_day,
     parse_journal_name,
@@ -160,7 +163,8 @@ def write_sealed(  # noqa: PLR0913  # the facts of one journal
 ) -> Seal:
     """Write the sorted `rows` as a gateway and its converter do, and return the seal.
 
-    `journal` is the stem of a journal's file name: `str(JournalName(writer, start, number))`.
+    `journal` is the stem of a journal's file name: `str(JournalName(writer, start, number))`. The
+    head of the writer states it, unless it states a later one.
     `opened` and `closed` are microseconds; by default the times of the first and the last row.
     The `link` of the returned seal is the `previous` of the next one.
 
@@ -189,7 +193,23 @@ def write_sealed(  # noqa: PLR0913  # the facts of one journal
         segments=tuple(entries),
     ).signed(key)
     write_seal(storage, seal, key)
+    _state(storage, seal, name, key)
     return seal
+
+
+def _state(storage: Storage, seal: Seal, name: JournalName, key: bytes | None) -> None:
+    """Write the head that the writer of `seal` had after it, unless there is a later one."""
+    path = head_path(Path(), seal.writer)
+    known = parsed(path, storage.read(path) or b"", key).head
+    if known is not None and known.at > seal.closed:
+        return
+    following = {
+        End.STOPPED: None,
+        End.KILLED: seal.journal,
+        End.CLOSED: str(name._replace(number=name.number + 1)),
+    }[seal.end]
+    head = WriterHead(seal.writer, seal.gateway, seal.closed, seal.link, following)
+    storage.put(path, to_head_json(head.signed(key)))
 
 
 def _check_paths(seal: AnySeal, path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, Weight, error, warning
+from gateway.archive.heads import WriterHead, head_path, parsed
 from gateway.archive.layout import MAX_TIME, SEALS, parse_day, staged_path
 from gateway.archive.routes import routes_findings
 from gateway.archive.seals.chains import (
@@ -36,8 +37,9 @@ from gateway.archive.seals.evidence import Evidence, EvidenceReader
 from gateway.archive.seals.lineage import is_stopped
 from gateway.archive.seals.seal import Seal, StoredDigest
 from gateway.archive.seals.store import HashFiles, digests_of
-from gateway.archive.seals.waiting import WaitingJournal, chain_files, waiting_journals
-from gateway.archive.storage import Storage
+from gateway.archive.seals.waiting import WaitingJournal, waiting_journals
+from gateway.archive.seals.writers import KnownWriters, Proofs, known_writers, writer_findings
+from gateway.archive.storage import LocalStorage, Storage
 from gateway.clock import today as current_date
 from gateway.errors import ArchiveError
 
@@ -156,12 +158,17 @@ class _Verifier:
 
     def of_day(self, day: date) -> Verified:
         period = Period(_midnight(day), _midnight(day + _DAY), _midnight(self.today))
+        # Before seals and journals: what a head names is there when these are read.
+        writers = known_writers(self.storage, self.folder, self.reader.key)
         files = files_of(self.storage, day)
         evidence, claims = self.claims(day, period, files)
+        evidence += self._evidence_of_silent(day, period, writers, evidence)
         found, segments, unproven = check_files(files, claims, self.hash_files)
-        waiting = None if self.folder is None else waiting_journals(self.folder)
+        waiting = [] if self.folder is None else waiting_journals(self.folder)
         seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
-        chained, pauses = chain_findings(seals, period, self._surroundings(waiting))
+        around = self._surroundings(waiting, writers)
+        chained, pauses = chain_findings(seals, period, around)
+        chained += writer_findings(writers, period, self._proofs(day, seals, waiting))
         if not claims.present and (text := _nothing_known(seals, period, len(files))):
             found = [error("no-seals", f"date={day}", text)]
         return Verified(
@@ -173,7 +180,7 @@ class _Verifier:
             ),
             segments=tuple(segments),
             pauses=tuple(pauses),
-            journals=tuple(waiting or ()),
+            journals=tuple(waiting),
             seals=sum(each.path.parent.name == f"date={day}" for each in evidence),
             unproven=unproven,
         )
@@ -209,17 +216,57 @@ class _Verifier:
         for each in evidence:
             if each.finding is not None and _matters(each, period, day):
                 yield each.finding
-        if not self.reader.has_key and any(each.seal and each.seal.keyed for each in evidence):
+        if self.reader.key is None and any(each.seal and each.seal.keyed for each in evidence):
             yield warning("unchecked-seals", SEALS, _UNCHECKED)
 
-    def _surroundings(self, waiting: Sequence[WaitingJournal] | None) -> Surroundings:
+    def _evidence_of_silent(
+        self, day: date, period: Period, writers: KnownWriters, found: Sequence[Evidence]
+    ) -> list[Evidence]:
+        """Read the seals around `day` of the writers that have none near it, and did not stop."""
+        near = {each.seal.writer for each in found if isinstance(each.seal, Seal)}
+        silent: list[Evidence] = []
+        for writer, head in writers.expected.items():
+            last = head.closed
+            if writer in near or last is None or (head.open is None and last.closed < period.begin):
+                continue
+            silent += self.reader.last_of(writer, [each for each in self.reader.days if each < day])
+            silent += self.reader.first_of(
+                writer, [each for each in self.reader.days if each > day]
+            )
+        return silent
+
+    def _surroundings(
+        self, waiting: Sequence[WaitingJournal], writers: KnownWriters
+    ) -> Surroundings:
         oldest = self.reader.days[0] if self.reader.days else date.max
         return Surroundings(
             has_seal=self.reader.exists,
             oldest=_midnight(oldest),
             journals=waiting,
-            chains={} if self.folder is None else chain_files(self.folder),
+            in_reach=writers.in_reach,
+            retired=writers.retired,
         )
+
+    def _proofs(
+        self, day: date, seals: Sequence[Seal], waiting: Sequence[WaitingJournal]
+    ) -> Proofs:
+        since = [each for each in self.reader.days if each >= day]
+        return Proofs(
+            sealed=seals,
+            waiting={str(each.name) for each in waiting},
+            has_seal=self.reader.exists,
+            has_sealed_name=lambda stem: bool(self.reader.of_names([stem], since)),
+            moved=self._moved,
+        )
+
+    def _moved(self, writer: str, head: WriterHead | None) -> bool:
+        """Return whether the head of `writer` is another one by now."""
+        root = self.storage if self.folder is None else LocalStorage(self.folder)
+        path = head_path(Path(), writer)
+        content = root.read(path)
+        if content is None:
+            content = self.storage.read(path)
+        return (None if content is None else parsed(path, content).head) != head
 
 
 def _is_open(evidence: Sequence[Evidence], period: Period) -> bool:

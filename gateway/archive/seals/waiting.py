@@ -1,4 +1,4 @@
-"""The journals of an archive that are not converted yet, and the chain files beside them."""
+"""The journals of an archive that are not converted yet."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.journal.chain import read_chain
 from gateway.archive.journal.ends import Head, read_head
-from gateway.archive.layout import JournalName, journal_folder, journals, listed, parse_journal_name
+from gateway.archive.layout import JournalName, journals, parse_journal_name
 from gateway.archive.seals.seal import Previous
 from gateway.file_lock import try_share
 
@@ -38,17 +37,6 @@ def waiting_journals(root: Path) -> list[WaitingJournal]:
         OSError: the folder cannot be read.
     """
     return sorted(_waiting(root), key=lambda each: (each.name.writer, each.name.number))
-
-
-def chain_files(root: Path) -> dict[str, Previous]:
-    """Return the last closed journal of each writer of the folder `root`.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
-    writers = (path.stem for path in listed(journal_folder(root), ".chain"))
-    found = {writer: read_chain(root, writer) for writer in writers}
-    return {writer: link for writer, link in found.items() if link is not None}
 
 
 def _waiting(root: Path) -> Iterator[WaitingJournal]:

@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 
 from gateway.archive.durable import sync_folder
-from gateway.archive.journal.chain import update_chain
+from gateway.archive.heads import upload_heads
 from gateway.archive.journal.ends import new_hash, read_head, read_trailer
 from gateway.archive.journal.file import (
     acknowledged_size,
@@ -30,6 +30,7 @@ from gateway.archive.journal.file import (
     remove_done,
     set_aside,
 )
+from gateway.archive.journal.head_file import note_end
 from gateway.archive.journal.records import Damage, Rows, fault_of, read_records
 from gateway.archive.layout import (
     DAMAGED,
@@ -131,7 +132,7 @@ def convert(
         facts = JournalFacts(journal.stem, name, data, acknowledged_size(journal), key)
         _convert_rows(facts, conversion, storage or LocalStorage(root))
         if facts.link is not None:
-            update_chain(root, name.writer, facts.link)
+            note_end(root, name.writer, facts.link, stopped=facts.stopped, key=key)
         if conversion.damaged:
             set_aside(journal)
         else:
@@ -269,6 +270,7 @@ def _convert_all(
             except OSError as error:  # the waiting journals are converted nevertheless
                 yield True, str(error)
         if location.url:
+            upload_heads(storage, location.local)
             upload_routes(storage, location.local)
         for path in waiting:
             yield from _convert(location, path, storage, key)

@@ -52,6 +52,11 @@ class JournalFacts:
         return link_of(self.stem, self.data, self.acknowledged)
 
     @property
+    def stopped(self) -> bool:
+        """Whether its gateway stopped in good order with it."""
+        return self.trailer is not None and self.trailer.stopped
+
+    @property
     def opened(self) -> int:
         return self.name.start if self.head is None else self.head.opened
 

@@ -1,23 +1,19 @@
-"""The times at which the sources of a gateway were last connected, kept over restarts.
+"""The times at which the sources of a gateway were last connected, kept over restarts in its head.
 
-    ARCHIVE/_sources/<gateway>.json     by endpoint: last sign of the broker, and the open outage
-
-A gateway that starts learns from it how long its sources were away.
+A gateway that starts learns from them how long its sources were away.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Collection
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from gateway.archive.durable import make_folders, replace_text
-from gateway.archive.source_states import SourceConnection, read_states, states_path
+from gateway.archive.heads import SourceConnection
+from gateway.archive.journal.head_file import HeadFile
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)
@@ -31,24 +27,24 @@ class ConnectionLog:
     Thread-safe: guarded by self._lock.
     """
 
-    def __init__(self, root: Path, gateway: str, endpoints: Collection[str]) -> None:
+    def __init__(self, head: HeadFile, endpoints: Collection[str]) -> None:
         """Read the states that an earlier run left for `endpoints`, and those of all taps.
 
         A tap that the configuration has again missed everything since it was removed.
 
         Raises:
-            ArchiveError: the folder cannot be written.
+            ArchiveError: the head cannot be read.
         """
-        self._path = states_path(root, gateway)
+        self._file = head
         self._lock = threading.Lock()
         self._saved = 0.0
         try:
-            make_folders(self._path.parent)
-            found = read_states(self._path)
+            found = head.read().head
         except OSError as error:
-            raise ArchiveError(f"{self._path}: cannot be used: {error.strerror}") from error
+            raise ArchiveError(f"the head of {head.writer}: {error}") from error
+        states = {} if found is None else found.sources
         self._states = {
-            name: state for name, state in found.items() if state.tap or name in endpoints
+            name: state for name, state in states.items() if state.tap or name in endpoints
         }
 
     def get(self, endpoint: str) -> SourceConnection | None:
@@ -74,8 +70,8 @@ class ConnectionLog:
 
     def _write(self) -> None:
         self._saved = monotonic()
-        text = json.dumps({name: asdict(each) for name, each in self._states.items()})
+        states = dict(self._states)
         try:
-            replace_text(self._path, text)
+            self._file.change(lambda head: replace(head, sources=states))
         except OSError as error:
-            log.warning("%s: cannot be written: %s", self._path, error.strerror)
+            log.warning("the states of the sources cannot be written: %s", error)

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Final
 
 from gateway.archive.gaps import MOMENTARY, GapRule
-from gateway.archive.source_states import Outage, SourceConnection
+from gateway.archive.heads import Outage, SourceConnection
 from gateway.clock import Clock
 from gateway.endpoints.base import Source
 from gateway.endpoints.continuity import Continuity, ReportsContinuity, Retention

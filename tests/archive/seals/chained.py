@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from gateway.archive.findings import Weight
-from gateway.archive.journal.chain import number_of
+from gateway.archive.journal.head_file import number_of
 from gateway.archive.layout import HOUR, JournalName
 from gateway.archive.seals.seal import End, Previous, Seal
 from gateway.archive.seals.store import seal_path, write_sealed

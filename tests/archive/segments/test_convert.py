@@ -304,7 +304,7 @@ def test_a_leftover_converted_journal_is_removed_and_not_converted_again(tmp_pat
     assert main([str(tmp_path)]) == 0
 
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
-    assert [path.name for path in path.parent.iterdir()] == ["edge.chain"]
+    assert not any(path.parent.iterdir())
 
 
 def test_a_converted_journal_is_removed_in_steps(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -11,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.gaps import SourceGap
-from gateway.archive.source_states import open_gaps, states_path
+from gateway.archive.heads import (
+    Outage,
+    SourceConnection,
+    StoredHead,
+    WriterHead,
+    head_path,
+    open_gaps,
+)
 from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
 
 DAY = date(2026, 3, 14)
@@ -83,16 +89,15 @@ def test_a_gap_of_today_lasts_until_now() -> None:
     ]  # fmt: skip
 
 
-def test_the_states_of_sources_tell_which_gaps_have_not_ended(tmp_path: Path) -> None:
+def test_the_states_of_sources_tell_which_gaps_have_not_ended() -> None:
     """A date on which a gateway did not run at all has no rows of it."""
     away = gap("disconnected", STOP, STOP + 60_000_000, "connection lost", "mine")
-    write_states(
-        tmp_path,
-        plant={"begin": STOP, "rule": "not-running", "reason": "the gateway was stopped"},
-        mine={"begin": STOP, "rule": "disconnected", "reason": "connection lost"},
+    head = stated(
+        plant=Outage(STOP, "not-running", "the gateway was stopped"),
+        mine=Outage(STOP, "disconnected", "connection lost"),
         idle=None,
     )
-    recorded = RecordedGaps([STOPPED, away], open_gaps(tmp_path))
+    recorded = RecordedGaps([STOPPED, away], open_gaps([head]))
     assert shown(recorded) == [
         ("14:00 to 00:00", "connection lost", True),
         ("14:00 to 00:00", "the gateway stopped at 14:00:00 and has not run since", True),
@@ -107,15 +112,11 @@ def test_the_states_of_sources_tell_which_gaps_have_not_ended(tmp_path: Path) ->
     assert shown(recorded, day=before) == []
 
 
-def test_an_archive_without_states_has_no_open_gaps(tmp_path: Path) -> None:
-    assert open_gaps(tmp_path) == []
-
-
-def write_states(root: Path, **outages: dict[str, object] | None) -> None:
-    path = states_path(root, "east")
-    path.parent.mkdir()
+def stated(**outages: Outage | None) -> StoredHead:
+    """The head of a gateway with the states of its sources."""
     states = {
-        name: {"heard": STOP, "known": True, "keeps": False, "outage": outage}
+        name: SourceConnection(STOP, known=True, outage=outage, keeps=False)
         for name, outage in outages.items()
     }
-    path.write_text(json.dumps(states))
+    head = WriterHead("east", "east", STOP, sources=states)
+    return StoredHead(head_path(Path(), "east"), head)

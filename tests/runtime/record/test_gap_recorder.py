@@ -10,8 +10,10 @@ from typing import cast
 import pytest
 
 from gateway.archive.gaps import SourceGap, merge_gaps
+from gateway.archive.heads import open_gaps, read_heads
+from gateway.archive.journal.head_file import HeadFile
 from gateway.archive.journal.records import Rows
-from gateway.archive.source_states import open_gaps
+from gateway.archive.storage import LocalStorage
 from gateway.config.load import load
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Continuity, Retention
@@ -72,7 +74,7 @@ class Recording:
         self.source = QuietSource(retention)
         configuration = load(self._folder / "gateway.yaml")
         binding = make_source_binding(configuration, "here", cast(Source, self.source))
-        connections = ConnectionLog(self._folder, "test", ["here"])
+        connections = ConnectionLog(HeadFile(self._folder, "test", "test"), ["here"])
         watched = watched_by(binding.router.routes)
         if self.tap is not None:
             watched = [replace(each, target=self.tap) for each in watched]
@@ -302,17 +304,6 @@ def test_a_driver_without_signs_of_the_broker_has_gaps_from_the_failure_on(
     assert recording.rules == [("away", 5), ("disconnected", 7)]
 
 
-def test_a_damaged_connection_log_is_reported(
-    tmp_path: Path, recording: Recording, caplog: pytest.LogCaptureFixture
-) -> None:
-    recording.connect(Retention.NOTHING)
-    (file,) = tmp_path.glob("_sources/*.json")
-    file.write_text("{")
-    recording.start(Retention.NOTHING)
-
-    assert "is damaged" in caplog.text
-
-
 def test_a_tap_saw_nothing_before_its_first_connection(recording: Recording) -> None:
     recording.tap = "erp"
     recording.start(Retention.NEW)
@@ -332,7 +323,9 @@ def test_a_tap_and_the_source_of_its_endpoint_have_states_of_their_own(
     recording.start(Retention.NEW)
     recording.connect(Retention.NEW, after=1)
     recording.lose(LOST, after=60)
-    assert not open_gaps(tmp_path), "the night would take it for one of the source"
+    assert not open_gaps(read_heads(LocalStorage(tmp_path))), (
+        "the night would take it for one of the source"
+    )
     recording.start(Retention.NEW)
     recording.connect(Retention.NEW, after=5)
 

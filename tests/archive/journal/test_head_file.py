@@ -1,22 +1,24 @@
-"""The chain of a writer's journals through kills, full disks and cut files."""
+"""The head of a writer, and the chain of its journals, through kills, full disks and lost files."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway.archive.journal import chain, rolling
+from gateway.archive.heads import StoredHead, head_path, read_head
+from gateway.archive.journal import head_file, rolling
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Rows, pack
 from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal, Writer
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import ACK, HOUR, SEALS, chain_path, journals, segments
+from gateway.archive.layout import ACK, HOUR, SEALS, journals, segments
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.lookup.reader import read_rows
 from gateway.archive.seals.store import read_seals
@@ -99,6 +101,10 @@ def convert_all(root: Path, key: bytes | None = None) -> None:
 def verified(root: Path, key: bytes | None = None) -> Verified:
     today = DAY + timedelta(days=3)
     return verify_day(LocalStorage(root), DAY, key, journals=root, today=today)
+
+
+def head_of(root: Path) -> StoredHead:
+    return read_head(root, "edge")
 
 
 def numbers(root: Path) -> list[int]:
@@ -227,15 +233,16 @@ def test_a_kill_leaves_no_gap(tmp_path: Path, key: bytes | None) -> None:
     assert damaged_journals(tmp_path) == []
 
 
-def test_a_kill_between_trailer_and_chain_file_leaves_no_gap(
+def test_a_kill_between_trailer_and_head_leaves_no_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = Process(tmp_path)
     process.write(1)
+    before = head_of(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(rolling, "update_chain", no_space)  # a full disk ends the same way
+        patch.setattr(head_file, "write_head", no_space)  # a full disk ends the same way
         process.stop()
-    assert not chain_path(tmp_path, "edge").exists()
+    assert head_of(tmp_path) == before
 
     restarted = Process(tmp_path, START + 1)
     restarted.stop()
@@ -248,7 +255,7 @@ def no_space(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("step", ["write_rows", "write_seal", "update_chain", "discard_journal"])
+@pytest.mark.parametrize("step", ["write_rows", "write_seal", "note_end", "discard_journal"])
 def test_a_conversion_that_fails_at_any_step_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -307,35 +314,31 @@ def test_a_converter_that_frees_the_last_journal_meanwhile_leaves_no_gap(tmp_pat
     process.write(1)
     process.stop()
     (path,) = journals(tmp_path)
-    closed = chain.read_chain(tmp_path, "edge")
+    head = head_of(tmp_path).head
 
     os.truncate(path, path.stat().st_size - 1)
 
-    assert closed is not None
-    assert chain.last_link(tmp_path, "edge") == closed
+    assert head is not None
+    assert head.closed is not None
+    assert head_file.last_link(tmp_path, "edge") == head.closed
 
 
 def test_a_kill_before_the_first_record_leaves_nothing(tmp_path: Path) -> None:
     for start in range(3):
         process = Process(tmp_path, START + start)
-        path = process.kill()
-        if start == 1:
-            os.truncate(path, 20)  # the head was not complete
+        process.kill()
     last = Process(tmp_path, START + 3)
     last.stop()
     convert_all(tmp_path)
 
     found = verified(tmp_path)
     assert (errors(found), set(warnings(found))) == ([], {"killed-journal"})
-    assert [number for number, _ in sequences(tmp_path)] == [0, 1, 2]
-    assert sorted(path.name for path in (tmp_path / ".journal").iterdir()) == [
-        "edge.chain",
-        "edge.lock",
-    ]
+    assert [number for number, _ in sequences(tmp_path)] == [0, 1, 2, 3]
+    assert [path.name for path in (tmp_path / ".journal").iterdir()] == ["edge.lock"]
 
 
 @pytest.mark.parametrize("stopped", [True, False])
-def test_a_lost_chain_file_begins_a_new_chain(tmp_path: Path, *, stopped: bool) -> None:
+def test_a_lost_head_begins_a_new_chain(tmp_path: Path, *, stopped: bool) -> None:
     process = Process(tmp_path)
     process.write(1)
     if stopped:
@@ -343,7 +346,12 @@ def test_a_lost_chain_file_begins_a_new_chain(tmp_path: Path, *, stopped: bool) 
     else:
         process.kill()
     convert_all(tmp_path)
-    chain_path(tmp_path, "edge").unlink()
+    head_path(tmp_path, "edge").unlink()
+    assert (
+        errors(verified(tmp_path)) == ["missing-head"]
+        if stopped
+        else ["missing-head", "open-chain"]
+    )
     restarted = Process(tmp_path, START + 1, time=NOON + HOUR)
     restarted.stop()
     convert_all(tmp_path)
@@ -354,26 +362,112 @@ def test_a_lost_chain_file_begins_a_new_chain(tmp_path: Path, *, stopped: bool) 
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"journal": 1}', b"[" * 100_000])
-def test_a_damaged_chain_file_is_no_chain(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_head_is_an_error_also_after_the_next_start(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     Process(tmp_path).stop()
-    path = chain_path(tmp_path, "edge")
-    path.write_bytes(content)
+    convert_all(tmp_path)
+    head_path(tmp_path, "edge").write_bytes(content)
+    assert "forged-head" in errors(verified(tmp_path))
 
-    assert chain.read_chain(tmp_path, "edge") is None
+    Process(tmp_path, START + 1, time=NOON + HOUR).stop()
+    convert_all(tmp_path)
+
+    assert "edge.json: " in caplog.text
+    found = verified(tmp_path)
+    assert errors(found) == ["forged-head"]
+    assert "_heads/edge.damaged" in {each.place for each in found.findings}
 
 
-def test_an_older_journal_never_replaces_a_later_one_in_the_chain_file(tmp_path: Path) -> None:
+def test_an_older_journal_never_replaces_a_later_one_in_the_head(tmp_path: Path) -> None:
     process = Process(tmp_path)
     process.write(1)
     process.kill()
     Process(tmp_path, START + 1, time=NOON + HOUR).stop()
-    later = chain.read_chain(tmp_path, "edge")
+    later = head_of(tmp_path).head
     assert later is not None
-    assert chain.number_of(later) == 1
+    assert head_file.number_of(later.closed) == 1
 
     convert_all(tmp_path)
 
-    assert chain.read_chain(tmp_path, "edge") == later
+    assert head_of(tmp_path).head == later
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+    path.with_suffix(ACK).unlink()
+
+
+def remove_without_ack(path: Path) -> None:
+    path.unlink()
+
+
+def rename(path: Path) -> None:
+    path.rename(path.with_suffix(".old"))
+
+
+def cut_to_magic(path: Path) -> None:
+    os.truncate(path, 8)
+
+
+def cut_to_magic_without_ack(path: Path) -> None:
+    cut_to_magic(path)
+    path.with_suffix(ACK).unlink()
+
+
+def empty_without_ack(path: Path) -> None:
+    os.truncate(path, 0)
+    path.with_suffix(ACK).unlink()
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
+@pytest.mark.parametrize(
+    "lose",
+    [remove, remove_without_ack, rename, cut_to_magic, cut_to_magic_without_ack, empty_without_ack],
+)
+def test_the_lost_journal_of_a_killed_gateway_is_an_error_for_ever(
+    tmp_path: Path, lose: Callable[[Path], None], key: bytes | None
+) -> None:
+    options = replace(QUICK, seal_key=key)
+    process = Process(tmp_path, options=options)
+    process.write(1)
+    lose(process.kill())
+    with suppress(ArchiveError):
+        convert_all(tmp_path, key)  # as a night does before the next start
+    named = {"missing-journal", "missing-seal", "torn-journal"}
+    assert named & set(errors(verified(tmp_path, key)))
+
+    for number in (1, 2):
+        restarted = Process(tmp_path, START + number, options, time=NOON + number * HOUR)
+        restarted.write(number + 1)
+        restarted.stop()
+        with suppress(ArchiveError):
+            convert_all(tmp_path, key)
+
+    assert named & set(errors(verified(tmp_path, key)))
+    assert numbers(tmp_path) == [2, 3]
+
+
+def test_a_head_that_cannot_be_written_opens_no_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Process(tmp_path, options=replace(QUICK, segment_bytes=1))
+    process.write(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(head_file, "write_head", no_space)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left"):
+                process.journal.maintain()
+            with pytest.raises(OSError, match="No space left"):
+                process.write(2)
+    assert len(journals(tmp_path)) == 1
+
+    process.write(2)
+    process.stop()
+    convert_all(tmp_path)
+
+    assert verified(tmp_path).findings == ()
+    assert numbers(tmp_path) == [1, 2]
 
 
 def test_a_full_disk_delays_the_trailer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,6 +528,7 @@ def test_a_full_disk_at_the_start_leaves_no_lock(
         with pytest.raises(ArchiveError, match=r"cannot be written: .*No space left"):
             Process(tmp_path)
     assert [path.name for path in (tmp_path / ".journal").iterdir()] == ["edge.lock"]
+    assert head_of(tmp_path).head is None
 
     Process(tmp_path).stop()
 

@@ -1,0 +1,144 @@
+"""The head of a writer in its local folder: read, changed and replaced under one lock.
+
+The head and the journals that wait for their conversion give the predecessor of a new journal. A
+converter notes in the head how a journal ended before it removes the journal, so that one of both
+always knows it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gateway.archive.durable import make_folders, sync_folder
+from gateway.archive.heads import StoredHead, WriterHead, head_path, read_head, write_head
+from gateway.archive.journal.ends import link_of
+from gateway.archive.journal.file import acknowledged_size
+from gateway.archive.layout import DAMAGED, OPEN, journal_folder, journals, parse_journal_name
+from gateway.archive.seals.seal import Previous
+from gateway.clock import Clock, now
+from gateway.file_lock import wait_lock
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFile:
+    """The head of `writer` below the local folder `root`; a `key` signs it."""
+
+    root: Path
+    gateway: str
+    writer: str
+    key: bytes | None = None
+    clock: Clock = now
+
+    def read(self) -> StoredHead:
+        """Return the stored head.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        return read_head(self.root, self.writer, self.key)
+
+    def change(self, edit: Callable[[WriterHead], WriterHead]) -> None:
+        """Replace the head by `edit` of it, durably; its time is never set back.
+
+        Raises:
+            OSError: it cannot be written; the stored head is as before.
+        """
+        make_folders(folder := journal_folder(self.root))
+        with _locked(folder):
+            head = self.read().head or WriterHead(self.writer, self.gateway, 0)
+            at = max(self.clock(), head.at)
+            write_head(self.root, replace(edit(head), gateway=self.gateway, at=at), self.key)
+
+    def set_aside(self) -> None:
+        """Keep a copy of a head that its writer did not write, for the next verification.
+
+        Raises:
+            OSError: it cannot be copied.
+        """
+        stored = self.read()
+        if not stored.fault:
+            return
+        path = head_path(self.root, self.writer)
+        aside = path.with_suffix(DAMAGED)
+        log.error("%s: %s; it was copied to %s", path, stored.fault, aside.name)
+        with suppress(FileExistsError):  # the first one is the evidence
+            os.link(path, aside)
+            sync_folder(path.parent)
+
+
+def note_end(root: Path, writer: str, link: Previous, *, stopped: bool, key: bytes | None) -> None:
+    """Note in the head of `writer` that `link` is a journal without a process, unless a later is.
+
+    A head that its writer did not write stays as it is.
+
+    Raises:
+        OSError: the head cannot be written.
+    """
+    with _locked(journal_folder(root)):
+        stored = read_head(root, writer, key)
+        head = stored.head
+        if head is None or stored.fault or number_of(link) <= number_of(head.closed):
+            return
+        still_open = None if stopped and head.open == link.journal else head.open
+        write_head(root, replace(head, closed=link, open=still_open), key)
+
+
+def last_link(root: Path, writer: str) -> Previous | None:
+    """Return the last journal of `writer`, closed or not; None when there is none.
+
+    A journal that the head states as open and that is nowhere has no digest.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    last = None
+    for path in sorted(journals(root, writer), key=_number_in, reverse=True):
+        with suppress(FileNotFoundError):  # a converter noted its end, then removed it
+            last = link_of(path.stem, path.read_bytes(), acknowledged_size(path))
+        if last is not None:
+            break
+    head = read_head(root, writer).head
+    if head is None:
+        return last
+    lost = None if head.open is None else Previous(head.open, None, head.at)
+    # The head's link precedes that of the same journal, which a converter may be cutting now.
+    return max(head.closed, last, lost, key=number_of)
+
+
+def last_end(root: Path, writer: str) -> int:
+    """Return when the last journal of `writer` ended, in microseconds; 0 without one.
+
+    0 as well when the folder cannot be read: opening the next journal says so.
+    """
+    with suppress(OSError):
+        link = last_link(root, writer)
+        return 0 if link is None else link.closed
+    return 0
+
+
+def number_of(link: Previous | None) -> int:
+    """Return the number of a journal in its chain; -1 without one."""
+    return -1 if link is None else _number_in(Path(link.journal))
+
+
+def _number_in(path: Path) -> int:
+    name = parse_journal_name(path.name.removesuffix(OPEN))
+    return -1 if name is None else name.number
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of `folder`, which a gateway and a converter take for one file at a time."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        wait_lock(file)
+        yield
+    finally:
+        os.close(file)

@@ -1,0 +1,154 @@
+"""The writers of an archive by their heads, and the findings about those that lack a part of it.
+
+Every file that names a writer is a witness for it: its head, its seals and its archived routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.archive.findings import Finding, error
+from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
+from gateway.archive.layout import parse_journal_name
+from gateway.archive.retired import retired_writers
+from gateway.archive.routes import routes_files
+from gateway.archive.seals.chains import Period
+from gateway.archive.seals.seal import Previous, Seal
+from gateway.archive.seals.store import link_path
+from gateway.archive.storage import LocalStorage, Storage
+
+_FOREVER: Final = 1 << 62  # microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWriters:
+    """The writers that files name; times are microseconds since 1970-01-01 UTC.
+
+    `routes` has the first and the newest time at which rules of a writer came into force. The
+    journals of those `in_reach` are in the local folder. The `retired` will not return.
+    """
+
+    heads: Sequence[StoredHead]
+    routes: Mapping[str, tuple[int, int]]
+    in_reach: frozenset[str]
+    retired: frozenset[str]
+
+    @property
+    def expected(self) -> dict[str, WriterHead]:
+        """The heads that their writers signed, and that nobody retired, by writer."""
+        faulty = {each.writer for each in self.heads if each.current and each.fault}
+        present = {each.writer: each.head for each in self.heads if each.head is not None}
+        return {w: head for w, head in present.items() if w not in faulty | self.retired}
+
+
+@dataclass(frozen=True, slots=True)
+class Proofs:
+    """The facts that prove a journal: a seal, by name or by link, or a file that waits.
+
+    `moved` tells whether the head of a writer is not that one any more: a gateway that runs goes on
+    while its archive is read, and what was missing then may be there.
+    """
+
+    sealed: Collection[Seal]
+    waiting: Collection[str]  # stems
+    has_seal: Callable[[Previous], bool]
+    has_sealed_name: Callable[[str], bool]
+    moved: Callable[[str, WriterHead | None], bool]
+
+
+def known_writers(storage: Storage, folder: Path | None, key: bytes | None) -> KnownWriters:
+    """Read all files that name a writer; in the local `folder` of the journals, heads are newer.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    local = read_heads(LocalStorage(folder), key) if folder is not None else []
+    paths = {each.path for each in local}
+    heads = local + [each for each in read_heads(storage, key) if each.path not in paths]
+    routes: dict[str, tuple[int, int]] = {}
+    for each in routes_files(storage):
+        first, _ = routes.get(each.writer, (each.since, 0))
+        routes[each.writer] = (first, each.since)
+    retired = retired_writers(storage, key)
+    unmoved = {w for each in heads if each.head and each.head.last == retired.get(w := each.writer)}
+    return KnownWriters(
+        heads,
+        routes,
+        frozenset(each.writer for each in local if each.current),
+        frozenset(retired.keys() & unmoved),
+    )
+
+
+def writer_findings(writers: KnownWriters, period: Period, proofs: Proofs) -> Iterator[Finding]:
+    """Yield the findings about all writers in `period`, but those about chains of seals."""
+    for stored in writers.heads:
+        if stored.fault:
+            yield error("forged-head", stored.path.as_posix(), f"the head {stored.fault}")
+    yield from _without_head(writers, period, proofs)
+    for writer, head in sorted(writers.expected.items()):
+        found: list[Finding] = []
+        if writer in writers.in_reach:
+            found += _absent_journals(writer, head, period, proofs)
+        if period.has(head.at, _FOREVER):
+            found += _older_head(writer, head, writers, proofs)
+        if found and not proofs.moved(writer, head):
+            yield from found
+
+
+def _without_head(writers: KnownWriters, period: Period, proofs: Proofs) -> Iterator[Finding]:
+    seen = {seal.writer for seal in proofs.sealed if period.has(seal.opened, seal.closed)}
+    seen |= {writer for writer, (since, _) in writers.routes.items() if since < period.end}
+    for writer in sorted(
+        seen - {each.writer for each in writers.heads if each.current} - writers.retired
+    ):
+        if proofs.moved(writer, None):
+            continue
+        text = f"{writer} wrote to this archive and has no head: nothing says what it wrote last"
+        yield error("missing-head", head_path(Path(), writer).as_posix(), text)
+
+
+def _absent_journals(
+    writer: str, head: WriterHead, period: Period, proofs: Proofs
+) -> Iterator[Finding]:
+    """Yield a finding for each journal that the head names and that is nowhere."""
+    known = {seal.journal for seal in proofs.sealed} | set(proofs.waiting)
+    link = head.closed
+    if (
+        link is not None
+        and link.journal not in known
+        and period.has(link.closed, link.closed)
+        and not proofs.has_seal(link)
+    ):
+        text = f"{writer} closed {link.journal}, which has no seal; its rows are missing"
+        yield error("missing-seal", link_path(link).as_posix(), text)
+    opened = None if head.open is None else parse_journal_name(head.open)
+    if head.open is None or opened is None or (link is not None and link.journal == head.open):
+        return
+    begin = opened.start if link is None else link.closed
+    if head.open not in known and period.has(begin, _FOREVER):
+        if proofs.has_sealed_name(head.open):
+            return
+        text = f"{writer} opened {head.open}, which is nowhere; its rows are missing"
+        yield error("missing-journal", f".journal/{head.open}.open", text)
+
+
+def _older_head(
+    writer: str, head: WriterHead, writers: KnownWriters, proofs: Proofs
+) -> Iterator[Finding]:
+    """Yield a finding about a head that states less than the archive has."""
+    place = head_path(Path(), writer).as_posix()
+    last = None if head.last is None else parse_journal_name(head.last)
+    own = [seal for seal in proofs.sealed if seal.writer == writer]
+    newest = max(own, key=lambda seal: (seal.start, seal.sequence), default=None)
+    if last and newest and (newest.start, newest.sequence) > (last.start, last.number):
+        text = (
+            f"states {head.last} as the last journal of {writer}, and {newest.journal} has a seal"
+        )
+        yield error("old-head", place, text)
+    _, since = writers.routes.get(writer, (0, 0))
+    if head.open is None and since > head.at:
+        text = f"states that {writer} stopped, and {writer} started again after that"
+        yield error("old-head", place, f"{text}: rows since then may be missing")
