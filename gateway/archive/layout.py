@@ -16,6 +16,8 @@ ARCHIVE/_names/<gateway>.jsonl                          whole names behind short
 ARCHIVE/_heads/<writer>.json                            the last and the open journal, and sources
 ARCHIVE/_heads/<writer>.damaged                         one that a start found changed
 ARCHIVE/_routes/<writer>-<since>.json                   routes of the writer from a time on
+ARCHIVE/_nights/<n>.json                                records of the nights, a chain
+ARCHIVE/_nights/forgotten-<date>.json                   removed dates with rows that no night judged
 ARCHIVE/_dictionary/                                    the shortened names of all gateways
 ARCHIVE/_reconciled/date=YYYY-MM-DD/                    results of the nightly reconciliation
 ARCHIVE/_reconciled/follow/                             results of `reconcile --follow`
@@ -44,6 +46,7 @@ COMPACTING: Final = "_compacting"
 NAMES: Final = "_names"
 ROUTES: Final = "_routes"
 HEADS: Final = "_heads"
+NIGHTS: Final = Path("_nights")
 DICTIONARY: Final = "_dictionary"
 HOUR: Final = 3_600_000_000  # microseconds
 MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid

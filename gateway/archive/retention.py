@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.layout import COMPACTING, PAIRS, SEALS, SETS, day_start, parse_day
+from gateway.archive.layout import (
+    COMPACTING,
+    NIGHTS,
+    PAIRS,
+    SEALS,
+    SETS,
+    day_start,
+    parse_day,
+    parse_journal_name,
+    seal_folder,
+)
+from gateway.archive.night_record import Night, from_json
 from gateway.archive.routes import remove_routes
+from gateway.archive.seals.seal import canonical_json, mac_of
+from gateway.archive.seals.store import THREADS, read_seal, seal_days
 from gateway.archive.storage import Storage, StoredFile
 from gateway.clock import today
 
@@ -20,8 +36,8 @@ _FOLDERS: Final = tuple(map(Path, (SETS, PAIRS, COMPACTING, "", SEALS)))
 
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
 
-_NIGHTS: Final = Path("_nights")
 _NIGHT: Final = re.compile(r"([1-9]\d*)\.json", re.ASCII)
+_FORGOTTEN: Final = re.compile(r"forgotten-(\d{4}-\d\d-\d\d)\.json", re.ASCII)
 _MAX_DAYS: Final = 400  # of a record that nobody checked
 
 
@@ -34,17 +50,21 @@ class RemovedDays:
     size: int = 0
 
 
-def remove_days(storage: Storage, oldest: date) -> RemovedDays:
-    """Remove every day before `oldest`, the oldest day first; see `oldest_unresolved`.
+def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> RemovedDays:
+    """Remove every day before `oldest`, the oldest day first; see `oldest_needed`.
 
     The seals of the first kept day then begin the chain of each writer. The routes in force since
-    its begin stay, and so do journals, shortened names and reports. A second call finds nothing.
-    Another process may remove the same days at the same time.
+    its begin stay, and so do journals, shortened names and reports. Where nights run, a signed
+    statement tells the next one which dates had rows that no night judged. A second call finds
+    nothing. Another process may remove the same days at the same time.
 
     Raises:
         OSError: the archive cannot be reached; the next call removes the rest.
     """
-    oldest = min(oldest, oldest_unresolved(storage, today()) or oldest)
+    night = _newest_night(storage)
+    oldest = min(oldest, oldest_needed(storage, night, today(), oldest) or oldest)
+    for removed, paths in _unjudged(storage, night, date.min, oldest):
+        _state_forgotten(storage, removed, paths, key)
     days: list[date] = []
     files: list[StoredFile] = []
     for folder in _FOLDERS:
@@ -57,8 +77,8 @@ def remove_days(storage: Storage, oldest: date) -> RemovedDays:
     return RemovedDays(tuple(days), len(files), sum(file.size for file in files))
 
 
-def oldest_unresolved(storage: Storage, today: date) -> date | None:
-    """Return the oldest date of the newest night that waits for copies; None without one.
+def oldest_needed(storage: Storage, night: Night | None, today: date, until: date) -> date | None:
+    """Return the oldest date that waits for copies, or before `until` for a night at all.
 
     It counts until the night that finds its last copies missing, and the dates after it stay,
     because the chains of the writers lead there. No key is needed: a forged record can delay a
@@ -67,14 +87,72 @@ def oldest_unresolved(storage: Storage, today: date) -> date | None:
     Raises:
         OSError: the archive cannot be read.
     """
-    numbers = [int(each[1]) for name in storage.names(_NIGHTS) if (each := _NIGHT.fullmatch(name))]
+    if night is None:
+        return None
+    since = today - timedelta(days=min(night.spooled_days, _MAX_DAYS) + 1)
+    unsettled = (parse_day(f"date={each.date}") for each in night.unsettled)
+    waiting = [day for day in unsettled if day is not None and day >= since]
+    waiting += [day for day, _ in _unjudged(storage, night, since, until)]
+    return min(waiting, default=None)
+
+
+def forgotten_dates(storage: Storage) -> dict[Path, tuple[str, ...]]:
+    """Return the dates that were removed with rows that no night judged, by statement.
+
+    A statement that cannot be read is one about the date in its name.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    found: dict[Path, tuple[str, ...]] = {}
+    for name in storage.names(NIGHTS):
+        if (match := _FORGOTTEN.fullmatch(name)) is None:
+            continue
+        try:
+            dates = json.loads(storage.read(NIGHTS / name) or b"")["dates"]
+            found[NIGHTS / name] = tuple(
+                each for each in dates if parse_day(f"date={each}") is not None
+            )
+        except (ValueError, KeyError, TypeError, RecursionError):
+            found[NIGHTS / name] = (match[1],)
+    return found
+
+
+def _state_forgotten(storage: Storage, day: date, paths: Sequence[Path], key: bytes | None) -> None:
+    with ThreadPoolExecutor(THREADS) as pool:
+        seals = [each.seal for each in pool.map(partial(read_seal, storage), paths)]
+    entries = [entry for seal in seals if seal is not None for entry in seal.segments]
+    dates = sorted({each for entry in entries for each in entry.concerns} or {str(day)})
+    document = {"version": 1, "dates": dates, "journals": len(paths), "keyed": key is not None}
+    content = canonical_json({**document, "mac": mac_of(document, key)})
+    storage.put(NIGHTS / f"forgotten-{day}.json", content)
+
+
+def _unjudged(
+    storage: Storage, night: Night | None, begin: date, end: date
+) -> Iterator[tuple[date, list[Path]]]:
+    """Yield the dates from `begin` until before `end` with seals that `night` and no other saw."""
+    seen = {} if night is None else {each.writer: each for each in night.seen}
+    for day in seal_days(storage) if night is not None else ():
+        if not begin <= day < end:
+            continue
+        folder = seal_folder(Path(), day)
+        journals = ((name, parse_journal_name(Path(name).stem)) for name in storage.names(folder))
+        paths = [
+            folder / name
+            for name, each in journals
+            if each and not (each.writer in seen and seen[each.writer].has(each.start, each.number))
+        ]
+        if paths:
+            yield day, paths
+
+
+def _newest_night(storage: Storage) -> Night | None:
+    """Return the newest record of a night; None without one, or when it is damaged."""
+    numbers = [int(each[1]) for name in storage.names(NIGHTS) if (each := _NIGHT.fullmatch(name))]
     if not numbers:
         return None
     try:
-        night = json.loads(storage.read(_NIGHTS / f"{max(numbers)}.json") or b"")
-        days = min(night["spooled_days"], _MAX_DAYS) + 1  # its last copies are from its midnight
-        since = today - timedelta(days=days)
-        found = [date.fromisoformat(each["date"]) for each in night["dates"] if not each["settled"]]
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return from_json(storage.read(NIGHTS / f"{max(numbers)}.json") or b"")
+    except ValueError:
         return None
-    return min((day for day in found if day >= since), default=None)

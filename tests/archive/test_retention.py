@@ -1,25 +1,32 @@
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from gateway.archive.layout import HOUR, JournalName, oldest_kept
-from gateway.archive.retention import RemovedDays, oldest_unresolved, remove_days
+from gateway.archive import retention
+from gateway.archive.layout import HOUR, NIGHTS, JournalName, oldest_kept
+from gateway.archive.night_record import DateRecord, Night, Seen, to_json
+from gateway.archive.retention import (
+    RemovedDays,
+    forgotten_dates,
+    oldest_needed,
+    remove_days,
+)
 from gateway.archive.seals.seal import End, Previous
 from gateway.archive.seals.store import write_sealed
 from gateway.archive.seals.verify import verify_archive, verify_day
 from gateway.archive.segments.convert import main as convert
-from gateway.archive.segments.parquet import to_table
+from gateway.archive.segments.parquet import sort_rows, to_table
 from gateway.archive.segments.write import write_rows
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.cli import main
-from tests.archive.samples import archive, delivered
+from tests.archive.samples import START, archive, delivered, received
 
 TODAY = date(2026, 3, 14)
 DAY = timedelta(days=1)
@@ -186,8 +193,39 @@ def test_a_date_that_waits_for_copies_is_kept_until_a_night_finds_them_too_old(
     tmp_path: Path, age: int, kept: bool
 ) -> None:
     waiting = TODAY - age * DAY
-    record = {"spooled_days": 7, "dates": [{"date": str(waiting), "settled": False}]}
-    (tmp_path / "_nights").mkdir()
-    (tmp_path / "_nights" / "2.json").write_text(json.dumps(record))
+    night = night_of(DateRecord(str(waiting), "", 0, 0, 1, settled=False))
 
-    assert oldest_unresolved(LocalStorage(tmp_path), TODAY) == (waiting if kept else None)
+    found = oldest_needed(LocalStorage(tmp_path), night, TODAY, TODAY)
+
+    assert found == (waiting if kept else None)
+
+
+@pytest.mark.parametrize("age", [8, 9])
+def test_rows_that_no_night_judged_are_kept_as_long_and_then_stated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age: int
+) -> None:
+    monkeypatch.setattr(retention, "today", lambda: TODAY)
+    day, storage = TODAY - age * DAY, LocalStorage(tmp_path)
+    row = received([1], time=noon(day))
+    rows, _ = to_table([replace(row, common={**row.common, "gateway": "edge"})])
+    stem = str(JournalName("edge", START, 7))
+    write_sealed(storage, stem, sort_rows(rows), gateway="edge", end=End.STOPPED)
+    seen = Seen("edge", START, 6)
+    storage.put(NIGHTS / "3.json", to_json(replace(night_of(), seen=(seen,)).signed(None)))
+
+    remove_days(storage, TODAY - 2 * DAY)
+
+    if age == 8:
+        assert days(tmp_path, "") == [day.day]
+        assert forgotten_dates(storage) == {}
+    else:
+        assert days(tmp_path, "") == []
+        assert forgotten_dates(storage) == {NIGHTS / f"forgotten-{day}.json": (str(day),)}
+
+    storage.put(NIGHTS / "4.json", to_json(replace(night_of(), seen=(Seen("edge", START, 7),))))
+    remove_days(storage, TODAY - 2 * DAY)
+    assert days(tmp_path, "") == []
+
+
+def night_of(*dates: DateRecord) -> Night:
+    return Night(n=3, previous="", at=noon(TODAY), until=str(TODAY), spooled_days=7, dates=dates)

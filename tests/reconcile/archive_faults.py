@@ -344,6 +344,8 @@ FAULTS = {
     ),
     "moved here": Fault(moved_here, UNSEALED),
     "second gateway of one name": Fault(
-        second_gateway_of_one_name, frozenset({"forked-chain"}), CHAIN | DOUBT | UNSEALED
+        second_gateway_of_one_name,
+        frozenset({"forked-chain"}),
+        CHAIN | DOUBT | UNSEALED | {"old-head"},
     ),
 }

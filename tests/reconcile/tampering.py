@@ -17,9 +17,10 @@ from typing import TypeAlias
 
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
-from gateway.archive.journal.head_file import last_link
+from gateway.archive.journal.head_file import HeadFile, last_link
 from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.layout import HOUR, JournalName, journal_folder, writer_name
+from gateway.archive.seals.seal import Previous
 from gateway.archive.segments.convert import convert
 from tests.archive.samples import NOON, digest
 
@@ -413,8 +414,10 @@ def write_chain(  # the parts of a writer
         previous = last_link(archive.root, writer)
         keyed = archive.key is not None
         head = Head(gateway, writer, span.start, sequence, span.opened, previous, keyed)
-        path = folder / f"{JournalName(writer, span.start, sequence)}.open"
+        stem = str(JournalName(writer, span.start, sequence))
+        path = folder / f"{stem}.open"
         journal = Journal(path, head, archive.key)
+        state(archive, head, previous, stem, span.opened)
         begin = 0 if sequence == 0 else span.opened
         after = spans[sequence + 1].opened if sequence + 1 < len(spans) else 1 << 62
         own = sorted(
@@ -428,7 +431,9 @@ def write_chain(  # the parts of a writer
             continue
         if span.end in {"roll", "stop"}:
             closed = max([span.closed, *(number(row["time"]) for row in own)])
-            journal.finish(closed, stopped=span.end == "stop")
+            link = journal.finish(closed, stopped=span.end == "stop")
+            if span.end == "stop":
+                state(archive, head, link, None, closed)
         journal.close()
         if span.end == "torn":
             with path.open("ab") as file:
@@ -436,6 +441,12 @@ def write_chain(  # the parts of a writer
         if any(MIDNIGHT <= number(row["time"]) < NEXT_MIDNIGHT for row in own):
             paths.append(path)
     return paths
+
+
+def state(archive: Archive, of: Head, closed: Previous | None, opened: str | None, at: int) -> None:
+    """Write the head of a writer as its process does."""
+    file = HeadFile(archive.root, of.gateway, of.writer, archive.key, lambda: at)
+    file.change(lambda head: replace(head, closed=closed, open=opened))
 
 
 def number(value: Cell) -> int:

@@ -277,7 +277,7 @@ def _convert_all(
         for path in sorted((location.local / NAMES).glob("*.jsonl")):
             storage.upload(Path(NAMES) / path.name, path)
         if keep_days is not None:
-            for day in remove_days(storage, oldest_kept(keep_days, today())).days:
+            for day in remove_days(storage, oldest_kept(keep_days, today()), key).days:
                 yield False, f"{day} is removed, as the archive keeps {keep_days} days"
     except (ArchiveError, OSError) as error:
         yield True, str(error)

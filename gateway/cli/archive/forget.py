@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gateway.archive.layout import oldest_kept
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.seals.key import key_from_environment
 from gateway.cli.parsers import Commands, add_command
 from gateway.clock import today
 from gateway.errors import ArchiveError, first_line
@@ -50,7 +51,7 @@ def remove_old_days(location: ArchiveLocation, oldest: date) -> RemovedDays:
     from gateway.archive.storage import open_storage  # noqa: PLC0415
 
     try:
-        return remove_days(open_storage(location), oldest)
+        return remove_days(open_storage(location), oldest, key_from_environment())
     except OSError as error:
         text = f"archive {location}: old days were not removed: {first_line(error)}"
         raise ArchiveError(text) from error

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
+from gateway.archive.layout import NIGHTS
+from gateway.archive.night_record import Named, Night, fault_of, from_json, to_json
 from gateway.archive.storage import Storage
 from gateway.errors import ReconcileError
-from gateway.reconcile.nights.record import Named, Night, fault_of, from_json, to_json
 
-FOLDER: Final = Path("_nights")
 _NAME = re.compile(r"([1-9]\d*)\.json", re.ASCII)
 
 
@@ -34,7 +33,7 @@ def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -
         ReconcileError: no night of the chain has the digest `expect`.
         OSError: the archive cannot be read.
     """
-    names = storage.names(FOLDER)
+    names = storage.names(NIGHTS)
     numbers = sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
     last = numbers[-1] if numbers else 0
     known = set(numbers)
@@ -53,7 +52,7 @@ def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -
             findings.append(Named("forged-night", _path(number).as_posix(), text))
     if expect is not None and expect not in {night.mac for night in nights.values()}:
         text = f"no night of the chain has the digest {expect!r}"
-        raise ReconcileError(f"{FOLDER}: {text}: the archive was rolled back, or is another one")
+        raise ReconcileError(f"{NIGHTS}: {text}: the archive was rolled back, or is another one")
     return Chain(nights.get(last), last, tuple(findings))
 
 
@@ -69,7 +68,7 @@ def write_night(storage: Storage, night: Night, key: bytes | None) -> Night:
 
 
 def _path(number: int) -> Path:
-    return FOLDER / f"{number}.json"
+    return NIGHTS / f"{number}.json"
 
 
 def _read(storage: Storage, number: int, key: bytes | None) -> Night:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
-from gateway.archive.layout import day_start, parse_journal_name
-from gateway.reconcile.nights.record import (
+from gateway.archive.layout import JournalName, day_start, parse_journal_name
+from gateway.archive.night_record import (
     NOT_JUDGED,
     DateRecord,
     HeadSeen,
@@ -39,7 +39,9 @@ class World:
     """The archive as a night finds it.
 
     `kept` are the dates with rows, `results` those with published results, and `live` the writers
-    whose process is known to run. `heads` are those that their writers signed.
+    whose process is known to run. `heads` are those that their writers signed. `forgotten` are
+    dates that were removed since the last night with rows that no night judged. `named` are the
+    writers whose routes are archived.
     """
 
     today: date
@@ -49,6 +51,8 @@ class World:
     results: frozenset[str]
     retired: frozenset[str] = frozenset()
     live: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,13 @@ def plan_night(previous: Night | None, world: World) -> Plan:
     asked = fresh | (unsettled & world.kept) | macs.keys()
     wanted = {day for day in asked if oldest <= day < today}
     pending = {day: _pending(day, before.get(day), macs.get(day, [])) for day in wanted}
-    findings = [*_head_findings(previous, world), *_forgotten(unsettled, world)]
+    findings = [
+        *_head_findings(previous, world),
+        *_missing(previous, world),
+        *_forgotten(unsettled, world),
+    ]
+    if previous is not None:
+        findings += _late(world, oldest)
     return Plan(tuple(sorted(wanted)), tuple(findings), pending)
 
 
@@ -183,19 +193,22 @@ def _seen(previous: Night | None, world: World) -> tuple[Seen, ...]:
 
 
 def _head_findings(previous: Night | None, world: World) -> list[Named]:
-    """Return the errors about writers that fell silent, and heads that went back or vanished."""
+    """Return the errors about writers that fell silent, and heads that are absent or went back."""
     found: list[Named] = []
     before = {each.writer: each for each in previous.heads} if previous else {}
     now = {each.writer: each for each in world.heads}
-    for writer in sorted((before.keys() | now.keys()) - world.retired):
+    wrote = {each.writer for each in _seen(previous, world)} | world.named
+    for writer in sorted((before.keys() | now.keys() | wrote) - world.retired):
         place = f"_heads/{writer}.json"
         old, head = before.get(writer), now.get(writer)
         if head is None:
-            text = f"the head of {writer} vanished since the last night"
-            found.append(Named("head-vanished", place, text))
+            text = (
+                f"{writer} wrote to this archive and has no head: nothing says what it wrote last"
+            )
+            found.append(Named("missing-head", place, text))
         elif old is not None and _went_back(old, head):
             text = f"the head of {writer} states an earlier journal than at the last night"
-            found.append(Named("head-back", place, text))
+            found.append(Named("old-head", place, text))
         elif _is_silent(previous, old, head, world):
             text = (
                 f"{writer} wrote nothing since its last head, and did not stop: start it, or run"
@@ -226,10 +239,42 @@ def _last(head: HeadSeen) -> tuple[int, int]:
     return (name.start, name.number) if name else (0, -1)
 
 
+def _missing(previous: Night | None, world: World) -> list[Named]:
+    """Return an error for the journals of each writer that later ones follow, and nobody has."""
+    found: list[Named] = []
+    for seen in _seen(previous, world):
+        for span in seen.missing:
+            stem = JournalName(seen.writer, seen.start, span.first)
+            rest = f" to {span.last:06}" if span.last > span.first else ""
+            text = f"journals of {seen.writer}, {span.first:06}{rest}, reached no night"
+            found.append(
+                Named("missing-journal", f"_seals/{stem}.json", f"{text}: rows are missing")
+            )
+    return found
+
+
 def _forgotten(unsettled: set[str], world: World) -> list[Named]:
     """Return an error for each date that was removed before its copies were resolved."""
+    today = world.today.isoformat()
+    unresolved = "it was removed with unresolved copies"
+    unjudged = "it was removed with rows that no night judged"
+    removed = [day for day in sorted(unsettled - world.kept) if day < today]
     return [
-        Named("forgotten-unresolved", f"date={day}", "it was removed with unresolved copies")
-        for day in sorted(unsettled - world.kept)
-        if day < world.today.isoformat()
+        *(Named("forgotten-unresolved", f"date={day}", unresolved) for day in removed),
+        *(Named("forgotten-unjudged", f"date={day}", unjudged) for day in sorted(world.forgotten)),
+    ]
+
+
+def _late(world: World, oldest: str) -> list[Named]:
+    """Return an error for each new journal and removed date of which it has rows."""
+    return [
+        Named(
+            "late-for-forgotten",
+            f"date={day}",
+            f"{JournalName(each.writer, each.start, each.number)} has rows of its messages, and its"
+            " own rows were removed",
+        )
+        for each in world.journals
+        for day in each.concerns
+        if day < oldest
     ]

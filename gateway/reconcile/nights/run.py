@@ -13,8 +13,11 @@ from typing import Final
 from gateway.archive.durable import make_folders
 from gateway.archive.findings import error, warning
 from gateway.archive.heads import WriterHead, read_heads
-from gateway.archive.layout import parse_day, parse_journal_name, seal_folder
+from gateway.archive.layout import NIGHTS, parse_day, parse_journal_name, seal_folder
+from gateway.archive.night_record import HeadSeen, Night
+from gateway.archive.retention import forgotten_dates
 from gateway.archive.retired import retired_writers
+from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal, has_valid_mac
 from gateway.archive.seals.store import THREADS, read_seal, seal_days
 from gateway.archive.seals.waiting import waiting_journals
@@ -24,15 +27,14 @@ from gateway.errors import GatewayError
 from gateway.model.copy_class import CopyClass
 from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.job import Job, reconcile
-from gateway.reconcile.nights.chain import FOLDER, read_chain, write_night
+from gateway.reconcile.nights.chain import read_chain, write_night
 from gateway.reconcile.nights.plan import Judged, NewJournal, World, is_new, next_night, plan_night
-from gateway.reconcile.nights.record import HeadSeen, Night
 from gateway.reconcile.report.report import NO_ANSWER, Report
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
 
-_LOCK: Final = FOLDER / ".lock"
+_LOCK: Final = NIGHTS / ".lock"
 _IN_FLIGHT: Final = CopyClass.IN_FLIGHT.value
 
 
@@ -57,13 +59,14 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
     """
     location, storage = job.location, open_storage(job.location)
     if not location.url:
-        make_folders(location.local / FOLDER)
+        make_folders(location.local / NIGHTS)
     conflict = "another gateway reconcile writes the next night; wait for its end"
     with exclusive_in(location, _LOCK, conflict) as check_held:
         chain = read_chain(storage, job.key, expect)
         previous = chain.newest
         at = now() if job.now is None else job.now
-        world = _world(job, storage, previous, at)
+        forgotten = forgotten_dates(storage)
+        world = _world(job, storage, previous, at, forgotten)
         plan = plan_night(previous, world)
         plan = replace(plan, findings=(*chain.findings, *plan.findings))
         named = [error(each.rule, each.place, each.text) for each in plan.findings]
@@ -78,6 +81,8 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             check_held()
             numbered = replace(night, n=chain.last + 1 + len(written), previous=before)
             written.append(write_night(storage, numbered, job.key))
+            for statement in forgotten:  # the link has it now
+                storage.delete(statement)
 
         if not days:
             text = "no closed date is new or changed"
@@ -163,7 +168,13 @@ def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report | None]:
     return row | verdict | cost, report
 
 
-def _world(job: Job, storage: Storage, previous: Night | None, at: int) -> World:
+def _world(
+    job: Job,
+    storage: Storage,
+    previous: Night | None,
+    at: int,
+    forgotten: Mapping[Path, Sequence[str]],
+) -> World:
     names = storage.names(job.results.folder.parent)
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
     results = (day for name in names if name not in hidden and (day := parse_day(name)))
@@ -178,6 +189,8 @@ def _world(job: Job, storage: Storage, previous: Night | None, at: int) -> World
         results=frozenset(map(str, results)),
         retired=_retired(storage, heads, job.key),
         live=frozenset(each.name.writer for each in waiting if each.live),
+        named=frozenset(each.writer for each in routes_files(storage)),
+        forgotten=frozenset(day for dates in forgotten.values() for day in dates),
     )
 
 

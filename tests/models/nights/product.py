@@ -7,14 +7,16 @@ themselves and the words about a clean that is taken back are those of the refer
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
 from gateway.archive.layout import day_start, parse_journal_name
+from gateway.archive.night_record import HeadSeen, Named, Night
 from gateway.archive.seals.seal import Previous
 from gateway.reconcile.nights.plan import Judged as Verdict
 from gateway.reconcile.nights.plan import NewJournal, Plan, World, is_new, next_night, plan_night
-from gateway.reconcile.nights.record import HeadSeen, Named, Night
 from tests.models.nights.reference import Nights, Order
 from tests.models.nights.store import DAY, Archive, Finding, Head, Judged, Place, Record
 
@@ -37,6 +39,7 @@ class ProductNights(Nights):
             for writer in self.writers(archive, None)
             for number in self.missing_seals(archive, writer, archive.heads.get(writer), None)
         )
+        unproven |= {(w, 0) for w in self.writers(archive, None) if w not in archive.heads}
         judged = {}
         for day in plan.dates:
             number = _number_of(day)
@@ -66,6 +69,8 @@ class ProductNights(Nights):
             if is_new(previous, seal.place[0], _START, seal.place[1])
         ]
         folders = {day for _, day in archive.segments} | set(archive.merged)
+        prior = archive.last_night()
+        told = prior.forgotten if prior else frozenset()
         retired = {w for w, head in archive.heads.items() if self.is_retired(archive, w, head)}
         return World(
             today=FIRST_DATE + timedelta(days=order.horizon // DAY),
@@ -75,6 +80,12 @@ class ProductNights(Nights):
             results=frozenset(_date(number) for number in archive.results),
             retired=frozenset(retired),
             live=frozenset(),
+            named=frozenset(archive.routes),
+            forgotten=frozenset(
+                _date(number)
+                for number, said in archive.forgotten.items()
+                if said.unresolved is None and number not in told
+            ),
         )
 
     def findings(
@@ -82,7 +93,7 @@ class ProductNights(Nights):
     ) -> set[Finding]:
         """Return what the night names: the plan's errors, and those of the judged dates."""
         findings = self.chain_of_nights(archive, order)
-        findings |= {_finding(named) for named in plan.findings}
+        findings |= {found for named in plan.findings for found in _findings(named)}
         removed = set(judged) & set(archive.forgotten)  # only late rows are left of these
         findings |= {Finding("late-rows", f"date {n}") for n in removed if not judged[n].clean}
         if judged:
@@ -128,15 +139,20 @@ def _head(writer: str, head: Head) -> HeadSeen:
     return HeadSeen(writer, closed, following, _time(head.closed_at))
 
 
-def _finding(named: Named) -> Finding:
-    """Return an error of the product as one of the model."""
+def _findings(named: Named) -> Iterator[Finding]:
+    """Yield an error of the product as those of the model: about the date, and each journal."""
     folder, _, name = named.place.rpartition("/")
     stem = name.removesuffix(".json")
+    journal = parse_journal_name(stem)
     if stem.startswith("date="):
-        return Finding(named.rule, f"date {_number_of(stem.removeprefix('date='))}")
-    if journal := parse_journal_name(stem):
-        return Finding(named.rule, journal.writer, journal.number)
-    return Finding(named.rule, stem if folder == "_heads" else named.place)
+        yield Finding(named.rule, f"date {_number_of(stem.removeprefix('date='))}")
+        journal = parse_journal_name(named.text.partition(" ")[0])
+    elif journal is None:
+        yield Finding(named.rule, stem if folder == "_heads" else named.place)
+    if journal is not None:
+        span = re.search(r" to (\d+), reached", named.text)
+        for number in range(journal.number, int(span[1]) + 1 if span else journal.number + 1):
+            yield Finding(named.rule, journal.writer, number)
 
 
 def _journal(place: Place) -> str:

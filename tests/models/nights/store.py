@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-HEAD_IS_WRONG: Final = {"missing-head", "head-went-back", "head-vanished", "head-back"}
+HEAD_IS_WRONG: Final = {"missing-head", "head-went-back", "old-head"}
 DAY: Final = 1440  # minutes; every time of the model is in minutes
 
 Place = tuple[str, int]  # a journal: its writer, and its number in the chain

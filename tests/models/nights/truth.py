@@ -11,10 +11,11 @@ from tests.models.nights.world import Copy, World
 class Truth:
     """Remembers what the nights said, and compares each with the world.
 
-    A night may be silent about three things, because no file can tell it: rows of a writer that
+    A night may be silent about four things, because no file can tell it: rows of a writer that
     the archive does not know; rows after a stop that is the last the archive heard of a writer
-    (the night states the stop); and an older copy of the whole archive, or of its links and
-    results together, unless its order names the expected link.
+    (the night states the stop); an older copy of the whole archive, or of its links and results
+    together, unless its order names the expected link; and rows of dates before the first that it
+    found. It names once the journals with rows of dates that were removed.
     """
 
     def __init__(self, world: World, spooled_days: int) -> None:
@@ -27,6 +28,8 @@ class Truth:
         self._concerned: dict[int, set[Place]] = {}  # before the last forgetting
         self.link_removed = self.results_deleted = False  # since the last night
         self.gone: set[Place] = set()  # journals that a rolled back archive had
+        self._told_late: set[Place] = set()
+        self._first_date = 0  # of the archive that the first night found
         self.expects: Record | None = None  # a link that the archive no longer has
 
     def contradictions(self, record: Record) -> list[str]:
@@ -37,6 +40,14 @@ class Truth:
             self.forget_words()
             self._seen = _evidence(self._world.archive.nights)
         self.link_removed = self.results_deleted = False
+        self._told_late |= {
+            (each.subject, each.number)
+            for each in record.findings
+            if each.rule == "late-for-forgotten" and each.number is not None
+        }
+        if record.number == 1:
+            archive = self._world.archive
+            self._first_date = min([date for _, date in archive.segments] + [*archive.merged, 99])
         found = [*self._expected(record), *self._taken_back(record), *self._forgotten(record)]
         found += self._rows(record) + self._copies(record)
         self._seen |= _evidence([record])
@@ -99,6 +110,8 @@ class Truth:
         found = set()
         for place, row in self._world.log:
             if row.time >= record.horizon or row.date in self._world.archive.forgotten:
+                continue
+            if row.date < self._first_date or place in self._told_late:
                 continue
             judged = record.dates.get(row.date)
             seen = judged and place in {known for known, _ in judged.evidence} | judged.absent

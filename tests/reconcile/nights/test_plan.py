@@ -8,6 +8,7 @@ from datetime import date, timedelta
 import pytest
 
 from gateway.archive.layout import JournalName, day_start
+from gateway.archive.night_record import HeadSeen, Night, Span, fault_of, from_json, to_json
 from gateway.archive.seals.seal import Previous
 from gateway.reconcile.nights.plan import (
     Judged,
@@ -18,7 +19,6 @@ from gateway.reconcile.nights.plan import (
     next_night,
     plan_night,
 )
-from gateway.reconcile.nights.record import HeadSeen, Night, Span, fault_of, from_json, to_json
 
 FIRST = date(2026, 3, 10)
 HOUR = 3_600_000_000
@@ -169,7 +169,7 @@ def test_a_head_that_vanished_or_went_back_is_named_every_night() -> None:
 
     for today in (4, 5, 6):
         plan, night = link(night, world(today, heads=(head("a", 4, noon(today)),)))
-        assert rules(plan) == ["head-back", "head-vanished"]
+        assert rules(plan) == ["old-head", "missing-head"]
 
 
 def test_a_date_that_was_removed_with_copies_in_flight_is_named() -> None:
