@@ -1,0 +1,154 @@
+"""The writers that heads and archived routes name, and whose part of the archive is absent."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.heads import WriterHead, head_path, read_head, write_head
+from gateway.archive.layout import HOUR, JournalName, journal_folder
+from gateway.archive.retired import retire
+from gateway.archive.routes import write_routes
+from gateway.archive.seals.seal import End
+from gateway.archive.storage import LocalStorage, RemoteStorage
+from tests.archive.bucket import Bucket
+from tests.archive.samples import DAY, NOON, START
+from tests.archive.seals.chained import KEY, MIDNIGHT, SECOND, Chained, errors, sealed_day
+
+KEYS = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
+DATES = [DAY + timedelta(days=number) for number in range(5)]
+
+
+def silent_after_noon(made: Chained) -> Chained:
+    """East closes nothing after noon of the first date and never stops; west goes on for days."""
+    made.add("east", MIDNIGHT - HOUR, MIDNIGHT + SECOND)
+    made.add("east", MIDNIGHT + SECOND, NOON)
+    begin = MIDNIGHT - HOUR
+    for number in range(len(DATES) + 1):
+        end = MIDNIGHT + number * 24 * HOUR + SECOND
+        made.add("west", begin, end)
+        begin = end
+    return made
+
+
+@KEYS
+def test_a_silent_writer_is_an_error_on_every_date(tmp_path: Path, key: bytes | None) -> None:
+    made = silent_after_noon(Chained(LocalStorage(tmp_path), key))
+
+    assert [errors(made.verify(day)) for day in DATES] == [["open-chain"]] * 5
+
+    retire(made.storage, "east", "its host is gone", NOON, key)
+    assert [errors(made.verify(day)) for day in DATES] == [[]] * 5
+
+
+def test_a_silent_writer_in_a_bucket_is_an_error_on_every_date(bucket: Bucket) -> None:
+    bucket.start()
+    made = silent_after_noon(Chained(RemoteStorage(bucket.url), KEY))
+
+    assert [errors(made.verify(day)) for day in DATES] == [["open-chain"]] * 5
+
+
+def test_a_writer_that_comes_back_is_an_error_until_its_journals_are_there(tmp_path: Path) -> None:
+    made = silent_after_noon(Chained(LocalStorage(tmp_path)))
+    late = [
+        made.add("east", NOON + number * 24 * HOUR, NOON + (number + 1) * 24 * HOUR)
+        for number in range(5)
+    ]
+    assert [errors(made.verify(day)) for day in DATES] == [[]] * 5
+
+    for seal in late[1:3]:
+        (tmp_path / "_seals").glob(f"*/{seal.journal}.json").__next__().unlink()
+    assert "missing-seal" in errors(made.verify(DATES[2]))
+
+
+def remove_all_but_routes(root: Path) -> None:
+    for path in [*root.rglob("east-*.parquet"), *root.glob("_seals/*/east-*")]:
+        path.unlink()
+    head_path(root, "east").unlink()
+
+
+@KEYS
+def test_the_archived_routes_of_a_writer_are_a_witness_for_it(
+    tmp_path: Path, key: bytes | None
+) -> None:
+    made = sealed_day(tmp_path, key)
+    write_routes(tmp_path, "east", [], MIDNIGHT, key)
+    assert errors(made.verify()) == []
+
+    remove_all_but_routes(tmp_path)
+
+    assert errors(made.verify()) == ["missing-head"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            lambda path: path.write_bytes(path.read_bytes().replace(b"1", b"2", 1)), id="byte"
+        ),
+        pytest.param(lambda path: path.write_bytes(b""), id="emptied"),
+        pytest.param(lambda path: path.unlink(), id="removed"),
+    ],
+)
+@KEYS
+def test_a_changed_head_is_an_error(
+    tmp_path: Path, key: bytes | None, change: Callable[[Path], object]
+) -> None:
+    made = sealed_day(tmp_path, key)
+    change(head_path(tmp_path, "west"))
+
+    assert errors(made.verify()) in (["forged-head"], ["missing-head"])
+
+
+def test_an_older_head_is_an_error(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    head = read_head(tmp_path, "east").head
+    assert head is not None
+    third = made.seals[2]
+    write_head(tmp_path, replace(head, at=third.closed, closed=third.link, open=None))
+
+    assert errors(made.verify()) == ["old-head"]
+
+
+def test_a_start_after_the_stop_that_the_head_states_is_an_error(tmp_path: Path) -> None:
+    """An older head was put back, and the journals since then are gone: the routes remain."""
+    made = sealed_day(tmp_path)
+    write_routes(tmp_path, "east", [], MIDNIGHT + 31 * HOUR)
+
+    assert errors(made.verify(DAY + timedelta(days=1))) == ["old-head"]
+    assert errors(made.verify()) == []
+
+
+@pytest.mark.parametrize("retired", [False, True])
+def test_a_journal_that_only_a_head_names_is_an_error_until_its_writer_is_retired(
+    tmp_path: Path, *, retired: bool
+) -> None:
+    made = sealed_day(tmp_path)
+    stem = str(JournalName("north", START, 0))
+    journal_folder(tmp_path).mkdir()
+    write_head(tmp_path, WriterHead("north", "north", NOON, open=stem))
+    if retired:
+        retire(made.storage, "north", "its disk is broken", NOON, None)
+
+    found = errors(made.verify(journals=tmp_path))
+
+    assert found == ([] if retired else ["missing-journal"])
+
+
+def test_a_copy_of_the_journals_folder_elsewhere_concerns_its_own_writers_only(
+    tmp_path: Path,
+) -> None:
+    """A night on the host of one gateway reaches the journals of that gateway only."""
+    made = Chained(LocalStorage(tmp_path / "archive"))
+    made.day()
+    buffer = tmp_path / "buffer"
+    (buffer / "_heads").mkdir(parents=True)
+    shutil.copy(head_path(tmp_path / "archive", "east"), buffer / "_heads")
+    made.add("west", MIDNIGHT + 31 * HOUR, MIDNIGHT + 32 * HOUR, end=End.CLOSED)
+
+    assert errors(made.verify(DAY + timedelta(days=1), journals=buffer)) == ["open-chain"]
