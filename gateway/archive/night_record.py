@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 from gateway.archive.seals.seal import Previous, canonical_json, mac_of, parse
 
 VERSION: Final = 1
+SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
 
 
 @dataclass(frozen=True, slots=True)

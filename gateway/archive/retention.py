@@ -34,8 +34,6 @@ from gateway.clock import today
 # seals, but no reader takes the former for a day.
 _FOLDERS: Final = tuple(map(Path, (SETS, PAIRS, COMPACTING, "", SEALS)))
 
-SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
-
 _NIGHT: Final = re.compile(r"([1-9]\d*)\.json", re.ASCII)
 _FORGOTTEN: Final = re.compile(r"forgotten-(\d{4}-\d\d-\d\d)\.json", re.ASCII)
 _MAX_DAYS: Final = 400  # of a record that nobody checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.archive.retention import SPOOLED_DAYS
+from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.check.encryption import scheme_and_host_of
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath

@@ -16,11 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.heads import open_gaps, read_heads
+from gateway.archive.gaps import SourceGap
+from gateway.archive.heads import open_gaps
 from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, absolute_location
-from gateway.archive.retention import SPOOLED_DAYS
+from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.routes import Rules
+from gateway.archive.seals.writers import known_writers
 from gateway.archive.storage import open_storage
 from gateway.clock import now
 from gateway.errors import ReconcileError
@@ -151,8 +153,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
         report = _with_tables(job, found, copies, show_step, report)
     finally:
         spark.catalog.clearCache()
-    heads = read_heads(open_storage(job.location), job.key)
-    recorded = RecordedGaps(found.gaps, open_gaps(heads), inputs.not_running)
+    recorded = RecordedGaps(found.gaps, _open_gaps(job), inputs.not_running)
     gaps = gap_rows(recorded, job.day, now() if job.now is None else job.now)
     proof = {**report.proof, "sets": 0 if full else len(inputs.all), "seals": inputs.seals,
              "keyed": job.key is not None, "unproven": inputs.unproven}  # fmt: skip
@@ -166,6 +167,12 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
 def _scope(job: Job, inputs: Inputs, *, full: bool) -> Scope:
     opened = {name: at - job.in_flight * _SECOND for name, at in inputs.opened.items()}
     return Scope(job.location, job.day, job.late, job.spooled_since, opened, full=full)
+
+
+def _open_gaps(job: Job) -> list[SourceGap]:
+    """Return the gaps that have not ended, of the gateways that may return."""
+    writers = known_writers(open_storage(job.location), None, job.key)
+    return open_gaps([each for each in writers.heads if each.writer not in writers.retired])
 
 
 def _with_notes(

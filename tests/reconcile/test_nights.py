@@ -13,7 +13,7 @@ from gateway.archive.gaps import NO_ID
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import HOUR, day_start, reconciled_folder
-from gateway.archive.retention import SPOOLED_DAYS
+from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.cli import main
 from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile

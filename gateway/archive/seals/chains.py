@@ -60,7 +60,8 @@ class Surroundings:
 
     `has_seal` tells whether the seal of a journal exists, read or not; `oldest` is the begin of
     the first date with seals. `journals` are those that wait, and `in_reach` are the writers whose
-    journals are in the same folder; `retired` are those that will not return.
+    journals are in the same folder; `retired` are those that will not return. The writers of a
+    `buffered` archive keep their heads elsewhere: a new buffer begins a new chain.
     """
 
     has_seal: Callable[[Previous], bool]
@@ -68,6 +69,7 @@ class Surroundings:
     journals: Sequence[WaitingJournal] = ()
     in_reach: frozenset[str] = frozenset()
     retired: frozenset[str] = frozenset()
+    buffered: bool = False
 
 
 def chain_findings(
@@ -154,11 +156,11 @@ class _Chain:
             yield self._missing(link, first)
         else:
             text = f"{first.journal} begins a new chain after {last.journal}"
-            if is_stopped(last):
+            if is_stopped(last) and self.around.buffered:
                 yield warning("new-chain", _place(first), f"{text}, which ended with a stop")
             else:
                 lost = f"nothing proves that no rows are missing since {_clock(last.closed)}"
-                yield error("new-chain", _place(first), f"{text}, which did not stop: {lost}")
+                yield error("new-chain", _place(first), f"{text}: {lost}")
 
     def _end(self, last: Seal) -> Iterator[Finding]:
         """Check that the chain reaches the end of the period."""

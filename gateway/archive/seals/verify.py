@@ -245,6 +245,7 @@ class _Verifier:
             journals=waiting,
             in_reach=writers.in_reach,
             retired=writers.retired,
+            buffered=not isinstance(self.storage, LocalStorage),
         )
 
     def _proofs(

@@ -15,7 +15,7 @@ from rich.console import Console
 from gateway import clock
 from gateway.archive.findings import error
 from gateway.archive.location import parse_location
-from gateway.archive.retention import SPOOLED_DAYS
+from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.cli.archive.follow import run_follow
 from gateway.cli.archive.forget import check_folder
 from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key

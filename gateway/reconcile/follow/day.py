@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.retention import SPOOLED_DAYS
+from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import CopyClass

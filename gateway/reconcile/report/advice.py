@@ -116,10 +116,51 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             " archive.",
         ),
         "new-chain": FindingAdvice(
-            "A gateway began a new chain although the former one had not ended with a stop, or"
-            " with the chain file deleted.",
-            "Restore the journals or the .chain file of the gateway. An error stays until the"
-            " date is older than the retention.",
+            "A gateway began a new chain: its head was gone at its start, or its former chain had"
+            " not ended with a stop.",
+            "Restore the journals or the head of the gateway. An error stays until the date is"
+            " older than the retention.",
+        ),
+        "missing-journal": FindingAdvice(
+            "A journal that the head of a gateway or a later journal names is nowhere; its rows are"
+            " missing.",
+            "Restore the folder .journal of the gateway, or the seals, from a copy.",
+        ),
+        "missing-head": FindingAdvice(
+            "A gateway wrote to the archive, and its head is gone: nothing says what came last.",
+            _RESTORE,
+        ),
+        "forged-head": FindingAdvice(
+            "The head of a gateway is not what the gateway wrote, or was signed with another key.",
+            _INTRUDER + " A file that ends in .damaged was changed before a start: remove it when"
+            " the cause is known.",
+        ),
+        "old-head": FindingAdvice(
+            "The head of a gateway states less than the archive has: an older copy was put back.",
+            _RESTORE,
+        ),
+        "silent-writer": FindingAdvice(
+            "A gateway wrote nothing since the given head, and had not stopped.",
+            "Start it. If it will not return: gateway archive retire ARCHIVE WRITER --why TEXT.",
+        ),
+        "forgotten-unresolved": FindingAdvice(
+            "A date was removed while copies of it had no outcome.",
+            "Keep more days than spooled copies may wait (archive.keep_days).",
+        ),
+        "forgotten-unjudged": FindingAdvice(
+            "A date was removed with rows that no night judged.",
+            "Let the night run each day, or keep more days (archive.keep_days).",
+        ),
+        "late-for-forgotten": FindingAdvice(
+            "Rows came for messages of a date that was removed: their classes are not known.",
+            "Look at the rows with gateway archive show; keep more days if it occurs again.",
+        ),
+        "missing-night": FindingAdvice(
+            "A record of the chain of nights is gone.",
+            "Restore ARCHIVE/_nights from a copy, and see who can write the archive.",
+        ),
+        "forged-night": FindingAdvice(
+            "A record of the chain of nights is not what its night wrote.", _INTRUDER
         ),
         "chain-begins": FindingAdvice(
             "The predecessor of the first journal was removed by the retention, or the gateway is"

@@ -367,25 +367,24 @@ def test_two_successors_of_one_journal_are_found(tmp_path: Path) -> None:
     assert "forked-chain" in errors(made.verify())
 
 
-@pytest.mark.parametrize(
-    ("end", "errors_", "warnings_"),
-    [
-        pytest.param(End.STOPPED, [], ["new-chain"], id="stopped"),
-        pytest.param(End.CLOSED, ["new-chain"], [], id="closed"),
-        pytest.param(End.KILLED, ["new-chain"], ["killed-journal"], id="killed"),
-    ],
-)
-def test_a_new_chain_is_found(
-    tmp_path: Path, end: End, errors_: list[str], warnings_: list[str]
-) -> None:
+@pytest.mark.parametrize("end", [End.STOPPED, End.CLOSED, End.KILLED])
+def test_a_new_chain_is_an_error(tmp_path: Path, end: End) -> None:
     made = chained(tmp_path)
     made.add("east", MIDNIGHT - HOUR, NOON, end=end)
     made.links.clear()
     made.add("east", NOON + HOUR, MIDNIGHT + 25 * HOUR, start=START + 1)
 
-    verified = made.verify()
+    assert "new-chain" in errors(made.verify())
 
-    assert (errors(verified), warnings(verified)) == (errors_, warnings_)
+
+def test_a_new_buffer_of_a_remote_archive_begins_a_new_chain_after_a_stop(bucket: Bucket) -> None:
+    bucket.start()
+    made = Chained(RemoteStorage(bucket.url))
+    made.add("east", MIDNIGHT - HOUR, NOON, end=End.STOPPED)
+    made.links.clear()
+    made.add("east", NOON + HOUR, MIDNIGHT + 25 * HOUR, start=START + 1)
+
+    assert (errors(made.verify()), warnings(made.verify())) == ([], ["new-chain"])
 
 
 def test_a_killed_journal_is_a_warning_and_a_pause(tmp_path: Path) -> None:
