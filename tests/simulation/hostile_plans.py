@@ -19,7 +19,9 @@ _SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
 def hostile_plan(seed: int) -> Plan:
     """Draw the plan of a seed."""
     random = Random(f"hostile {seed}")  # noqa: S311  # no secret
-    return random.choice((_names_not_taken, _small_disk, _failing_disk, _unwritable))(random, seed)
+    return random.choice(
+        (_names_not_taken, _small_disk, _failing_disk, _unwritable, _relay, _full_ring)
+    )(random, seed)
 
 
 def _names_not_taken(random: Random, seed: int) -> Plan:
@@ -56,6 +58,30 @@ def _unwritable(random: Random, seed: int) -> Plan:
         batch=random.choice((1, 3, 1_000)), window=random.choice((20, 100)),
         latency=random.choice((0.001, 0.02)), backoff=BACKOFF, until=sent[-1].at,
         qos=random.choice((0, 1)), bound=None if others else 2.0,
+    )  # fmt: skip
+
+
+def _relay(random: Random, seed: int) -> Plan:
+    """A gateway sends to a broker that keeps nothing, and receives from it what it sent."""
+    sent = _stream(random, 30, random.choice((0.02, 0.1)))
+    at = 1.5 + random.random()
+    kind = random.choice(("away", "away", "cut", "kill", "stop"))
+    where = "b" if kind in {"away", "cut"} else "g1"
+    return Plan(
+        seed, "relay", {"a": random.choice(_SYSTEMS), "b": "yami4", "c": random.choice(_SYSTEMS)},
+        tuple(sent), (Fault(at, kind, where, seconds=random.choice((0.3, 2.0))),),
+        Policy(switch=random.choice((0.02, 0.3))), spool=random.random() < 0.8,
+        batch=random.choice((1, 3, 1_000)), window=random.choice((20, 100)),
+        latency=random.choice((0.02, 0.2)), until=5.0,
+    )  # fmt: skip
+
+
+def _full_ring(random: Random, seed: int) -> Plan:
+    """So many messages go round a ring without origin paths that a round takes long."""
+    number = random.choice((4, 12))
+    return Plan(
+        seed, "ring3", dict.fromkeys("abc", "mqtt311"), tuple(_stream(random, number, 0.01)), (),
+        Policy(switch=0.02), window=random.choice((1, 3)), batch=1, latency=0.2, until=2.0,
     )  # fmt: skip
 
 

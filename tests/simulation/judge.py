@@ -13,7 +13,7 @@ from tests.simulation.books import (
 )
 from tests.simulation.faults import HARMLESS, KILLS
 from tests.simulation.gateways import RunningGateway
-from tests.simulation.neighbours import judge_neighbours
+from tests.simulation.neighbours import judge_loops, judge_neighbours
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.run_log import RunLog
 
@@ -49,6 +49,7 @@ class Judge:
             for payload, broker in books.echoes():
                 books.report("echo", f"{short(payload)} came back to {broker}")
         judge_neighbours(self.outcomes)
+        judge_loops(self.outcomes)
         comparable = plan.archive and not plan.loses_rows
         for each in self.outcomes.gateways.values() if comparable else ():
             self._judge_journals(each)

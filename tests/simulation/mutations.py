@@ -21,7 +21,7 @@ from gateway.endpoints.base import Batch
 from gateway.endpoints.mqtt import publish_encoder, publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
-from gateway.model.message import Headers, Message
+from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.runtime import pump
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
@@ -31,6 +31,7 @@ from gateway.runtime.delivery.in_flight import InFlightBatch
 from gateway.runtime.delivery.isolation import Isolation, Search
 from gateway.runtime.delivery.lane import Connection, LaneState
 from gateway.runtime.delivery.loop_limit import LoopFindings, LoopLimit
+from gateway.runtime.gateway import Gateway
 from gateway.runtime.inbound import dedup_recovery
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.outbound import checksum, spool, spool_db
@@ -182,6 +183,19 @@ def _raise_errors_of_disks(real: Method) -> Method:
     return lambda *errors: real(*[each for each in errors if each is not OSError])
 
 
+def _only_fast_rounds(real: Method) -> Method:
+    """Look for loops only while messages come back soon, as with a time for each round."""
+    latest: dict[tuple[LoopLimit, str, Payload], float] = {}
+
+    def find(self: LoopLimit, messages: Any, without: Any, now: float, window: float) -> Any:  # noqa: ANN401
+        keys = [(self, each.address, each.payload) for each in messages]
+        slow = {at for at, key in enumerate(keys) if now - latest.get(key, now) > window}
+        latest.update(dict.fromkeys(keys, now))
+        return real(self, messages, {*without, *slow}, now, window)
+
+    return find
+
+
 def _raise(_endpoint: str, error: Exception) -> Any:  # noqa: ANN401
     raise error
 
@@ -292,6 +306,9 @@ MUTATIONS: Final = (
     Mutation("a refused copy has no echo", Echoes, "refused", _expect_echoes_of_refused),
     Mutation("a loop without a path ends", LoopLimit, "find",
              _instead(lambda _self, *_arguments: LoopFindings())),
+    Mutation("a loop ends however long a round takes", LoopLimit, "find", _only_fast_rounds),
+    Mutation("a sink waits for the sources at a broker that keeps nothing", Gateway,
+             "_sources_ready", _instead(lambda _self, _name: True)),
     Mutation("a duplicate is settled after its original", BatchCompletion, "when_done",
              _instead(lambda _self, callback: callback())),
     Mutation("echoes of the last run are recovered", dedup_recovery, "_saved_echoes",

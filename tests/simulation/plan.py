@@ -19,6 +19,7 @@ SHAPES: Final = {  # the brokers of a topology
     "chain": ("a", "b", "c"),
     "ring2": ("a", "b"),
     "ring3": ("a", "b", "c"),
+    "relay": ("a", "b", "c"),
 }
 
 

@@ -95,7 +95,7 @@ class World:
 
     def _accepted(self, broker: Broker, client: str, message: Message) -> None:
         if client and not self._has_receiver(broker):
-            self.books.excuse(message.payload, "nobody receives it")
+            self._miss(broker, client, message)
         if client:
             self.log("arrived", f"{short(message.payload)} at {broker.name} from {client}")
             if message.address != DEAD_LETTERS:
@@ -124,6 +124,14 @@ class World:
         if broker.name not in places or message.address not in names:
             text = f"{short(payload)} as {message.address} at {broker.name}"
             books.report("altered", text)
+
+    def _miss(self, broker: Broker, client: str, message: Message) -> None:
+        """Note a message that nobody receives; a gateway must not send it before it subscribes."""
+        own = self.plan.shape == "relay" and broker.name in self.gateways["g1"].targets
+        connection = broker.connections.get(client)
+        if own and connection is not None and not connection.broken:
+            self.books.report("to-nobody", f"{short(message.payload)} by {client}")
+        self.books.excuse(message.payload, "nobody receives it")
 
     def _has_receiver(self, broker: Broker) -> bool:
         """Whether each gateway that receives from `broker` has a session there."""
