@@ -38,7 +38,7 @@ class ClassFacts:
     replayable: bool = False  # `gateway replay` repairs it; the copies become recovered
     allowed: str = ""  # the tally of those among them that violate a guarantee with --strict only
     usual: bool = False  # tables show it even when all counts are 0
-    loss_style: str = ""  # in the chart of losses
+    chart_style: str = ""  # in the chart of copies that did not arrive, or not at first
 
 
 class CopyClass(Enum):
@@ -60,7 +60,7 @@ class CopyClass(Enum):
         advice="Send them again, and reconcile this date again: they become recovered.",
         replayable=True,
         usual=True,
-        loss_style="bad",
+        chart_style="bad",
     )
     LOST = ClassFacts(
         name="lost in target",
@@ -72,7 +72,7 @@ class CopyClass(Enum):
         " again.",
         timed=True,
         replayable=True,
-        loss_style="bad pale",
+        chart_style="bad pale",
     )
     ALTERED = ClassFacts(
         name="altered",
@@ -132,6 +132,7 @@ class CopyClass(Enum):
         advice="When the cause is removed, send them again; they become recovered.",
         command="gateway dead-letters replay CONFIG",
         dead_letter=True,
+        chart_style="warn",
     )
     REFUSED = ClassFacts(
         name="refused",
@@ -140,6 +141,7 @@ class CopyClass(Enum):
         meaning="break a rule of the target (a name, a limit, a payload) and are dead letters",
         advice="The rules are listed below. Correct the mapping; gateway explain shows each name.",
         dead_letter=True,
+        chart_style="note",
     )
     IN_FLIGHT = ClassFacts(
         name="in flight",
@@ -148,6 +150,7 @@ class CopyClass(Enum):
         " outcome may be in the journal that its own gateway has open",
         meaning="were not settled yet when the archive was read: spooled, or in an open journal",
         advice="Nothing now: the next run of gateway reconcile counts this date again.",
+        chart_style="calm block",
     )
     RECOVERED = ClassFacts(
         name="recovered",
@@ -156,7 +159,7 @@ class CopyClass(Enum):
         " is outside the order checks",
         meaning="were missing or dead letters, and arrived when gateway replay sent them again",
         arrived=True,
-        loss_style="good",
+        chart_style="good",
     )
     DELIVERED = ClassFacts(
         name="delivered",

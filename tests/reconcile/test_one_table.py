@@ -23,7 +23,7 @@ NEW_CLASS = """
         condition="it arrived at another target",
         meaning="arrived at another target",
         advice="Look at the mapping.",
-        loss_style="bad",
+        chart_style="bad",
     )
 
 
@@ -102,7 +102,7 @@ def test_a_new_class_needs_one_row(tmp_path: Path) -> None:
         "Misplaced (3): Look at the mapping.",
         "<dt>misplaced</dt><dd>Deliveries that arrived at another target.</dd>",
         '<td class="number bad" data-label="misplaced"><b>3</b>',
-        "Loss by hour, all routes: 3 misplaced",
+        "Not arrived by hour, all routes: 3 misplaced",
         'aria-label="Samples: misplaced"',
     ):
         assert part in shown["page"]

@@ -1,4 +1,6 @@
-"""The figures of a day: messages, latency, loss and duplicates by hour, for all routes or for each.
+"""The figures of a day by hour, for all routes or for each.
+
+They are messages, latency, copies that did not arrive, and duplicates.
 
 The input is the rows of the table `hours`.
 """
@@ -40,8 +42,8 @@ from gateway.reconcile.report.rows import (
 
 Day: TypeAlias = Mapping[int, Row]  # hour, 0 to 23, -> its counts
 PERCENTILE_STYLES: Final = ("calm thin", "calm dashed", "calm thick")
-_LOSS_STYLES: Final = {
-    name: facts.loss_style for name, facts in CLASSES.items() if facts.loss_style
+_ABSENT_STYLES: Final = {
+    name: facts.chart_style for name, facts in CLASSES.items() if facts.chart_style
 }
 _TIMED: Final = tuple(name for name, facts in CLASSES.items() if facts.timed)
 MAX_CHARTED: Final = 40  # routes with their own charts
@@ -84,7 +86,7 @@ def percentiles(day: Day) -> list[str]:
 def figures(
     day: Day, scope: str, frame: ChartFrame, gaps: Sequence[Band] = (), *, complete: bool = True
 ) -> list[Figure]:
-    """Return four figures: messages, latency, loss, duplicates, each with the `gaps` behind it.
+    """Return the four figures, each with the `gaps` behind it.
 
     They are not `complete` when the archive may lack rows.
     """
@@ -92,7 +94,7 @@ def figures(
     made = [
         _messages(day, scope, frame),
         _latency(day, scope, frame),
-        _counts(day, frame, ("loss", scope, none), _LOSS_STYLES),
+        _counts(day, frame, ("not arrived", scope, none), _ABSENT_STYLES),
         _counts(day, frame, ("duplicates", scope, none), {"unmarked": "bad", "marked": "warn"}),
     ]
     return [_with_gaps(each, gaps) for each in made] if gaps else made

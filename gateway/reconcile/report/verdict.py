@@ -61,10 +61,13 @@ def key_figures(report: Report) -> Iterator[KeyFigure]:
     known = report.is_complete
     expected, delivered = report.total("received"), report.total(CopyClass.DELIVERED.value)
     dead = sum(report.total(name) for name, facts in CLASSES.items() if facts.dead_letter)
-    more = "" if known else "or more"
-    yield KeyFigure("expected deliveries", amount(expected), more)
-    yield KeyFigure("delivered once, unchanged, in time", amount(delivered),
-                    _percent(delivered, expected) if known else more)  # fmt: skip
+    in_time = "delivered once, unchanged, in time"
+    if known:
+        yield KeyFigure("expected deliveries", amount(expected))
+        yield KeyFigure(in_time, amount(delivered), _percent(delivered, expected))
+    else:
+        yield KeyFigure("known deliveries", amount(expected))
+        yield KeyFigure(f"of them {in_time}", amount(delivered))
     if report.unproven:
         yield KeyFigure("rows absent or not proven", amount(report.unproven))
     yield KeyFigure("dead letters", amount(dead))

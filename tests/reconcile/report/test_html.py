@@ -104,7 +104,7 @@ def damaged(name: str, value: object) -> str:
                 REPLAY,
                 "1 error unreadable-file: A file is cut, is no Parquet, or has a damaged page.",
                 "10 dead-lettered: these deliveries could not be delivered",
-                "45,000 or more",
+                "known deliveries45,000",
             ],
             id="lossy",
         ),
@@ -136,7 +136,7 @@ def damaged(name: str, value: object) -> str:
                 "arrived is not known; among the rest, 4 missing, 2 lost in target, 2 in flight",
                 "1 error changed-segment: The content of a segment differs from its seal.",
                 "rows absent or not proven12,000",
-                "34,800 or more",
+                "known deliveries34,800",
                 "none known",
                 "gateway archive verify /var/archive --date 2026-03-14",
                 "Missing (3): Send them again",
@@ -350,8 +350,8 @@ def test_the_same_summary_gives_the_same_page() -> None:
         ("quiet", "panel", 4.5), ("quiet", "bad-back", 4.5), ("link", "back", 4.5),
         ("good", "good-back", 4.5), ("bad", "bad-back", 4.5), ("warn", "warn-back", 4.5),
         ("note", "note-back", 4.5), ("calm", "panel", 3), ("bad", "panel", 3),
-        ("pale", "panel", 3), ("amber", "panel", 3), ("good", "panel", 3), ("bad", "back", 3),
-        ("calm", "back", 3),
+        ("pale", "panel", 3), ("amber", "panel", 3), ("note", "panel", 3), ("good", "panel", 3),
+        ("bad", "back", 3), ("calm", "back", 3),
     ],
 )  # fmt: skip
 def test_colours_have_the_contrast_of_wcag_aa(
