@@ -57,8 +57,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*selector_faults(configuration), *short_retention(configuration)]
     found += [*unlimited_brokers(configuration), *other_separators(configuration)]
     found += unseen_drops(configuration)
-    shown = {str(each): each for each in map(configuration.references.hide_in, found)}
-    return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
+    return configuration.references.hide_all_in(found, configuration.locations)
 
 
 def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
@@ -76,8 +75,8 @@ def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
 def startup_warnings(configuration: Configuration) -> list[ConfigError]:
     """Return the warnings that `gateway run` logs at its start."""
     found = [*open_connections(configuration), *memory_targets(configuration)]
-    hide_in = configuration.references.hide_in
-    return [hide_in(each) for each in found if each.severity == "warning"]
+    warnings = [each for each in found if each.severity == "warning"]
+    return configuration.references.hide_all_in(warnings, configuration.locations)
 
 
 def _as_config_error(finding: Finding, configuration: Configuration) -> ConfigError:

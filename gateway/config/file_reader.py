@@ -121,8 +121,7 @@ class FileReader:
             *self.file_findings,
             *(each for reader in self._readers for each in reader.findings),
         ]
-        shown = {str(each): each for each in map(self.references.hide_in, found)}
-        return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
+        return self.references.hide_all_in(found, self.locations())
 
     def locations(self) -> dict[KeyPath, SourceLocation]:
         """Return the locations of all values."""

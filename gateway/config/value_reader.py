@@ -252,11 +252,12 @@ class ConfigReader:
         if meta.get("secret") and not REFERENCE.search(node.value):
             hint = "write ${env:NAME} or ${file:/path}"
             return self._fail(at, "plain-secret", "the file contains a secret", hint)
-        text = self._resolve(node.value, at)
+        declared = bool(meta.get("secret"))
+        text = self._resolve(node.value, at, declared=declared)
         if self._is_placeholder(node):
             whole = REFERENCE.fullmatch(node.value) is not None
             text = placeholder_setting(text, meta, whole=whole)
-            self.references.add(node.value, text)
+            self.references.add(node.value, text, at, declared=declared)
         return text if text is _INVALID else self._encodable(text, at)
 
     def _placeholder(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
@@ -290,7 +291,7 @@ class ConfigReader:
             return self._fail(at, "bad-text", "the text has a NUL character")
         return text
 
-    def _resolve(self, text: str, at: KeyPath) -> Any:
+    def _resolve(self, text: str, at: KeyPath, *, declared: bool = False) -> Any:
         """Replace the references in `text` by the variables and file contents they name."""
         missing: list[re.Match[str]] = []
 
@@ -298,7 +299,7 @@ class ConfigReader:
             resolved = self._values.find(found)
             if resolved is None:
                 missing.append(found)
-            self.references.add(found[0], resolved or "")
+            self.references.add(found[0], resolved or "", at, declared=declared)
             return resolved or ""
 
         resolved = REFERENCE.sub(value, text)
@@ -306,7 +307,7 @@ class ConfigReader:
             reason, hint = f"nothing found for {missing[0][0]}", self._values.hint(missing[0])
             return self._fail(at, "missing-secret", reason, hint)
         if resolved != text:
-            self.references.add(text, resolved)
+            self.references.add(text, resolved, at, declared=declared)
         return resolved
 
     def _number(self, node: yaml.Node, at: KeyPath, kind: type[int | float], noun: str) -> Any:

@@ -34,7 +34,7 @@ class StatusSource(Protocol):
         """Return the active routes."""
 
     def hide(self, text: str) -> str:
-        """Return a text of the configuration without the values of references."""
+        """Return a text of a route without the values of references."""
 
     def redact(self, text: str) -> str:
         """Return a text of a driver, a broker or a message without secrets."""
@@ -88,7 +88,7 @@ class StatusCache:
         return configuration.routes
 
     def hide(self, text: str) -> str:
-        return self._running.configuration.references.hide(text)
+        return self._running.configuration.references.hide(text, ("routes",))
 
     def redact(self, text: str) -> str:
         return self._redactor.redact(text)
@@ -108,8 +108,10 @@ class StatusCache:
             self._redacted = configuration
             self._redactor.hide(secrets_of(configuration))
         status = redacted(take_status(self._running), self._redactor.redact)
-        sources = configuration.references.hide
-        routes = (replace(each, source=sources(each.source)) for each in status.routes)
+        hide = configuration.references.hide
+        routes = (
+            replace(each, source=hide(each.source, ("routes", each.name))) for each in status.routes
+        )
         status = replace(status, routes=tuple(routes))
         unready = tuple(reasons(status, self._spool_percent))
         refusals = tuple(

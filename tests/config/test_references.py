@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from gateway.check.examine import examine
 from gateway.cli import main
 from gateway.config.load import load
 from gateway.config.references import References
+from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.runtime.gateway import Gateway
+from gateway.setting import fields_by_key
 from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpRequest
 from gateway.web.snapshot import snapshot_json
@@ -68,9 +71,9 @@ LEAKS = [
 ]
 
 
-def findings(file: Path) -> list[ConfigError]:
+def findings(file: Path, values: Mapping[str, str] = VALUES) -> list[ConfigError]:
     try:
-        return examine(load(file, VALUES))
+        return examine(load(file, values))
     except ConfigErrors as errors:
         return errors.findings
 
@@ -110,7 +113,7 @@ def test_the_path_of_an_included_file_has_no_value(tmp_path: Path) -> None:
 
 def test_a_nul_character_is_no_place_of_a_value() -> None:
     references = References()
-    references.add("${env:N}", "value")
+    references.add("${env:N}", "value", ("web", "address"))
 
     assert references.hide("\x007\x00 value") == r"\07\0 ${env:N}"
 
@@ -188,7 +191,7 @@ def test_the_page_shows_the_details_of_a_route_without_values(
 
 def test_a_short_value_is_replaced_only_where_it_stands_alone() -> None:
     references = References()
-    references.add("${env:N}", "a")
+    references.add("${env:N}", "a", ("web", "address"))
 
     assert references.hide("'a' at 1: a pattern") == "'${env:N}' at 1: ${env:N} pattern"
 
@@ -199,8 +202,68 @@ def test_a_short_value_is_replaced_only_where_it_stands_alone() -> None:
 )
 def test_a_value_is_hidden_in_every_text(value: str, around: str) -> None:
     references = References()
-    references.add("${}", value)
+    references.add("${}", value, ("web", "address"))
     hidden = references.hide(f"{around}{value}: {value!r} {around}").replace("${}", "\0")
 
     assert value not in hidden
     assert repr(value)[1:-1] not in hidden
+
+
+NAMED_ALIKE = """\
+endpoints:
+  plant: {kind: mqtt, host: broker.example, username: "${env:U}", password: "${env:P}"}
+  far:
+    {kind: mqtt, host: f.example, username: "${env:U}", password: "${env:P}", tls: {verify: false}}
+  site: {kind: memory, dialect: mqtt, allow: ["${env:SITE}/#"]}
+routes:
+  telemetry: {from: {endpoint: plant, pattern: "plants/hall3/{r...}"}, to: {endpoint: far}}
+  hall3:
+    from: {endpoint: plant, pattern: "a/{x}"}
+    to: {endpoint: far, template: "telemetry/s3cr3t"}
+  north:
+    from: {endpoint: far, pattern: "${env:SITE}/{x}"}
+    to: {endpoint: site, template: "b/{x}"}
+"""
+
+
+def test_names_that_a_value_contains_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"U": "hall3", "P": "s3cr3t-telemetry", "SITE": "north"}.items():
+        monkeypatch.setenv(name, value)
+    file = tmp_path / "gateway.yaml"
+    file.write_text(NAMED_ALIKE)
+
+    main(["check", str(file)])
+    captured = capsys.readouterr()
+    printed = captured.out + captured.err
+
+    assert "\ntelemetry: plant (mqtt) plants/hall3/{r...}\n" in printed
+    assert "\nhall3: plant (mqtt) a/{x}\n  -> far (mqtt) telemetry/s3cr3t\n" in printed
+    assert "\nnorth: far (mqtt) ${env:SITE}/{x}\n" in printed
+    assert "route 'hall3': " in printed  # a finding: names collide
+    assert "'telemetry/s3cr3t'" in printed
+    assert "${env:P}" not in printed
+    assert "${env:U}" not in printed
+    assert "s3cr3t-telemetry" not in printed
+
+
+@pytest.mark.parametrize("kind", ENDPOINT_KINDS)
+def test_a_declared_secret_is_in_no_finding(tmp_path: Path, kind: str) -> None:
+    """No text of `gateway check` has a declared secret, so that none is looked for in names."""
+    settings = ENDPOINT_KINDS[kind].settings
+    secrets = [
+        key for key, field in fields_by_key(settings).items() if field.metadata.get("secret")
+    ]
+    values = {key: f"{key}-{SECRET}" for key in secrets}
+    written = ", ".join(f"{key}: '${{env:{key}}}'" for key in secrets)
+    file = tmp_path / "gateway.yaml"
+    file.write_text(
+        f"endpoints:\n  a: {{kind: {kind}{', ' * bool(written)}{written}}}\n"
+        "  b: {kind: memory, dialect: ems}\nroutes:\n"
+        "  r: {from: {endpoint: a, pattern: x}, to: {endpoint: b, template: '{nothing}'}}\n"
+    )
+    found = findings(file, values)
+
+    assert found
+    assert SECRET not in " ".join(map(str, found))

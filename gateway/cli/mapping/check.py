@@ -58,13 +58,17 @@ def run(args: argparse.Namespace) -> int:
 def _show_routes(configuration: Configuration) -> None:
     for route in configuration.routes:
         for line in _route_lines(route, configuration):
-            print_line(configuration.references.hide(line))
+            print_line(line)
 
 
 def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
-    yield f"{route.name}: {route.endpoint} ({route.dialect.name}) {route.source.text}"
+    def hidden(text: str) -> str:
+        return configuration.references.hide(text, ("routes", route.name))
+
+    source = hidden(route.source.text)
+    yield f"{route.name}: {route.endpoint} ({route.dialect.name}) {source}"
     for target in route.targets:
-        template = target.template.text if target.template else "the same name"
+        template = hidden(target.template.text) if target.template else "the same name"
         yield f"  -> {target.endpoint} ({target.system}) {template}"
         mode = effective_mode(route, target, configuration).name.lower()
         lost = ", ".join(lost_fields(route, target, configuration))

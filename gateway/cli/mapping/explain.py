@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from gateway.cli.mapping.given_headers import assumed_values, given_headers, parse_properties
@@ -57,7 +58,7 @@ def add_parsers(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
     configuration = load(args.config)
-    hide = configuration.references.hide
+    hide = partial(configuration.references.hide, at=("routes",))
     given = parse_properties(args.properties)
 
     def headers_of(route: Route) -> Headers:
