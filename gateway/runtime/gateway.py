@@ -18,6 +18,7 @@ from gateway.clock import RowClock, now
 from gateway.config.load import Configuration
 from gateway.config.process import SpoolSettings
 from gateway.endpoints.base import Source
+from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.errors import ArchiveError
 from gateway.routing.route import Route
 from gateway.runtime import wiring
@@ -69,6 +70,7 @@ class Gateway:
         self.thread_failure = ""  # why a thread ended, which ends the process
         self._names: NameStore | None = None
         self._connections: ConnectionLog | None = None
+        self._sessions: SubscriptionStore | None = None
         self._echoes = EchoCache()
         self._clock = RowClock()
         self._message_ids = MessageIds(self.started)
@@ -92,6 +94,7 @@ class Gateway:
         self._span_recorder = self._open_span_recorder()
         self._open_spool()  # first: another gateway may use it, and then nothing is touched
         recovered = self._open_archive()
+        self._sessions = wiring.session_file(self.configuration)
         append, letters = self.archive.append if self.archive else None, self.dead_letters
         self._ledger = Ledger(self.counters, append, letters, self._find_route, self._clock)
         for name in wiring.target_endpoints(self.configuration):
@@ -166,7 +169,7 @@ class Gateway:
         sinks = self._changed_sink_bindings(old, wanted)
         sources = {
             name: wiring.make_source_binding(
-                wanted, name, self._unchanged_source(name, old, wanted)
+                wanted, name, self._unchanged_source(name, old, wanted), self._sessions
             )
             for name in wiring.source_endpoints(wanted)
         }
@@ -293,7 +296,7 @@ class Gateway:
         )
 
     def _make_pump(self, name: str) -> Pump:
-        binding = wiring.make_source_binding(self.configuration, name)
+        binding = wiring.make_source_binding(self.configuration, name, sessions=self._sessions)
         return Pump(binding, EndpointState(name, "source"), self._context())
 
     def _update_heartbeats(self) -> None:
@@ -321,7 +324,7 @@ class Gateway:
             if target not in self.taps and self.archive is not None:
                 append, message_ids = self.archive.append, self._message_ids
                 context = TapContext(append, message_ids, self._connections, self._clock)
-                tap = wiring.make_tap(self.configuration, target, context)
+                tap = wiring.make_tap(self.configuration, target, context, self._sessions)
                 self.taps[target] = tap
                 tap.start()
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from gateway.archive.journal.head_file import last_end
 from gateway.archive.journal.rolling import ArchiveOptions
-from gateway.archive.layout import writer_name
+from gateway.archive.layout import journal_folder, writer_name
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.routes import write_routes
 from gateway.config.load import Configuration
 from gateway.config.process import ArchiveSettings
 from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.kept_subscriptions import KeepsSubscriptions, SubscriptionStore
 from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.name_rules import to_rules
@@ -25,6 +26,7 @@ from gateway.runtime.context import SourceBinding
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
+from gateway.runtime.inbound.session_file import SessionFile
 from gateway.runtime.inbound.subscriptions import subscriptions
 from gateway.runtime.outbound.lane import SinkBinding
 from gateway.runtime.outbound.spool_db import SpoolDatabase
@@ -79,14 +81,17 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
 
 
 def make_source_binding(
-    configuration: Configuration, name: str, source: Source | None = None
+    configuration: Configuration,
+    name: str,
+    source: Source | None = None,
+    sessions: SubscriptionStore | None = None,
 ) -> SourceBinding:
     """Create the binding of the endpoint `name`, around `source` when one is given."""
     endpoint = configuration.endpoints[name]
     settings = endpoint.settings
     routes, wanted = _routes_and_subscriptions(configuration, name)
     return SourceBinding(
-        source or make_source(settings, wanted),
+        source or _remembering(make_source(settings, wanted), sessions),
         AdmissionRules(
             Router(routes[0].dialect, routes, dictionary_for(configuration, name)),
             echo_brokers(configuration).get(name, ""),
@@ -96,6 +101,13 @@ def make_source_binding(
         (settings.backoff_min, settings.backoff_max),
         configuration.dictionary,
     )
+
+
+def _remembering(source: Source, sessions: SubscriptionStore | None) -> Source:
+    """The same source; it remembers in `sessions` what its broker keeps."""
+    if isinstance(source, KeepsSubscriptions):
+        source.subscription_store = sessions
+    return source
 
 
 def source_parameters(
@@ -158,13 +170,30 @@ def tap_targets(configuration: Configuration) -> list[TapTarget]:
     return list(dict.fromkeys(observed))
 
 
-def make_tap(configuration: Configuration, target: TapTarget, context: TapContext) -> Tap:
+def make_tap(
+    configuration: Configuration,
+    target: TapTarget,
+    context: TapContext,
+    sessions: SubscriptionStore | None = None,
+) -> Tap:
     """Create the tap of `target`: a connection of its own, without retained messages."""
     settings = configuration.endpoints[target.endpoint].settings
     wanted = [Subscription(target.pattern, exclude_retained=True)]
-    source = make_source(settings, wanted, instance=target.name)
+    source = _remembering(make_source(settings, wanted, instance=target.name), sessions)
     backoff = settings.backoff_min, settings.backoff_max
     return Tap(target, source, backoff, context)
+
+
+def session_file(configuration: Configuration) -> SessionFile | None:
+    """The file of the subscriptions that brokers keep; None without a folder of the gateway."""
+    writer = writer_name(configuration.gateway.name)
+    if configuration.archive is not None:
+        folder = journal_folder(archive_location(configuration.archive).local)
+    elif configuration.spool is not None:
+        folder = Path(configuration.spool.path)
+    else:
+        return None
+    return SessionFile(folder / f"{writer}.sessions")
 
 
 def archive_location(archive: ArchiveSettings) -> ArchiveLocation:

@@ -30,6 +30,7 @@ class KeptSession:
     retained: dict[str, int] = field(default_factory=dict)
     retained_size: int = 0  # bytes
     new_filters: Sequence[str] = ()  # subscribed with this connection for the first time
+    old_filters: Sequence[str] = ()  # subscribed with this connection again
     has_qos_0: bool = False
 
     def subscribe(self, filters: Iterable[str], *, present: bool) -> None:
@@ -39,12 +40,22 @@ class KeptSession:
             self.unreleased.clear()
             self.retained.clear()
             self.retained_size = 0
-        self.new_filters = [inner_filter(each) for each in filters if each not in self.filters]
-        self.filters.update(filters)
+        wanted = {*filters}
+        self.new_filters = [*map(inner_filter, wanted - self.filters)]
+        self.old_filters = [*map(inner_filter, wanted & self.filters)]
+        self.filters |= wanted
 
     def unwanted(self, filters: Iterable[str]) -> list[str]:
         """Return the filters that the broker may still have besides `filters`."""
         return sorted(self.filters.difference(filters))
+
+    def may_be_sent_again(self, message: Message) -> bool:
+        """Return whether a retained message may have come before, and is not remembered.
+
+        An earlier run can have received it, or so many that this one was not noted.
+        """
+        topic = message.address
+        return topic not in self.retained and any(selects(each, topic) for each in self.old_filters)
 
     def is_sent_again(self, message: Message) -> bool:
         """Return whether a retained message was received before, and note it.

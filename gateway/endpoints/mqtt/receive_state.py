@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import compress
 
 from gateway.endpoints.base import Subscription
@@ -108,15 +109,32 @@ class ReceiveState:
     def _drop_unwanted(
         self, messages: list[Message], acks: list[int]
     ) -> tuple[list[Message], list[int]]:
-        """Return what is new and wanted; acknowledge the rest at once."""
-        keep = [
-            not self._was_received(ack, message) and not self._is_excluded(message)
-            for message, ack in zip(messages, acks, strict=True)
-        ]
-        if all(keep):
-            return messages, acks
-        self._acknowledge([ack for ack, kept in zip(acks, keep, strict=True) if not kept])
-        return list(compress(messages, keep)), list(compress(acks, keep))
+        """Return what is new and wanted, with its marks; acknowledge the rest at once."""
+        kept: list[Message] = []
+        kept_acks: list[int] = []
+        dropped: list[int] = []
+        for message, ack in zip(messages, acks, strict=True):
+            marked = self._mark(message)
+            if self._was_received(ack, message) or self._is_excluded(message):
+                dropped.append(ack)
+            else:
+                kept.append(marked)
+                kept_acks.append(ack)
+        if dropped:
+            self._acknowledge(dropped)
+        return kept, kept_acks
+
+    def _mark(self, message: Message) -> Message:
+        """Mark a retained message that an earlier run may have received."""
+        headers = message.headers
+        if (
+            self._repeats_retained
+            and headers.retained
+            and not headers.redelivered
+            and self._kept.may_be_sent_again(message)
+        ):
+            return replace(message, headers=replace(headers, redelivered=True))
+        return message
 
     def _was_received(self, ack: int, message: Message) -> bool:
         """Return whether it is a repeat of a settled message; forget ids that are no repeats."""

@@ -8,6 +8,7 @@ from time import monotonic
 
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
+from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.mqtt.client_id import ClosedConnections
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.count_request import CountRequest
@@ -46,6 +47,8 @@ class MqttSource:
         if counts:
             self._filters.append(counts)
         self._kept = kept_session(settings.broker_key, client_id)
+        self._session = f"{settings.broker_key} {client_id}"
+        self.subscription_store: SubscriptionStore | None = None
         self._closed = ClosedConnections()
         self._ended_by_count = False  # the last connection, by the request for the count
         self._witness: Witness | None = None  # while the id seems disputed
@@ -70,6 +73,8 @@ class MqttSource:
         state.count_dropped = self._continuity.count_dropped
         self._continuity.begin_counting()
         clean = settings.session_expiry == 0
+        if self.subscription_store is not None:
+            self._kept.filters.update(self.subscription_store.load(self._session))
         if self._closed.suspicious:
             self._witness = Witness.opened(settings, self._client_id)
         state.connection = MqttConnection(
@@ -130,6 +135,12 @@ class MqttSource:
             self._note_end(state.connection)
             state.connection.close()
             self._kept.filters -= state.connection.session.unsubscribed
+            self._remember()
+
+    def _remember(self) -> None:
+        if self.subscription_store is not None:
+            lasting = self._kept.filters if self._settings.session_expiry else ()
+            self.subscription_store.save(self._session, lasting)
 
     def _note_end(self, connection: MqttConnection) -> None:
         """Note whether the connection ended at the request for the count."""
@@ -176,10 +187,11 @@ class MqttSource:
                 settings.name,
             )
         self._kept.subscribe(self._filters, present=session_present)
+        self._remember()  # before the broker has them: an end of the process loses none
         return [(s.pattern, subscription_options(settings, s)) for s in self._subscriptions]
 
     def _unwanted(self) -> Sequence[str]:
-        """Return the filters that a reload has removed."""
+        """Return the filters that a reload or a restart has removed."""
         return self._kept.unwanted(self._filters)
 
 

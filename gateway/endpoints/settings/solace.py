@@ -64,7 +64,7 @@ class SolaceSettings:
         default=True,
     )
     subscribe_queue: bool = setting(
-        "add the patterns of the route to the queue; subscriptions that it has already stay",
+        "add the patterns of the route to the queue; subscriptions of others stay",
         default=True,
     )
     retry_at_broker: bool = setting(

@@ -26,6 +26,7 @@ from solace.messaging.utils.life_cycle_control import TerminationNotificationLis
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
+from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.redelivery_queue import MAX_BATCH, Taken
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.arrivals import Arrival, ArrivalQueue, arrival_queue
@@ -71,6 +72,7 @@ class SolaceSource:
                 raise EndpointError(f"{settings.name}: subscription {pattern[:300]!r}: {reason}")
         self._queue = _queue_name(settings, instance) if settings.guaranteed else ""
         self.continuity = Continuity(Retention.KEPT if self._queue else Retention.NOTHING)
+        self.subscription_store: SubscriptionStore | None = None
         self._queue_is_new = False  # made since the last successful `open`
         self._native = NativeLibrary()
         install()
@@ -133,8 +135,10 @@ class SolaceSource:
         if self._queue:
             make, put = self._make_guaranteed, self._put_guaranteed
         try:
+            unwanted = self._remember_subscriptions()
             receiver = self._receiver = make(connection)
             receiver.start()
+            self._remove(receiver, unwanted)
             receiver.receive_async(
                 _ArrivalHandler(partial(put, queue), connection, self._settings.name)
             )
@@ -146,6 +150,33 @@ class SolaceSource:
             if failure.retryable:
                 raise failure from error
             raise SubscriptionRefusedError(str(failure)) from error
+
+    def _remember_subscriptions(self) -> list[str]:
+        """Note what the queue is about to have; return what routes no longer want there.
+
+        Another gateway may want it on a queue that several read.
+        """
+        store, settings = self.subscription_store, self._settings
+        if store is None or not (self._queue and settings.subscribe_queue):
+            return []
+        queue = f"{settings.broker_key} {self._queue}"
+        known, wanted = {*store.load(queue)}, {*self._patterns}
+        store.save(queue, known | wanted)
+        return sorted(known - wanted) if settings.exclusive_queue else []
+
+    def _remove(self, receiver: Any, patterns: Sequence[str]) -> None:  # noqa: ANN401
+        """Remove subscriptions from the queue; what cannot be removed is tried again next time."""
+        left: list[str] = []
+        for topic in _topics(patterns):
+            try:
+                receiver.add_subscription(topic)  # the library removes only what it has added
+                receiver.remove_subscription(topic)
+            except PubSubPlusClientError as error:
+                left.append(topic.get_name())
+                log.warning("%s: a subscription stays: %s", self._settings.name, error)
+        if self.subscription_store is not None and patterns:
+            queue = f"{self._settings.broker_key} {self._queue}"
+            self.subscription_store.save(queue, {*self._patterns, *left})
 
     def _report_interruption(self) -> None:
         """Report the direct messages that were sent while the library connected again."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
+from gateway.runtime.inbound.session_file import SessionFile
 from gateway.trial.brokers.smf import BrokerOptions, QueueOptions
 from gateway.trial.brokers.smf.responses import (
     NO_MATCH,
@@ -143,6 +145,25 @@ def test_each_instance_has_its_own_queue(system: RestartableBroker) -> None:
         send(sink, guaranteed_message("a/x"))
 
     assert system.broker.depth("in/route-1") == 1
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_a_topic_that_routes_no_longer_want_leaves_a_queue_of_one_reader(
+    system: RestartableBroker, tmp_path: Path, exclusive: bool
+) -> None:
+    file = tmp_path / "test.sessions"
+    for patterns, depth in ((("a/>", "b/>"), 2), (("b/>",), 1 if exclusive else 2)):
+        source = system.source(*patterns, exclusive_queue=exclusive)
+        source.subscription_store = SessionFile(file)  # by another process each time
+        with opened(source):
+            pass
+        with opened(sink := system.sink()):
+            send(sink, guaranteed_message("a/x"), guaranteed_message("b/x"))
+        until(lambda: system.depth() >= 1)
+        assert system.depth() == depth
+        with opened(source):
+            collect(source, depth)
+            until(lambda: system.depth() == 0, "all are settled")
 
 
 def test_settlements_reach_the_broker(system: RestartableBroker) -> None:
