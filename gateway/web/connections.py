@@ -16,7 +16,7 @@ _HOST_BITS: Final = 64  # of an IPv6 address, which one client may choose freely
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
+class PeerConnection:
     """A connection; `since` is when it began to wait for its client.
 
     Mutable: owned by the event loop's thread.
@@ -38,9 +38,9 @@ class Connections:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._open: set[Connection] = set()
+        self._open: set[PeerConnection] = set()
 
-    def admit(self, address: str) -> Connection | None:
+    def admit(self, address: str) -> PeerConnection | None:
         """Return a new connection, after closing an idle one if necessary; None if refused."""
         counts = Counter(each.address for each in self._open)
         if len(self._open) >= MAX_CONNECTIONS or counts[address] >= MAX_PER_ADDRESS:
@@ -56,15 +56,15 @@ class Connections:
             evicted = min(idle, key=lambda each: (-counts[each.address], each.since))
             self.remove(evicted)
             evicted.close()
-        connection = Connection(address, self._clock())
+        connection = PeerConnection(address, self._clock())
         self._open.add(connection)
         return connection
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: PeerConnection) -> None:
         """Forget a connection; a second call does nothing."""
         self._open.discard(connection)
 
-    def begin(self, connection: Connection, *, probe: bool) -> bool:
+    def begin(self, connection: PeerConnection, *, probe: bool) -> bool:
         """Note that a request is being answered; return False if there is no room for a page."""
         serving = [each.address for each in self._open if each.serving]
         own = serving.count(connection.address)
@@ -76,7 +76,7 @@ class Connections:
         connection.serving = True
         return True
 
-    def end(self, connection: Connection) -> None:
+    def end(self, connection: PeerConnection) -> None:
         """Note that the connection waits for its client again."""
         connection.serving, connection.since = False, self._clock()
 

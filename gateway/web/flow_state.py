@@ -28,7 +28,7 @@ class FlowState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class FlowStatus:
     """A route's flow between two endpoints, its state, and the reason of any other than connected.
 
     A route does not know which of its targets refused a message, so all its flows are refusing.
@@ -56,7 +56,7 @@ def sides_of(endpoints: Iterable[EndpointStatus]) -> Sides:
     return {(end.name, end.side): end for end in endpoints}
 
 
-def flows_of(parts: Sequence[RouteStatus], sides: Sides, at: Moment) -> list[Flow]:
+def flows_of(parts: Sequence[RouteStatus], sides: Sides, at: Moment) -> list[FlowStatus]:
     """Return the flows of a route, one for each pair of source and target endpoint.
 
     `parts` has an entry for each source of the route.
@@ -67,7 +67,7 @@ def flows_of(parts: Sequence[RouteStatus], sides: Sides, at: Moment) -> list[Flo
         for label in part.targets
     }
     return [
-        Flow(*names, *_state(part, sides.get((names[0], "source")),
+        FlowStatus(*names, *_state(part, sides.get((names[0], "source")),
                              sides.get((names[1], "sink")), at))
         for names, part in found.items()
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from gateway.routing.route import Route, Target
-from gateway.web.flow_state import Flow, Moment, Sides, flows_of, sides_of
+from gateway.web.flow_state import FlowStatus, Moment, Sides, flows_of, sides_of
 from gateway.web.snapshot import Json, StatusSnapshot, refusal_json, weakest
 from gateway.web.status_cache import StatusSource
 
@@ -58,7 +58,7 @@ def _templates(target: Target) -> Iterator[str]:
         yield from (each.text for each in target.more_templates)
 
 
-def _flow(flow: Flow, sides: Sides) -> Json:
+def _flow(flow: FlowStatus, sides: Sides) -> Json:
     ends = (sides.get((flow.source, "source")), sides.get((flow.target, "sink")))
     waiting = {end.name: end.retry_in for end in ends if end and end.retry_in is not None}
     return {

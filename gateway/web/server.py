@@ -17,7 +17,7 @@ from gateway.config.process import WebSettings
 from gateway.errors import WebError
 from gateway.web.application import PROBE_PATHS, SLOW_PATHS, WebApplication
 from gateway.web.connection import serve
-from gateway.web.connections import Connection, Connections, address_of
+from gateway.web.connections import Connections, PeerConnection, address_of
 from gateway.web.exchange import HttpRequest, HttpResponse, as_json
 from gateway.web.rate_history import SAMPLE_INTERVAL
 
@@ -132,7 +132,7 @@ class WebServer:
                 task.add_done_callback(self._tasks.discard)
             await asyncio.sleep(0)  # the other connections, while more of them arrive
 
-    async def _serve_connection(self, peer: socket.socket, connection: Connection) -> None:
+    async def _serve_connection(self, peer: socket.socket, connection: PeerConnection) -> None:
         """Serve one connection until it is closed; it is counted until its socket is free."""
         try:
             await self._serve_peer(peer, connection)
@@ -146,7 +146,7 @@ class WebServer:
         finally:
             self._connections.remove(connection)
 
-    async def _serve_peer(self, peer: socket.socket, connection: Connection) -> None:
+    async def _serve_peer(self, peer: socket.socket, connection: PeerConnection) -> None:
         """Serve one connection.
 
         Raises:
@@ -179,7 +179,7 @@ class WebServer:
         )
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
-    async def _respond(self, connection: Connection, request: HttpRequest) -> HttpResponse:
+    async def _respond(self, connection: PeerConnection, request: HttpRequest) -> HttpResponse:
         if not self._connections.begin(connection, probe=request.path in PROBE_PATHS):
             return as_json({"error": "too many requests are in progress; try again"}, 503)
         try:

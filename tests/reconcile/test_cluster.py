@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.layout import segments, sets_path
-from gateway.archive.lookup.name_file import NameFile
+from gateway.archive.lookup.name_store import NameFile
 from gateway.translate.shorten import digest_of
 from tests.archive.samples import DAY
 from tests.reconcile.cluster import cluster

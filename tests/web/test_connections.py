@@ -20,8 +20,8 @@ from gateway.web.connections import (
     MAX_CONNECTIONS,
     MAX_PER_ADDRESS,
     RESERVED_FOR_PROBES,
-    Connection,
     Connections,
+    PeerConnection,
     address_of,
 )
 from gateway.web.server import WebServer
@@ -177,7 +177,7 @@ def descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def opened(connections: Connections, address: str, closed: list[Connection]) -> Connection:
+def opened(connections: Connections, address: str, closed: list[PeerConnection]) -> PeerConnection:
     connection = connections.admit(address)
     assert connection is not None
     connection.close = lambda: closed.append(connection)
@@ -186,7 +186,7 @@ def opened(connections: Connections, address: str, closed: list[Connection]) -> 
 
 def test_the_oldest_connection_of_the_busiest_address_is_evicted() -> None:
     ticks = iter(range(1_000))
-    connections, closed = Connections(lambda: next(ticks)), list[Connection]()
+    connections, closed = Connections(lambda: next(ticks)), list[PeerConnection]()
     quiet = opened(connections, "10.0.0.1", closed)
     flood = [opened(connections, "10.0.0.2", closed) for _ in range(MAX_PER_ADDRESS + 1)]
     connections.begin(flood[1], probe=False)
@@ -207,7 +207,7 @@ def test_an_address_that_only_serves_is_refused() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["page", "probe", "idle", "close"]))))
 def test_no_sequence_passes_the_bounds(steps: list[tuple[int, str]]) -> None:
-    connections, there = Connections(), list[Connection]()
+    connections, there = Connections(), list[PeerConnection]()
     for number, action in steps * 8:
         connection = connections.admit(f"10.0.0.{number}")
         if connection is None:

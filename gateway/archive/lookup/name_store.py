@@ -1,10 +1,12 @@
 """A gateway's dictionary of short names on disk: its name file, and an index of all name files.
 
+    ARCHIVE/_names/<gateway>.jsonl      an object for each name: digest, levels, time (microseconds)
     ARCHIVE/_names/.<gateway>.index     an SQLite database: levels by digest
 
+A name is durable in the name file before it is used: the names of a batch are synced together.
 The index holds nothing that the name files do not hold: a damaged or absent one is made again. An
-index that exists reads only the lines that were added since. A name is durable when it is in the
-name file; while the index cannot be written, the names that it lacks are kept in memory.
+index that exists reads only the lines that were added since. While the index cannot be written,
+the names that it lacks are kept in memory.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from gateway.archive.durable import close_to_others
+from gateway.archive.durable import close_to_others, make_folders, open_private, sync_folder
 from gateway.archive.layout import NAMES, safe_name
-from gateway.archive.lookup.name_file import NameFile
+from gateway.clock import now
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,61 @@ CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, size INTEGER NOT NULL) 
 """
 _ADD_NAME: Final = "INSERT OR IGNORE INTO names (digest, levels) VALUES (?, ?)"
 _SET_SIZE: Final = "INSERT OR REPLACE INTO files (name, size) VALUES (?, ?)"
+
+
+class NameFile:
+    """The open name file of one gateway.
+
+    Mutable: owned by the name store that writes it.
+    """
+
+    def __init__(self, root: Path, gateway: str) -> None:
+        """Open the file, and create it when it is absent.
+
+        Raises:
+            ArchiveError: the folder cannot be written.
+        """
+        folder = root / NAMES
+        try:
+            make_folders(folder)
+            path = folder / f"{safe_name(gateway)}.jsonl"
+            self._file = open(path, "ab", buffering=0, opener=open_private)  # noqa: SIM115  # `Path.open` has no opener
+            sync_folder(folder)
+        except OSError as error:
+            raise ArchiveError(f"{folder}: cannot be written: {error.strerror}") from error
+
+    @property
+    def name(self) -> str:
+        return Path(self._file.name).name
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def write(self, names: Mapping[str, tuple[str, ...]]) -> None:
+        """Append the levels of each digest, durable on return.
+
+        Raises:
+            ArchiveError: the file cannot be written; a part may be, and another call is allowed.
+        """
+        time = now()
+        entries = (
+            json.dumps({"digest": digest, "levels": levels, "time": time})
+            for digest, levels in names.items()
+        )
+        # The first byte ends a line that a crash or a full disk cut short.
+        data = memoryview("\n".join(["", *entries, ""]).encode())
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+            os.fdatasync(self._file.fileno())
+        except OSError as error:
+            raise ArchiveError(f"{self._file.name}: cannot be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        with suppress(OSError):  # a name that could not be written was refused
+            self._file.close()
 
 
 class NameStore:

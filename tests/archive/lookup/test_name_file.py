@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.lookup import name_file
-from gateway.archive.lookup.name_file import NameFile
+from gateway.archive.lookup import name_store
+from gateway.archive.lookup.name_store import NameFile
 from gateway.errors import ArchiveError
 
 
@@ -38,7 +38,7 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
 
 def test_the_name_of_a_new_file_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr(name_file, "sync_folder", synced.append)
+    monkeypatch.setattr(name_store, "sync_folder", synced.append)
 
     NameFile(tmp_path, "one").close()
 
