@@ -104,24 +104,20 @@ class _Suspect:
 
 
 class _Latest(Generic[Value]):
-    """Values by key, without those that were put first: half of `size` bytes stays.
+    """Values by key: put into `new`, found in `new` or `old`. Half of `size` bytes stays.
 
     Mutable: owned by the loop limit.
     """
 
     def __init__(self, size: int) -> None:
         self._half = size // 2 // _ENTRY
-        self._new: dict[Key, Value] = {}
-        self._old: dict[Key, Value] = {}
+        self.new: dict[Key, Value] = {}
+        self.old: dict[Key, Value] = {}
 
-    def get(self, key: Key) -> Value | None:
-        found = self._new.get(key)
-        return self._old.get(key) if found is None else found
-
-    def put(self, key: Key, value: Value) -> None:
-        self._new[key] = value
-        if len(self._new) > self._half:
-            self._old, self._new = self._new, {}
+    def age(self) -> None:
+        """Forget the values that were put first when there are too many; called for each batch."""
+        if len(self.new) > self._half:
+            self.old, self.new = self.new, {}
 
 
 @dataclass(slots=True)
@@ -153,16 +149,23 @@ class LoopLimit:
         `window` is the longest round of a message of the weakest mode. Positions in `without` are
         left out: they go no further anyway.
         """
-        found = LoopFindings()
+        self._runs.age()
+        self._fast.age()
+        found, runs, old = LoopFindings(), self._runs.new, self._runs.old
         for position, message in enumerate(messages):
-            if position in without or message.headers.redelivered:  # its broker sent it again
+            headers = message.headers
+            if position in without or headers.redelivered:  # its broker sent it again
                 continue
-            payload, mode = message.payload, message.headers.mode
+            payload, mode = message.payload, headers.mode
             digest = (  # the usual payload without a call of ours
                 xxh3_128_digest(payload) if isinstance(payload, bytes) else fingerprint(payload)[1]
             )
             key = hash((message.address, digest))
-            finding = self._see(key, mode)
+            known = runs.get(key)
+            if known is None and (known := old.get(key)) is None and mode:
+                runs[key] = 4 + mode
+                continue
+            finding = _Finding.PASS if known is None else self._see(key, known, mode)
             if not mode and finding is _Finding.PASS:
                 finding = self._see_weakest(key, now, window)
             if finding is _Finding.CUT:
@@ -171,29 +174,30 @@ class LoopLimit:
                 found.marked[position] = DeliveryMode(mode - 1)
         return found
 
-    def _see(self, key: Key, mode: DeliveryMode) -> _Finding:
+    def _see(self, key: Key, known: int | _Suspect, mode: DeliveryMode) -> _Finding:
         """Count a message in the mode of those before it."""
-        known = self._runs.get(key)
+        runs = self._runs.new
         if isinstance(known, _Suspect):
-            self._runs.put(key, known)
+            runs[key] = known
             return known.see(mode)
-        run = known + 4 if known is not None and known & 3 == mode else 4 + mode
-        if run >> 2 >= MAX_ROUNDS:
-            self._runs.put(key, suspect := _Suspect(mode, MAX_ROUNDS - 1, MAX_ROUNDS))
+        run = known + 4 if known & 3 == mode else 4 + mode
+        if not mode:
+            runs[key] = 0
+        elif run >> 2 < MAX_ROUNDS:
+            runs[key] = run
+        else:
+            runs[key] = suspect = _Suspect(mode, MAX_ROUNDS - 1, MAX_ROUNDS)
             return suspect.see(mode)
-        if mode or known is not None:
-            self._runs.put(key, run if mode else 0)
         return _Finding.PASS
 
     def _see_weakest(self, key: Key, now: float, window: float) -> _Finding:
         """Count a message that no mark can tell from others."""
-        time, repeats, rounds = self._fast.get(key) or (now, self._repeats, 0)
+        fast = self._fast.new
+        time, repeats, rounds = fast.get(key) or self._fast.old.get(key) or (now, self._repeats, 0)
         if time < now:  # messages of one batch count once: a copy in a ring never overtakes itself
             self._repeats += 1
             soon = now - time <= window * max(1.0, (self._repeats - repeats) / CROWD)
             rounds = rounds + 1 if soon else 0
-        if rounds < MAX_FAST_ROUNDS:
-            self._fast.put(key, (now, self._repeats, rounds))
-            return _Finding.PASS
-        self._fast.put(key, (now, self._repeats, 0))
-        return _Finding.CUT
+        is_last = rounds >= MAX_FAST_ROUNDS
+        fast[key] = now, self._repeats, 0 if is_last else rounds
+        return _Finding.CUT if is_last else _Finding.PASS

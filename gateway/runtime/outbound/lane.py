@@ -347,6 +347,11 @@ class Lane:
             error = unexpected_error(self.state.name, failure)
         else:
             self.state.connected()
+            if not self._sources_ready():
+                name = self.state.name
+                log.info(
+                    "nothing is sent until our sources there subscribe", extra={"endpoint": name}
+                )
             self._tell(lambda: self._lane.opened(monotonic()))
             if self.binding is not binding:  # a reload replaced it meanwhile
                 self._lose(NotConnectedError(f"{self.state.name}: its settings changed"), ours=True)
