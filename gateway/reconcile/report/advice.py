@@ -14,7 +14,7 @@ class FindingAdvice:
 
     meaning: str
     advice: str
-    rows_intact: bool = False  # despite an error of this rule the counts are those of all rows
+    rows_intact: bool = False  # with this error alone, the date's counts are those of all its rows
 
 
 _RESTORE: Final = "Restore the file from a copy of the archive, then reconcile again."
@@ -146,21 +146,27 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
         "forgotten-unresolved": FindingAdvice(
             "A date was removed while copies of it had no outcome.",
             "Keep more days than spooled copies may wait (archive.keep_days).",
+            rows_intact=True,
         ),
         "forgotten-unjudged": FindingAdvice(
             "A date was removed with rows that no night judged.",
             "Let the night run each day, or keep more days (archive.keep_days).",
+            rows_intact=True,
         ),
         "late-for-forgotten": FindingAdvice(
             "Rows came for messages of a date that was removed: their classes are not known.",
             "Look at the rows with gateway archive show; keep more days if it occurs again.",
+            rows_intact=True,
         ),
         "missing-night": FindingAdvice(
             "A record of the chain of nights is gone.",
             "Restore ARCHIVE/_nights from a copy, and see who can write the archive.",
+            rows_intact=True,
         ),
         "forged-night": FindingAdvice(
-            "A record of the chain of nights is not what its night wrote.", _INTRUDER
+            "A record of the chain of nights is not what its night wrote.",
+            _INTRUDER,
+            rows_intact=True,
         ),
         "chain-begins": FindingAdvice(
             "The predecessor of the first journal was removed by the retention, or the gateway is"

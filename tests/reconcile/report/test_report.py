@@ -79,6 +79,82 @@ def test_a_gap_of_a_source_makes_the_verdict_one_of_what_was_received(
     assert content["gaps"][0]["end"].endswith("+00:00")
 
 
+@pytest.mark.parametrize(
+    ("found", "headline"),
+    [
+        pytest.param(report(), "Clean: all 9 deliveries arrived", id="clean"),
+        pytest.param(
+            report(delivered=4, recovered=5), "Clean: all 9 deliveries arrived", id="recovered"
+        ),
+        pytest.param(
+            report(delivered=7, duplicated=2, marked=2),
+            "Clean: all 9 deliveries arrived",
+            id="twice",
+        ),
+        pytest.param(
+            report(delivered=3, refused=1, **{"in flight": 5}),
+            "3 of 9 deliveries arrived; 1 refused, 5 in flight",
+            id="accounted",
+        ),
+        pytest.param(
+            report(delivered=7, missing=2),
+            "Not clean: 7 of 9 deliveries arrived; 2 missing",
+            id="missing",
+        ),
+        pytest.param(
+            report(unexpected=2),
+            "Not clean: all 9 deliveries arrived; 2 unexpected",
+            id="unexpected",
+        ),
+        pytest.param(report(received=1, delivered=1), "Clean: 1 of 1 arrived", id="the-only-one"),
+        pytest.param(
+            report(received=0, delivered=0), "Clean: no delivery was expected", id="nothing"
+        ),
+        pytest.param(
+            report(error("missing-pairs", "f", "is absent")),
+            "Not clean: all 9 deliveries arrived; 1 error in the archive",
+            id="rows-are-intact",
+        ),
+        pytest.param(
+            report(error("torn-journal", "j", "ends early"), delivered=8, missing=1),
+            "Not clean: the archive may lack rows, so how many of how many deliveries arrived is"
+            " not known; among the rest, 1 missing",
+            id="rows-may-lack",
+        ),
+        pytest.param(
+            replace(report(error("changed-segment", "s", "differs")), proof={"unproven": 1}),
+            "Not clean: 1 row of the date is absent or not proven, so how many of how many"
+            " deliveries arrived is not known",
+            id="one-row",
+        ),
+        pytest.param(
+            replace(report(), gaps=gappy().gaps),
+            "Clean for what was received, with 1 source gap: all 9 deliveries arrived",
+            id="gap",
+        ),
+        pytest.param(
+            replace(report(), gaps=gappy().gaps, accept_gaps=True),
+            "Clean for what was received, with 1 source gap, accepted: all 9 deliveries arrived",
+            id="accepted-gap",
+        ),
+        pytest.param(
+            replace(report(delivered=8, refused=1), gaps=gappy().gaps),
+            "8 of 9 deliveries arrived; 1 refused; 1 source gap",
+            id="gap-and-refused",
+        ),
+        pytest.param(
+            replace(report(), answered=False, proof={"unproven": 12_000}),
+            "No answer: this date could not be reconciled; 12,000 rows of the date are absent or"
+            " not proven",
+            id="no-answer",
+        ),
+    ],
+)
+def test_the_headline_says_how_many_of_how_many_arrived(found: Report, headline: str) -> None:
+    assert found.headline == headline
+    assert json.loads(to_json(found))["headline"] == headline
+
+
 def test_the_summary_has_recovered_and_carried_copies() -> None:
     content = json.loads(to_json(eventful()))
 
