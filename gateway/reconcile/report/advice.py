@@ -17,6 +17,10 @@ class FindingAdvice:
     rows_intact: bool = False  # with this error alone, the date's counts are those of all its rows
 
 
+def _of_rows_intact(meaning: str, advice: str) -> FindingAdvice:
+    return FindingAdvice(meaning, advice, rows_intact=True)
+
+
 _RESTORE: Final = "Restore the file from a copy of the archive, then reconcile again."
 _INTRUDER: Final = (
     "Find out who can write to the archive. Keep the file for the investigation, and restore the"
@@ -59,25 +63,21 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "No seal lists the segment: a copy under another name, or a file from elsewhere.",
             "Move it out of the archive.",
         ),
-        "missing-sets": FindingAdvice(
+        "missing-sets": _of_rows_intact(
             "The id sets of a segment are absent.",
             "Reconcile with --full, which reads no sets, or restore the file from a copy.",
-            rows_intact=True,
         ),
-        "changed-sets": FindingAdvice(
+        "changed-sets": _of_rows_intact(
             "The id sets of a segment differ from its seal.",
             "Reconcile with --full, which reads no sets, and restore the file from a copy.",
-            rows_intact=True,
         ),
-        "missing-pairs": FindingAdvice(
+        "missing-pairs": _of_rows_intact(
             "The name pairs of a segment are absent; its rows are intact.",
             "Restore the file from a copy; the check of names and archive names need it.",
-            rows_intact=True,
         ),
-        "changed-pairs": FindingAdvice(
+        "changed-pairs": _of_rows_intact(
             "The name pairs of a segment differ from its seal.",
             "Restore the file from a copy; the check of names and archive names need it.",
-            rows_intact=True,
         ),
         "wrong-folder": FindingAdvice(
             "The rows of a segment belong to another date or hour than its folder.",
@@ -143,30 +143,24 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "A gateway wrote nothing since the given head, and had not stopped.",
             "Start it. If it will not return: gateway archive retire ARCHIVE WRITER --why TEXT.",
         ),
-        "forgotten-unresolved": FindingAdvice(
+        "forgotten-unresolved": _of_rows_intact(
             "A date was removed while copies of it had no outcome.",
             "Keep more days than spooled copies may wait (archive.keep_days).",
-            rows_intact=True,
         ),
-        "forgotten-unjudged": FindingAdvice(
+        "forgotten-unjudged": _of_rows_intact(
             "A date was removed with rows that no night judged.",
             "Let the night run each day, or keep more days (archive.keep_days).",
-            rows_intact=True,
         ),
-        "late-for-forgotten": FindingAdvice(
+        "late-for-forgotten": _of_rows_intact(
             "Rows came for messages of a date that was removed: their classes are not known.",
             "Look at the rows with gateway archive show; keep more days if it occurs again.",
-            rows_intact=True,
         ),
-        "missing-night": FindingAdvice(
+        "missing-night": _of_rows_intact(
             "A record of the chain of nights is gone.",
             "Restore ARCHIVE/_nights from a copy, and see who can write the archive.",
-            rows_intact=True,
         ),
-        "forged-night": FindingAdvice(
-            "A record of the chain of nights is not what its night wrote.",
-            _INTRUDER,
-            rows_intact=True,
+        "forged-night": _of_rows_intact(
+            "A record of the chain of nights is not what its night wrote.", _INTRUDER
         ),
         "chain-begins": FindingAdvice(
             "The predecessor of the first journal was removed by the retention, or the gateway is"
@@ -177,11 +171,10 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "The date has data, and no seal: nothing proves it, and its rows were not counted.",
             "Restore ARCHIVE/_seals from a copy.",
         ),
-        "damaged-routes": FindingAdvice(
+        "damaged-routes": _of_rows_intact(
             "A file with the routes of a gateway is not what the gateway wrote; the names of its"
             " time were not checked.",
             _INTRUDER,
-            rows_intact=True,
         ),
         "unreadable-file": FindingAdvice(
             "A file is cut, is no Parquet, or has a damaged page. Its rows were not counted.",
@@ -190,13 +183,12 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
         "late-segment": FindingAdvice(
             "A file arrived after --follow had sealed its date.", "The nightly run counts it."
         ),
-        "renamed": FindingAdvice(
+        "renamed": _of_rows_intact(
             "Copies have other names than the routes of their time would give them; with --mapping,"
             " than the mapping would.",
             "See Renamed. Without --mapping, the rows or the routes were changed, or the gateway"
             " translated wrongly: report the fault. With it, correct the mapping, unless it was"
             " changed on purpose.",
-            rows_intact=True,
         ),
         "nothing-to-judge": FindingAdvice(
             "No closed date is new, and nothing new concerns an earlier one.",

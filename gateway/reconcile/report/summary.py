@@ -10,33 +10,33 @@ from typing import Any, Final
 from gateway.archive.findings import Finding, Weight
 from gateway.errors import ReconcileError
 from gateway.reconcile.report.report import NO_ANSWER, Report
-from gateway.reconcile.report.rows import Row, Rows
+from gateway.reconcile.report.rows import Row
 
 VERSION: Final = 1
 _HINT: Final = "give the summary.json that gateway reconcile wrote"
-_ROWS: Final = (
-    "gaps", "carried", "routes", "gateways", "hours", "whole_day", "dead_letters", "names",
-    "renamed", "samples",
-)  # fmt: skip  # fields of a report that are the rows of the same key
+# The fields of a report that the JSON has under the same key, with the kinds of their values.
+_FIELDS: Final[Mapping[str, type]] = {
+    "archive": str, "mode": str, "strict": bool, "accept_gaps": bool, "names_unchecked": str,
+    "proof": dict, "gaps": list, "carried": list, "routes": list, "gateways": list, "hours": list,
+    "whole_day": list, "dead_letters": list, "names": list, "renamed": list, "samples": list,
+}  # fmt: skip
+_WORDS: Final = {
+    str: "text", dict: "an object", list: "a list of objects", bool: "true or false",
+    int: "a number",
+}  # fmt: skip
 
 
 def to_json(report: Report) -> str:
     """Return the report as JSON; times are ISO 8601 in UTC."""
     content = {
         "version": VERSION,
-        "archive": report.archive,
         "date": report.day or "",
         "headline": report.headline,
         "verdict": report.verdict,
         "status": report.status,
-        "mode": report.mode,
-        "strict": report.strict,
-        "accept_gaps": report.accept_gaps,
-        "proof": report.proof,
         "totals": report.sums,
         "source_gaps": report.source_gaps,
-        **{name: getattr(report, name) for name in _ROWS},
-        "names_unchecked": report.names_unchecked,
+        **{name: getattr(report, name) for name in _FIELDS},
         "findings": [finding_row(each) for each in report.findings],
         "seconds": {name: round(seconds, 3) for name, seconds in report.timings.items()},
     }
@@ -58,20 +58,14 @@ def from_json(text: str | bytes) -> Report:
     if (version := content.get("version")) != VERSION:
         text = f"summary: has version {version!r}; this program reads version {VERSION}"
         raise ReconcileError(f"{text}: reconcile the date again")
-    rows: dict[str, Any] = {name: _rows(content, name) for name in _ROWS}
+    fields: dict[str, Any] = {each: _value(content, each, kind) for each, kind in _FIELDS.items()}
     return Report(
-        archive=_value(content, "archive", str),
         day=_date(content),
         findings=_findings(content),
-        names_unchecked=_value(content, "names_unchecked", str),
         totals=_value(content, "totals", dict),
-        proof=_value(content, "proof", dict),
-        mode=_value(content, "mode", str),
-        strict=_value(content, "strict", bool),
-        accept_gaps=_value(content, "accept_gaps", bool),
         answered=_value(content, "status", int) != NO_ANSWER,
         timings=_value(content, "seconds", dict),
-        **rows,
+        **fields,
     )
 
 
@@ -97,7 +91,7 @@ def finding_of(row: Row) -> Finding:
 
 def _findings(content: Row) -> list[Finding]:
     try:
-        return [finding_of(row) for row in _rows(content, "findings")]
+        return [finding_of(row) for row in _value(content, "findings", list)]
     except (KeyError, ValueError) as fault:
         raise _wrong_type("findings", "a list of findings") from fault
 
@@ -114,18 +108,11 @@ def _date(content: Row) -> date | None:
         raise _wrong_type("date", "a date") from fault
 
 
-def _rows(content: Row, name: str) -> Rows:
-    rows: Rows = _value(content, name, list)
-    if not all(isinstance(row, Mapping) for row in rows):
-        raise _wrong_type(name, "a list of objects")
-    return rows
-
-
 def _value(content: Row, name: str, kind: type) -> Any:  # noqa: ANN401  # of the kind
     value = content.get(name)
-    if not isinstance(value, kind):
-        words = {str: "text", dict: "an object", list: "a list", bool: "true or false"}
-        raise _wrong_type(name, words.get(kind, "a number"))
+    rows = value if isinstance(value, list) else ()
+    if not isinstance(value, kind) or not all(isinstance(row, Mapping) for row in rows):
+        raise _wrong_type(name, _WORDS[kind])
     return value
 
 
