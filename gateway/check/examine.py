@@ -75,6 +75,7 @@ def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
 def startup_warnings(configuration: Configuration) -> list[ConfigError]:
     """Return the warnings that `gateway run` logs at its start."""
     found = [*open_connections(configuration), *memory_targets(configuration)]
+    found += unlimited_brokers(configuration)
     warnings = [each for each in found if each.severity == "warning"]
     return configuration.references.hide_all_in(warnings, configuration.locations)
 

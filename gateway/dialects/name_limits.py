@@ -91,10 +91,10 @@ class Refusals:
         """Return the rule that refuses a name with these levels, and the reason."""
         if levels[0] in self.server_levels:
             return "reserved", f"names that begin with {levels[0]!r} belong to the broker"
-        if not self._characters.isdisjoint("".join(levels)):
+        if self._characters and not self._characters.isdisjoint("".join(levels)):
             char = next(each for level in levels for each in level if each in self._characters)
             return "forbidden-character", f"the limits of the endpoint forbid {char!r}"
-        if self._forbids_first(levels[0]):
+        if self.limits.forbidden_first_levels and self._forbids_first(levels[0]):
             reason = f"the limits of the endpoint forbid the first {levels[0]!r}"
             return "forbidden-first-level", reason
         for text, pattern in self.patterns:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.check.examine import examine
+from gateway.check.examine import examine, startup_warnings
 from gateway.config.load import load
 
 CONFIG = """\
@@ -44,3 +44,9 @@ def test_a_host_of_a_known_broker_gets_the_setting_to_write(tmp_path: Path) -> N
 )
 def test_other_endpoints_get_none(tmp_path: Path, settings: str, source: str, target: str) -> None:
     assert warnings(tmp_path, settings, source, target) == []
+
+
+def test_the_log_of_a_start_has_the_warning_too(tmp_path: Path) -> None:
+    (warning,) = warnings(tmp_path, AWS)
+
+    assert [str(each) for each in startup_warnings(load(tmp_path / "gateway.yaml"))] == [warning]
