@@ -73,6 +73,7 @@ class SolaceSource:
         self._queue = _queue_name(settings, instance) if settings.guaranteed else ""
         self.continuity = Continuity(Retention.KEPT if self._queue else Retention.NOTHING)
         self.subscription_store: SubscriptionStore | None = None
+        self._stored_as = f"{settings.broker_key} {self._queue} {settings.name} {instance}"
         self._queue_is_new = False  # made since the last successful `open`
         self._native = NativeLibrary()
         install()
@@ -152,16 +153,15 @@ class SolaceSource:
             raise SubscriptionRefusedError(str(failure)) from error
 
     def _remember_subscriptions(self) -> list[str]:
-        """Note what the queue is about to have; return what routes no longer want there.
+        """Note what the queue is about to have of us; return what we no longer want there.
 
         Another gateway may want it on a queue that several read.
         """
         store, settings = self.subscription_store, self._settings
         if store is None or not (self._queue and settings.subscribe_queue):
             return []
-        queue = f"{settings.broker_key} {self._queue}"
-        known, wanted = {*store.load(queue)}, {*self._patterns}
-        store.save(queue, known | wanted)
+        known, wanted = {*store.load(self._stored_as)}, {*self._patterns}
+        store.save(self._stored_as, known | wanted)
         return sorted(known - wanted) if settings.exclusive_queue else []
 
     def _remove(self, receiver: Any, patterns: Sequence[str]) -> None:  # noqa: ANN401
@@ -175,8 +175,7 @@ class SolaceSource:
                 left.append(topic.get_name())
                 log.warning("%s: a subscription stays: %s", self._settings.name, error)
         if self.subscription_store is not None and patterns:
-            queue = f"{self._settings.broker_key} {self._queue}"
-            self.subscription_store.save(queue, {*self._patterns, *left})
+            self.subscription_store.save(self._stored_as, {*self._patterns, *left})
 
     def _report_interruption(self) -> None:
         """Report the direct messages that were sent while the library connected again."""

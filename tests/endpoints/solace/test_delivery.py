@@ -166,6 +166,22 @@ def test_a_topic_that_routes_no_longer_want_leaves_a_queue_of_one_reader(
             until(lambda: system.depth() == 0, "all are settled")
 
 
+def test_two_sources_leave_the_topics_of_each_other_on_their_queue(
+    system: RestartableBroker, tmp_path: Path
+) -> None:
+    store = SessionFile(tmp_path / "test.sessions")
+    for _ in range(2):
+        for pattern in ("a/>", "b/>"):
+            source = system.source(pattern, queue="all", instance=pattern[0])
+            source.subscription_store = store
+            with opened(source):
+                pass
+    with opened(sink := system.sink()):
+        send(sink, guaranteed_message("a/x"), guaranteed_message("b/x"))
+
+    until(lambda: system.broker.depth("all") == 2)
+
+
 def test_settlements_reach_the_broker(system: RestartableBroker) -> None:
     source, sink = system.source("a/>"), system.sink()
     with opened(source, sink):
