@@ -192,7 +192,30 @@ def test_gateway_and_job_keep_the_same_days(overlay: str, tmp_path: Path) -> Non
     assert configuration.archive is not None
     days = configuration.archive.keep_days
     assert days is not None
-    assert f'archive compact "$archive" --date "$day" --keep-days {days};' in job["args"][0]
+    assert f'archive compact "$archive" --keep-days {days};' in job["args"][0]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+@pytest.mark.parametrize(
+    ("proven", "compacted", "status"), [(0, 0, 0), (1, 0, 1), (2, 1, 2), (3, 0, 3), (0, 1, 1)]
+)
+def test_the_job_runs_the_next_night_and_writes_its_metrics(
+    overlay: str, proven: int, compacted: int, status: int, tmp_path: Path
+) -> None:
+    (job,) = pod(overlay, "CronJob", "reconcile")["containers"]
+    program = tmp_path / "gateway"
+    cases = f"reconcile) exit {proven};; *) exit {compacted};;"
+    program.write_text(f'#!/bin/sh\necho "$*"\ncase $1 in {cases} esac\n')
+    program.chmod(0o755)
+    done = subprocess.run(  # noqa: S603  # the script of the job
+        [*job["command"], *job["args"]], capture_output=True, text=True, timeout=60, check=False,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+    )  # fmt: skip
+
+    night, compaction = done.stdout.splitlines()
+    assert night == "reconcile /var/lib/gateway/archive --metrics /var/lib/gateway/reconcile.prom"
+    assert compaction.startswith("archive compact /var/lib/gateway/archive --keep-days ")
+    assert done.returncode == status
 
 
 @pytest.mark.parametrize("kind", ["PodDisruptionBudget", "NetworkPolicy"])

@@ -31,6 +31,14 @@ DASHBOARD: Final = ROOT / "deploy" / "grafana-dashboard.json"
 SEARCH_PATH: Final = os.pathsep.join((os.environ.get("PATH", os.defpath), sys.prefix + "/bin"))
 PROMETHEUS: Final = shutil.which("prometheus", path=SEARCH_PATH)
 PROMTOOL: Final = shutil.which("promtool", path=SEARCH_PATH)
+OTHER_EXPORTERS: Final = {  # of kube-state-metrics and of the node exporter, by their documents
+    "kube_cronjob_created",
+    "kube_cronjob_status_active",
+    "kube_cronjob_status_last_schedule_time",
+    "kube_cronjob_status_last_successful_time",
+    "node_systemd_timer_last_trigger_seconds",
+    "node_systemd_unit_state",
+}
 CONNECTION_LOSS_TIME: Final = 2.0  # seconds until the gateway detects a lost connection
 
 
@@ -64,9 +72,9 @@ def families() -> set[str]:
 
 @pytest.mark.parametrize(("where", "text"), list(expressions()))
 def test_every_metric_in_an_expression_exists(where: str, text: str) -> None:
-    named = set(re.findall(r"\b((?:gateway|process)_\w+)\b", text))
+    named = set(re.findall(r"\b((?:gateway|process|kube|node)_\w+)\b", text))
 
-    assert named - families() == set(), where
+    assert named - families() - OTHER_EXPORTERS == set(), where
     assert named or 'up{job="gateway"}' in text
 
 
@@ -77,10 +85,11 @@ def test_most_metrics_are_on_the_dashboard_or_in_an_alert() -> None:
     unused = {name for name in gateway_metrics if not re.search(rf"\b{name}\b", shown)}
 
     assert unused == {
-        "gateway_reconcile_copies",  # this and the next three describe a night: the report has all
+        "gateway_reconcile_copies",  # this and the next four describe a night: the report has all
         "gateway_reconcile_date_timestamp_seconds",
         "gateway_reconcile_duration_seconds",
         "gateway_reconcile_findings",
+        "gateway_reconcile_unproven_rows",
         "gateway_endpoint_messages_total",  # for several routes that share an endpoint
         "gateway_endpoint_state_seconds",  # on the page
         "gateway_reload_time_seconds",  # for an annotation
@@ -209,6 +218,89 @@ tests:
 def test_the_alerts_of_nights_follow_the_verdict_and_its_age(tmp_path: Path) -> None:
     file = tmp_path / "test.yaml"
     file.write_text(NIGHTS_TEST.format(rules=ALERTS, night=NIGHT))
+
+    promtool("test", "rules", str(file))
+
+
+JOB: Final = 'namespace="plant", cronjob="{}", job="kube-state-metrics", instance="k"'
+JOBS_TEST: Final = """\
+rule_files: [{rules}]
+evaluation_interval: 1m
+tests:
+  - name: runs that succeed, fail and go on, and a job that is never scheduled
+    interval: 1m
+    input_series:
+      - series: 'kube_cronjob_status_last_schedule_time{{{good}}}'
+        values: "0x1440 86400x400"
+      - series: 'kube_cronjob_status_last_successful_time{{{good}}}'
+        values: "600x1440 87000x400"
+      - series: 'kube_cronjob_status_last_schedule_time{{{failed}}}'
+        values: "3600x1800"
+      - series: 'kube_cronjob_status_last_successful_time{{{failed}}}'
+        values: "600x1800"
+      - series: 'kube_cronjob_status_last_schedule_time{{{running}}}'
+        values: "3600x1800"
+      - series: 'kube_cronjob_status_last_successful_time{{{running}}}'
+        values: "600x1800"
+      - series: 'kube_cronjob_status_active{{{running}}}'
+        values: "1x1800"
+      - series: 'kube_cronjob_created{{{unscheduled}}}'
+        values: "0x1800"
+      - series: 'kube_cronjob_status_last_schedule_time{{{other}}}'
+        values: "0x1800"
+    alert_rule_test:
+      - eval_time: 2h
+        alertname: GatewayNightJobFailed
+        exp_alerts:
+          - exp_labels: {{{failed_labels}}}
+            exp_annotations:
+              summary: "reconcile-1 at plant: the nightly job failed; its log has the verdict"
+      - {{eval_time: 26h, alertname: GatewayNightJobOverdue, exp_alerts: []}}
+      - eval_time: 26h30m
+        alertname: GatewayNightJobOverdue
+        exp_alerts:
+          - exp_labels: {{{unscheduled_labels}}}
+            exp_annotations:
+              summary: "reconcile-3 at plant: the nightly job started 1d 2h 30m 0s ago"
+  - name: the systemd unit fails, and its timer stops
+    interval: 1m
+    input_series:
+      - series: 'node_systemd_unit_state{{name="{unit}", state="failed", instance="a"}}'
+        values: "0x60 1x1800"
+      - series: 'node_systemd_timer_last_trigger_seconds{{name="{timer}", instance="a"}}'
+        values: "0x60 3600x1800"
+    alert_rule_test:
+      - {{eval_time: 30m, alertname: GatewayNightJobFailed, exp_alerts: []}}
+      - eval_time: 2h
+        alertname: GatewayNightJobFailed
+        exp_alerts:
+          - exp_labels: {{name: {unit}, state: failed, instance: a, severity: critical}}
+            exp_annotations:
+              summary: "{unit} at a: the nightly job failed; its log has the verdict"
+      - {{eval_time: 27h, alertname: GatewayNightJobOverdue, exp_alerts: []}}
+      - eval_time: 28h
+        alertname: GatewayNightJobOverdue
+        exp_alerts:
+          - exp_labels: {{name: {timer}, instance: a, severity: critical}}
+            exp_annotations:
+              summary: "{timer} at a: the nightly job started 1d 3h 0m 0s ago"
+"""
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
+def test_a_failed_and_an_overdue_job_are_alerts(tmp_path: Path) -> None:
+    jobs = {
+        "good": "reconcile", "failed": "reconcile-1", "running": "near-reconcile-2",
+        "unscheduled": "reconcile-3", "other": "backup",
+    }  # fmt: skip
+    file = tmp_path / "test.yaml"
+    series = {key: JOB.format(name) for key, name in jobs.items()}
+    labels = {
+        f"{key}_labels": text.replace("=", ": ") + ", severity: critical"
+        for key, text in series.items()
+    }
+    units = {f: f"gateway-reconcile.{s}" for f, s in (("unit", "service"), ("timer", "timer"))}
+    file.write_text(JOBS_TEST.format(rules=ALERTS, **series, **labels, **units))
 
     promtool("test", "rules", str(file))
 
