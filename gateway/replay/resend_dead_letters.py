@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Final
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
@@ -15,17 +16,20 @@ from gateway.config.load import Configuration
 from gateway.errors import TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement, rejected
-from gateway.replay.sender import SEND_MESSAGES, ReplaySender
+from gateway.replay.replay_archive import Targets
+from gateway.replay.sender import SEND_MESSAGES, ReplaySender, convert_killed_replays
 from gateway.routing.router import Delivery, Router
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.dead_letters import DELETE
 from gateway.runtime.record.rows import fingerprint
-from gateway.runtime.wiring import dictionary_for
+from gateway.runtime.wiring import archive_location, dictionary_for
+
+RECOVERED: Final = Settlement(Outcome.ACCEPTED, reason="an earlier replay delivered it")
 
 
 @dataclass(frozen=True, slots=True)
 class ResendAttempt:
-    """One copy of a dead letter, with its endpoint; `settlement` is set if it cannot be sent."""
+    """One copy of a dead letter, with its endpoint; `settlement` is set if it is not sent."""
 
     letter: DeadLetter
     endpoint: str
@@ -50,10 +54,15 @@ class Resend:
         """The copies to send.
 
         A message that a target rejected goes to this target unchanged. A message that was not
-        translated goes through the current mapping.
+        translated goes through the current mapping. A copy that an earlier replay delivered is
+        RECOVERED.
         """
-        for letter in letters:
-            if letter.endpoint:
+        chosen = list(letters)
+        recovered = self._recovered(chosen)
+        for letter in chosen:
+            if letter.target in recovered.get(letter.route, {}).get(letter.id, ()):
+                yield ResendAttempt(letter, letter.endpoint, letter.message, RECOVERED)
+            elif letter.endpoint:
                 yield self._unchanged(letter)
             else:
                 yield from self._translated(letter)
@@ -76,6 +85,19 @@ class Resend:
 
     def close(self) -> None:
         self._sender.close()
+
+    def _recovered(self, letters: Sequence[DeadLetter]) -> dict[str, Targets]:
+        """Return the copies that earlier replays delivered, by route."""
+        from gateway.archive.lookup.search import replayed_copies  # noqa: PLC0415  # Arrow
+        from gateway.archive.storage import open_storage  # noqa: PLC0415
+
+        archive = self._configuration.archive
+        if archive is None or not letters:
+            return {}
+        convert_killed_replays(self._configuration)
+        storage, since = open_storage(archive_location(archive)), min(each.time for each in letters)
+        routes = {each.route for each in letters if each.target}
+        return {route: replayed_copies(storage, route, since) for route in routes}
 
     def _unchanged(self, letter: DeadLetter) -> ResendAttempt:
         if letter.endpoint in self._configuration.endpoints:
@@ -132,7 +154,7 @@ class Resend:
     def _record(self, answered: Sequence[tuple[ResendAttempt, Settlement]]) -> None:
         """Record the delivered letters, then delete them: a crash in between gives a duplicate."""
         delivered = [each for each, answer in answered if answer.outcome is Outcome.ACCEPTED]
-        self._sender.record([self._row(each) for each in delivered])
+        self._sender.record([self._row(each) for each in delivered if each.settlement is None])
         for each in delivered:
             self._outstanding[each.letter.number] -= 1
             if not self._outstanding[each.letter.number]:  # every copy is delivered

@@ -49,6 +49,17 @@ def archived_names(configuration: Configuration) -> Iterator[None]:
             store.close()
 
 
+def convert_killed_replays(configuration: Configuration) -> None:
+    """Convert the journals of replays that were killed, so that their deliveries are known."""
+    from gateway.archive.segments.convert import convert_abandoned  # noqa: PLC0415  # Arrow
+    from gateway.archive.storage import open_storage  # noqa: PLC0415
+
+    if configuration.archive is not None:
+        location = archive_location(configuration.archive)
+        key = archive_options(configuration.archive).seal_key
+        convert_abandoned(location, open_storage(location), key)
+
+
 class ReplaySender:
     """The sinks and the archive writer of one command; opened on first use.
 

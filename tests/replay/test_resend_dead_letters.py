@@ -89,3 +89,32 @@ def test_the_rows_are_replays_and_a_converted_copy_stays_converted(
         ("converted", True),
     ]
     assert rows[1]["hash"] == fingerprint("converted before")[1]
+
+
+def test_a_letter_that_gateway_replay_delivered_is_not_sent_again(
+    tmp_path: Path, config: Path, erp: Source, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The archive has its delivery, and the spool has the letter still."""
+    for number, target in ((1, "erp"), (2, "erp")):
+        keep(tmp_path, letter(number, target, "erp", Message("ORDERS.1", b"one")))
+    replay = ["dead-letters", "replay", str(config)]
+    assert main([*replay, "1"]) == 0  # its row is like that of gateway replay
+    assert len(collect(erp, 1)) == 1
+    keep(tmp_path, letter(1, "erp", "erp", Message("ORDERS.1", b"one")))
+    capsys.readouterr()
+
+    assert main([*replay, "--dry-run"]) == 0
+    planned = capsys.readouterr().out
+    assert main(replay) == 0
+    sent = collect(erp, 1)
+    assert erp.receive(0) is None
+
+    assert [message.payload for message in sent] == [b"one"]
+    assert "3  orders/1: not sent, an earlier replay delivered it" in planned
+    told = capsys.readouterr().out
+    assert "1 delivered, 0 kept" in told
+    assert "1 not sent again: an earlier replay delivered them" in told
+    main(["dead-letters", "list", str(config)])
+    assert "orders/1" not in capsys.readouterr().out  # none is left
+    rows = [*read_rows(tmp_path / "archive", datetime.now(UTC).date())]
+    assert sorted(row["id"][-1] for row in rows) == [1, 2]

@@ -85,18 +85,19 @@ def sent_names(storage: Storage, range_: ReplayRange) -> dict[tuple[str, str], s
     return dict(found)
 
 
-def replayed_copies(storage: Storage, range_: ReplayRange) -> Mapping[bytes, Collection[str]]:
-    """Return the targets to which replays delivered messages of the route, by their ids.
+def replayed_copies(storage: Storage, route: str, since: int) -> Mapping[bytes, Collection[str]]:
+    """Return the targets to which replays delivered messages of `route`, by their ids.
 
-    A replay runs on any date after the receipt. Segments of gateways have no row of one.
+    `since` is the first receipt, in microseconds; a replay runs on any date after it. Segments of
+    gateways have no row of one.
 
     Raises:
         ArchiveError: a file is damaged, or no segment.
     """
     found = defaultdict[bytes, set[str]](set)
-    wanted = (pc.field("route") == range_.route) & (pc.field("leg") == Leg.DELIVERED.value)
+    wanted = (pc.field("route") == route) & (pc.field("leg") == Leg.DELIVERED.value)
     wanted &= pc.field("replayed")
-    first, _ = next(range_.days())
+    first = datetime.fromtimestamp(since / 1_000_000, UTC).date()
     days = sorted(filter(None, (parse_day(name) for name in storage.names(Path()))))
     for path in (path for day in days if day >= first for path in row_files(storage, day)):
         journal = parse_journal_name(path.stem.rpartition("-")[0])

@@ -19,13 +19,11 @@ from gateway.config.load import load
 from gateway.errors import ArchiveError, first_line
 from gateway.model.copy_class import EXCEPTION_CLASSES
 from gateway.replay.replay_archive import Replay, ReplayChoice, ReplayCopy, microseconds
-from gateway.replay.sender import archived_names
-from gateway.runtime.wiring import archive_location, archive_options
+from gateway.replay.sender import archived_names, convert_killed_replays
 from gateway.terminal import print_line
 
 if TYPE_CHECKING:
     from gateway.archive.storage import Storage
-    from gateway.config.load import Configuration
 
 MAX_LINES: Final = 20  # for copies that did not arrive, and for ids that were not found
 _WITHOUT_PAYLOAD: Final = """\
@@ -73,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         raise ArchiveError(f"--to {args.until!r}: is not after --from {args.since!r}")
     configuration = load(args.config)
     replays = {route: Replay(configuration, route) for route in args.routes}
-    _convert_earlier(configuration)
+    convert_killed_replays(configuration)
     status = 0
     with archived_names(configuration):
         for route, replay in replays.items():
@@ -100,7 +98,7 @@ def _run_route(
             print_line(f"no message of route {range_.route!r} is {args.class_!r} in this interval")
             return 0
     if not args.again:
-        choice = replace(choice, recovered=search.replayed_copies(storage, range_))
+        choice = replace(choice, recovered=search.replayed_copies(storage, *interval[:2]))
     selection = _Selection(search.received_rows(storage, range_), choice)
     if args.dry_run:
         status = _compare(replay, selection, search.sent_names(storage, range_))
@@ -159,17 +157,6 @@ def _open_storage(archive: str) -> Storage:
         return open_storage(location)
     except OSError as error:
         raise ArchiveError(f"archive {location}: cannot be read: {first_line(error)}") from error
-
-
-def _convert_earlier(configuration: Configuration) -> None:
-    """Convert the journal of a replay that was killed, so that its deliveries are known."""
-    from gateway.archive.segments.convert import convert_abandoned  # noqa: PLC0415  # Arrow
-    from gateway.archive.storage import open_storage  # noqa: PLC0415
-
-    if configuration.archive is not None:
-        location = archive_location(configuration.archive)
-        key = archive_options(configuration.archive).seal_key
-        convert_abandoned(location, open_storage(location), key)
 
 
 def _send(replay: Replay, selection: _Selection) -> int:

@@ -17,7 +17,7 @@ from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
-from gateway.replay.resend_dead_letters import Resend, ResendAttempt
+from gateway.replay.resend_dead_letters import RECOVERED, Resend, ResendAttempt
 from gateway.replay.sender import archived_names
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, from_row
@@ -125,7 +125,10 @@ def run_replay(args: argparse.Namespace) -> int:
             if settlement.outcome is not Outcome.ACCEPTED:
                 print_line(_line(attempt, settlement), sys.stderr)
     delivered, total = outcomes[Outcome.ACCEPTED], outcomes.total()
-    print_line(f"{delivered} delivered, {total - delivered} kept")
+    recovered = sum(each.settlement is RECOVERED for each in plan)
+    print_line(f"{delivered - recovered} delivered, {total - delivered} kept")
+    if recovered:
+        print_line(f"{recovered} not sent again: an earlier replay delivered them")
     return _exit_status(len(plan)) or int(delivered < total)
 
 
@@ -204,6 +207,8 @@ def _line(attempt: ResendAttempt, settlement: Settlement | None) -> str:
     start = f"{letter.number}  {letter.source_name}"
     if settlement is None:
         return f"{start} -> {attempt.endpoint} {attempt.message.address}"
+    if settlement is RECOVERED:
+        return f"{start}: not sent, {settlement.reason}"
     reason = settlement.reason or "it was not answered; try again"
     return f"{start}: kept, {settlement.rule or settlement.outcome.value}: {reason}"
 
