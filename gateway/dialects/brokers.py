@@ -54,7 +54,7 @@ _KNOWN = (
         "nats-server from 2.10 on, MQTT listener",
         "mqtt",
         NameLimits(forbidden_characters=" "),
-        ("https://docs.nats.io/learn/mqtt/topics-and-subjects",),
+        ("https://docs.nats.io/learn/mqtt/where-next",),
     ),
     KnownBroker(
         "nats-2.9",

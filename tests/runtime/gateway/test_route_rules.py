@@ -85,3 +85,28 @@ routes:
     assert delivered.headers.priority == 7
     assert gateway.counters["rules"].unselected == 1
     assert gateway.counters["rules"].rules == {"payload": 1}
+
+
+def test_a_name_that_the_limits_of_its_target_forbid_becomes_a_dead_letter_of_that_rule(
+    sensors: BrokerClient, plant: BrokerClient
+) -> None:
+    limited = SENSORS_AND_PLANT.replace(
+        "broker: plant}",
+        "broker: plant, limits: {broker: aws-iot, forbidden_characters: '!',"
+        " forbidden_patterns: ['rooms/secret/#']}}",
+    )
+    routes = """\
+routes:
+  all:
+    from: {endpoint: sensors, pattern: "{name}"}
+    to: {endpoint: plant, template: "rooms/{name}"}
+"""
+    with running(limited + routes) as gateway:
+        for tag in ("a", "a!", "secret", "x" * 251, "b"):
+            sensors.publish(Message(tag, b"x"))
+        until(lambda: gateway.counters["all"].delivered == 2)
+
+    assert [message.address for message in plant.receive_available()] == ["rooms/a", "rooms/b"]
+    assert {(str(row["source_name"]), str(row["rule"])) for row in archive_rows("dead")} == {
+        ("a!", "forbidden-character"), ("secret", "forbidden-pattern"), ("x" * 251, "too-long"),
+    }  # fmt: skip
