@@ -32,7 +32,7 @@ from gateway.archive.seals.seal import (
 from gateway.archive.seals.verify import verify_day
 from gateway.archive.storage import StoredFile
 from gateway.reconcile.input.inputs import list_inputs, microseconds
-from gateway.reconcile.input.survey import SurveyTask, set_tasks
+from gateway.reconcile.input.survey import survey_tasks
 
 DAY = date(2026, 3, 14)
 DATES = [DAY + timedelta(days=each) for each in (-1, 0, 1)]
@@ -140,7 +140,7 @@ def main() -> None:
     print(f"  {'verified in':16} {seconds:10,.1f} s of one core, with making the seals up")
     print(f"  {'listed in':16} {listed:10,.1f} s of one core, without the requests")
     began = process_time()
-    tasks = set_tasks(TASKS, SurveyTask(ArchiveLocation(Path("archive")), DAY, segments, segments))
+    tasks = survey_tasks(ArchiveLocation(Path("archive")), DAY, segments, TASKS, full=False)
     size = sum(len(pickle.dumps(each)) for each in tasks)
     print(f"  {'tasks':16} {size / 1e6:10,.1f} MB, {process_time() - began:,.1f} s")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3

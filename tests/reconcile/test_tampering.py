@@ -11,7 +11,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,13 @@ from gateway.reconcile.classify.evidence import Scope, run_read, tasks_to_join
 from gateway.reconcile.input.inputs import Inputs, find_inputs, verify_around
 from gateway.reconcile.input.row_reader import JOIN_SCHEMA
 from gateway.reconcile.input.survey import (
+    EvaluationTask,
     Survey,
-    SurveyTask,
     merged,
-    row_tasks,
+    run_blocks,
+    run_evaluation,
     run_survey,
-    set_tasks,
+    survey_tasks,
 )
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY
@@ -107,17 +108,14 @@ def model_limits(archive: Archive, now: int = NOW) -> row_model.Limits:
 
 def survey_here(scope: Scope, inputs: Inputs) -> Survey:
     """Survey as the night does, in this process."""
-    segments = inputs.all
-    if scope.full:
-        return _surveyed(row_tasks(scope.location, scope.day, segments, 1))
-    whole = SurveyTask(scope.location, scope.day, segments, segments, late=scope.late)
-    found = _surveyed(set_tasks(1, whole))
-    return _surveyed(set_tasks(1, replace(whole, tapped=found.tapped))) if found.taps else found
-
-
-def _surveyed(tasks: Sequence[SurveyTask]) -> Survey:
-    results = [each for task in tasks for each in run_survey(task)]
-    return merged(pa.concat_tables(results)) if results else Survey()
+    tasks = survey_tasks(scope.location, scope.day, inputs.all, 1, full=scope.full)
+    seen = [each for task in tasks for each in run_survey(task)]
+    found = merged(pa.concat_tables(seen)) if seen else Survey()
+    blocks = [] if scope.full else [each for task in tasks for each in run_blocks(task)]
+    if not blocks:
+        return found
+    evaluation = EvaluationTask(scope.location, scope.day, scope.late, found.tapped)
+    return merged(pa.concat_tables([*seen, *run_evaluation(evaluation, pa.concat_tables(blocks))]))
 
 
 @dataclass(frozen=True)

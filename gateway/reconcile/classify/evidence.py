@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.classify import order, taps, transforms
 from gateway.reconcile.classify.transforms import on_date
-from gateway.reconcile.input.executors import collect, read_tasks, tasks_of
+from gateway.reconcile.input.executors import collect, map_tables, read_tasks, tasks_of
 from gateway.reconcile.input.inputs import (
     Inputs,
     batches,
@@ -26,13 +27,16 @@ from gateway.reconcile.input.inputs import (
 )
 from gateway.reconcile.input.row_reader import IdKey, SegmentFile, Selection, read_rows
 from gateway.reconcile.input.survey import (
+    BLOCK_COLUMNS,
     SURVEY_COLUMNS,
+    TARGET,
+    EvaluationTask,
     Survey,
-    SurveyTask,
     merged,
-    row_tasks,
+    run_blocks,
+    run_evaluation,
     run_survey,
-    set_tasks,
+    survey_tasks,
 )
 from gateway.reconcile.schema import JOIN_ROWS
 
@@ -70,25 +74,21 @@ class ReadTask:
 
 def survey(spark: SparkSession, scope: Scope, inputs: Inputs) -> Survey:
     """Find the gaps and the taps, and unless `full` the copies that id sets prove."""
-    segments = inputs.all
-    tasks = min(len(segments), tasks_of(spark))
+    location, day, number = scope.location, scope.day, tasks_of(spark, inputs.size)
+    tasks = survey_tasks(location, day, inputs.all, number, full=scope.full)
+    seen = collect(spark, SURVEY_COLUMNS, tasks, run_survey)
+    found = merged(seen)
     if scope.full:
-        return _surveyed(spark, row_tasks(scope.location, scope.day, segments, tasks))
-    whole = SurveyTask(scope.location, scope.day, segments, segments, late=scope.late)
-    found = _surveyed(spark, set_tasks(tasks, whole))
-    if not found.taps:
         return found
-    # A tap sees the messages of every gateway, so the other gateways need to know it, too.
-    return _surveyed(spark, set_tasks(tasks, replace(whole, tapped=found.tapped)))
-
-
-def _surveyed(spark: SparkSession, tasks: Sequence[SurveyTask]) -> Survey:
-    return merged(collect(spark, SURVEY_COLUMNS, tasks, run_survey))
+    evaluation = partial(run_evaluation, EvaluationTask(location, day, scope.late, found.tapped))
+    blocks = read_tasks(spark, BLOCK_COLUMNS, tasks, run_blocks).repartition(number, *TARGET)
+    proven = map_tables(blocks, SURVEY_COLUMNS, evaluation).toArrow()
+    return merged(pa.concat_tables([seen, proven]))
 
 
 def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> Joined | None:
     """Return the copies of the date that are not proven; None when all are."""
-    tasks = tasks_to_join(scope, inputs, found, tasks_of(spark))
+    tasks = tasks_to_join(scope, inputs, found, tasks_of(spark, inputs.size))
     if not tasks:
         return None
     wanted = tasks[0].selection.wanted

@@ -60,7 +60,8 @@ def check_names(spark: SparkSession, names: NamesToCheck) -> NameCheck:
         history, findings = mapping_history(names.mapping), []
     if not history:
         return NameCheck(unchecked=_NO_ROUTES)
-    parts = batches(names.segments, [each.size for each in names.segments], tasks_of(spark))
+    sizes = [each.size for each in names.segments]
+    parts = batches(names.segments, sizes, tasks_of(spark, sum(sizes)))
     found = renamed(spark, [RenameTask(names.location, part, history) for part in parts])
     wrong = _renamed_findings(names, found.wrong)
     return NameCheck(found.wrong, [*findings, *wrong], _unchecked(found.unchecked))

@@ -25,13 +25,18 @@ Task = TypeVar("Task")
 Record: TypeAlias = tuple[Any, ...]  # the values of columns, in their order
 
 _TASKS_PER_CORE: Final = 4
+_TASK_BYTES: Final = 4 << 20
 _BATCH_RECORDS: Final = 10_000
 _DONE: Final = pa.table({"rows": pa.array([], pa.int64())})
 
 
-def tasks_of(spark: SparkSession) -> int:
-    """Return the number of tasks that keep all executors busy."""
-    return _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+def tasks_of(spark: SparkSession, size: int) -> int:
+    """Return the number of tasks that keep all executors busy with `size` bytes of archive.
+
+    A task of a few megabytes costs less than another start of its Python.
+    """
+    cores = spark.sparkContext.defaultParallelism
+    return min(max(cores, size // _TASK_BYTES), _TASKS_PER_CORE * cores)
 
 
 def collect(
@@ -78,6 +83,19 @@ def map_records(
         rows = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
         for table in tables_of(columns, run(rows)):
             yield from table.to_batches()
+
+    return _map_in_arrow(frame, read, spark_schema(columns))
+
+
+def map_tables(
+    frame: DataFrame, columns: Mapping[str, str], run: Callable[[pa.Table], Iterator[pa.Table]]
+) -> DataFrame:
+    """Return the rows of the tables that `run` makes on executors of each partition of `frame`."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if found := list(batches):
+            for table in run(pa.Table.from_batches(found)):
+                yield from table.to_batches()
 
     return _map_in_arrow(frame, read, spark_schema(columns))
 

@@ -97,7 +97,7 @@ def hashed_by(spark: SparkSession, location: ArchiveLocation) -> HashFiles:
     def hash_files(files: Mapping[Path, int]) -> dict[Path, StoredDigest]:
         paths = list(files)
         costs = [size + _OPEN_COST for size in files.values()]
-        parts = batches(list(enumerate(paths)), costs, tasks_of(spark))
+        parts = batches(list(enumerate(paths)), costs, tasks_of(spark, sum(costs)))
         rows = collect(spark, _HASHED, [HashTask(location, part) for part in parts], run_hashes)
         return {
             paths[row["number"]]: StoredDigest(row["sha256"], row["size"])

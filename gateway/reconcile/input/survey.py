@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Final
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +15,9 @@ import pyarrow.parquet as pq
 
 from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
 from gateway.archive.intervals import Intervals
-from gateway.archive.layout import REPLAY, safe_name
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.schema import Leg
-from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.schema import SETS, Leg
+from gateway.archive.segments.parquet import SCHEMA, schema_of
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
 from gateway.archive.storage import Storage, open_storage
@@ -53,26 +51,40 @@ _GAP_COLUMNS: Final = (
     "target",
 )  # fmt: skip
 _TAP_COLUMNS: Final = ("gateway", "route", "target", "leg", "time", "received")
+_SEEN_COLUMNS: Final = ("gateway", "route", "target", "minute", "observed")
 _NEVER: Final = np.iinfo(np.int64).max  # microseconds: later than any limit
 _TAPS: Final = pa.schema(
     [*[(name, pa.string()) for name in ("gateway", "route", "target")], ("since", pa.int64())]
 )
 
 
+# Blocks of all files; `file` is the path of the segment in its archive, and `pairs` that of its
+# name pairs, where they are as they were sealed.
+BLOCK_COLUMNS: Final[Mapping[str, str]] = {"file": "string", "pairs": "string", **SETS}
+TARGET: Final = ("gateway", "route", "target")
+_BLOCK_SCHEMA: Final = schema_of(BLOCK_COLUMNS)
+
+
 @dataclass(frozen=True, slots=True)
 class SurveyTask:
-    """The segments whose rows a task looks at, and those whose id sets it evaluates.
-
-    It evaluates the gateways with `number` modulo `tasks`; with `tasks` 0, none.
-    """
+    """The segments that one task looks at."""
 
     location: ArchiveLocation
     day: date
     segments: Sequence[Segment]
-    sets: Sequence[Segment] = ()
-    number: int = 0
-    tasks: int = 0
-    late: int = 0  # seconds
+    full: bool = False  # reads no id sets
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationTask:
+    """The limits by which the blocks of whole targets are evaluated.
+
+    `tapped` are the targets with a tap of any gateway: it sees the messages of all.
+    """
+
+    location: ArchiveLocation
+    day: date
+    late: int  # seconds
     tapped: Collection[TargetName] = ()
 
 
@@ -117,14 +129,17 @@ SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary
 
 def run_survey(task: SurveyTask) -> Iterator[pa.Table]:
     """Yield the results of a task: a row for each table, as an Arrow stream in `content`."""
-    storage = open_storage(task.location)
-    for kind, table in _results(storage, task):
-        content = pa.BufferOutputStream()
-        with pa.ipc.new_stream(content, table.schema) as stream:
-            stream.write_table(table)
-        yield pa.table(
-            {"kind": pa.array([kind]), "content": pa.array([content.getvalue().to_pybytes()])}
-        )
+    for kind, table in _results(open_storage(task.location), task):
+        yield from _packed(kind, table)
+
+
+def _packed(kind: str, table: pa.Table) -> Iterator[pa.Table]:
+    content = pa.BufferOutputStream()
+    with pa.ipc.new_stream(content, table.schema) as stream:
+        stream.write_table(table)
+    yield pa.table(
+        {"kind": pa.array([kind]), "content": pa.array([content.getvalue().to_pybytes()])}
+    )
 
 
 def merged(rows: pa.Table) -> Survey:
@@ -158,51 +173,23 @@ def _tap_times(tables: Iterable[pa.Table], gaps: Iterable[SourceGap]) -> dict[Ta
     return {key: TapTimes(first, tuple(missed[key])) for key, first in since.items()}
 
 
-def row_tasks(
-    location: ArchiveLocation, day: date, segments: Sequence[Segment], tasks: int
+def survey_tasks(
+    location: ArchiveLocation, day: date, segments: Sequence[Segment], tasks: int, *, full: bool
 ) -> list[SurveyTask]:
-    """Return tasks that look for gaps and taps in the rows of `segments`."""
+    """Divide `segments` among at most `tasks` tasks."""
     parts = (segments[number::tasks] for number in range(tasks))
-    return [SurveyTask(location, day, part) for part in parts if part]
-
-
-def set_tasks(tasks: int, shared: SurveyTask) -> list[SurveyTask]:
-    """Divide `shared`, the task of all segments, into tasks that evaluate their id sets.
-
-    A merged segment has the sets of many gateways, and is in every task.
-    """
-    sets: list[list[Segment]] = [[] for _ in range(tasks)]
-    for each in shared.sets:
-        own = _task_of(each.path, tasks)
-        for task in sets if own is None else [sets[own]]:
-            task.append(each)
-    return [
-        replace(
-            shared,
-            segments=shared.segments[number::tasks],
-            sets=sets[number],
-            number=number,
-            tasks=tasks,
-        )
-        for number in range(tasks)
-    ]
-
-
-def _task_of(path: Path, tasks: int) -> int | None:
-    """Return the task that evaluates a segment's only gateway; None for a merged segment."""
-    if is_merged(path):
-        return None
-    writer = path.stem.rsplit("-", 3)[0].removesuffix(REPLAY)
-    return crc32(writer.encode()) % tasks
+    return [SurveyTask(location, day, part, full) for part in parts if part]
 
 
 def _results(storage: Storage, task: SurveyTask) -> Iterator[tuple[str, pa.Table]]:
     for each in task.segments:
         yield from _of_footer(storage, each, task.day)
-        if not task.tasks:
+        sets = None if task.full else _stored_sets(storage, each, _SEEN_COLUMNS)
+        if sets is None:
             yield from _observed_rows(storage, each.path, task.day)
-    if task.tasks:
-        yield from _evaluations(storage, task)
+        else:
+            seen = sets.filter(pc.greater(sets["observed"], 0))
+            yield from _taps(seen, seen["minute"].cast(pa.int64()), *hours_around(task.day))
 
 
 def _of_footer(storage: Storage, segment: Segment, day: date) -> Iterator[tuple[str, pa.Table]]:
@@ -252,49 +239,66 @@ def _taps(
     yield "taps", found.rename_columns(_TAPS.names).cast(_TAPS)
 
 
-def _evaluations(storage: Storage, task: SurveyTask) -> Iterator[tuple[str, pa.Table]]:
-    """Evaluate the gateways of a task, one after the other."""
-    blocks = pa.concat_tables([BLOCKS.empty_table(), *_blocks(storage, task)])
-    for gateway in pc.unique(blocks["gateway"]).to_pylist():
-        if crc32(safe_name(gateway).encode()) % task.tasks != task.number:
-            continue
-        own = blocks.filter(pc.equal(blocks["gateway"], gateway))
-        tapped = tapped_targets(own) | frozenset(task.tapped)
-        seen = own.filter(pc.greater(own["observed"], 0))
-        yield from _taps(seen, seen["minute"].cast(pa.int64()), *hours_around(task.day))
-        pairs = _pairs(storage, task, crossing_parts(own, task.day))
-        found = evaluate(own, task.day, task.late, pairs, tapped)
-        yield from (("proven", found.proven), ("unproven", found.unproven), ("parts", found.parts))
-
-
-def _blocks(storage: Storage, task: SurveyTask) -> Iterator[pa.Table]:
+def run_blocks(task: SurveyTask) -> Iterator[pa.Table]:
     """Yield the blocks of the date, of the day before it, and of the hours in which taps see it.
 
     Only the blocks of proven segments can prove a copy.
     """
+    storage = open_storage(task.location)
     kind = pa.timestamp("us", tz="UTC")
     since = pa.scalar(microseconds(task.day, -24), kind)
     until = pa.scalar(hours_around(task.day)[1], kind)
-    for segment in task.sets:
+    for segment in task.segments:
         blocks = _sets(storage, segment)
         near = pc.and_(pc.greater_equal(blocks["minute"], since), pc.less(blocks["minute"], until))
         kept = blocks.filter(near)
-        columns = {name: kept[name] for name in BLOCKS.names[1:]}
+        columns = {name: kept[name] for name in SETS}
         if not segment.proven:
             columns["slowest"] = pa.array(np.full(kept.num_rows, _NEVER))
         file = pa.array([segment.path.as_posix()] * kept.num_rows, pa.string())
-        yield pa.table([file, *columns.values()], schema=BLOCKS)
+        pairs = None if segment.pairs is None else segment.pairs.as_posix()
+        paired = pa.array([pairs] * kept.num_rows, pa.string())
+        yield pa.table([file, paired, *columns.values()], schema=_BLOCK_SCHEMA)
+
+
+def run_evaluation(task: EvaluationTask, blocks: pa.Table) -> Iterator[pa.Table]:
+    """Yield the results of BLOCK_COLUMNS as `run_survey` does; of a target, all blocks are there.
+
+    A copy's rows name its gateway, route and target. They may lie in any hour, so the blocks of a
+    target are not divided.
+    """
+    storage = open_storage(task.location)
+    blocks = blocks.cast(_BLOCK_SCHEMA).combine_chunks()
+    for gateway in pc.unique(blocks["gateway"]).to_pylist():
+        own = blocks.filter(pc.equal(blocks["gateway"], gateway))
+        tapped = tapped_targets(own) | frozenset(task.tapped)
+        pairs = _pairs(storage, own, crossing_parts(own, task.day))
+        found = evaluate(own.select(BLOCKS.names), task.day, task.late, pairs, tapped)
+        yield from _packed("proven", found.proven)
+        yield from _packed("unproven", found.unproven)
+        yield from _packed("parts", found.parts)
+
+
+def _stored_sets(
+    storage: Storage, segment: Segment, columns: Sequence[str] | None = None
+) -> pa.Table | None:
+    """Return the stored blocks of a segment; None when they are not usable."""
+    if segment.sets is None:
+        return None
+    try:
+        return read_sidecar(storage, segment.sets, columns)
+    except FileNotFoundError:
+        if segment.proven:
+            raise
+        return None
 
 
 def _sets(storage: Storage, segment: Segment) -> pa.Table:
     """Return the blocks of a segment, computed from its rows when its id sets are not usable."""
     path = segment.path
-    if segment.sets is not None:
-        try:
-            return read_sidecar(storage, segment.sets)
-        except FileNotFoundError:
-            if segment.proven:
-                raise
+    stored = _stored_sets(storage, segment)
+    if stored is not None:
+        return stored
     if not is_merged(path):
         return blocks_of(read_segment(storage, path))
     groups = row_groups(storage, SegmentFile(path), SCHEMA.names)
@@ -302,14 +306,15 @@ def _sets(storage: Storage, segment: Segment) -> pa.Table:
     return pa.concat_tables([SET_SCHEMA.empty_table(), *blocks])
 
 
-def _pairs(storage: Storage, task: SurveyTask, parts: pa.Table) -> pa.Table | None:
+def _pairs(storage: Storage, blocks: pa.Table, parts: pa.Table) -> pa.Table | None:
     """Return the stored name pairs of `parts`, with the columns `file` and `part`."""
-    stored = {each.path.as_posix(): each.pairs for each in task.sets}
+    named = blocks.select(["file", "pairs"]).group_by(["file", "pairs"]).aggregate([])
+    stored = dict(zip(named["file"].to_pylist(), named["pairs"].to_pylist(), strict=True))
     tables: list[pa.Table] = []
     for file in pc.unique(parts["file"]).to_pylist():
         path = stored[file]
         try:
-            pairs = None if path is None else read_sidecar(storage, path)
+            pairs = None if path is None else read_sidecar(storage, Path(path))
         except FileNotFoundError:
             pairs = None
         if pairs is None:
@@ -322,10 +327,10 @@ def _pairs(storage: Storage, task: SurveyTask, parts: pa.Table) -> pa.Table | No
     return pa.concat_tables(tables) if tables else None
 
 
-def read_sidecar(storage: Storage, path: Path) -> pa.Table:
+def read_sidecar(storage: Storage, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     try:
         with open_parquet(storage.open(path)) as file:
-            return file.read()
+            return file.read(columns)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:

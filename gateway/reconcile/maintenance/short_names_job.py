@@ -43,6 +43,7 @@ from gateway.reconcile.root_cause import root_cause
 from gateway.terminal.progress import ShowStep
 
 _NEW: Final = "_dictionary.new"
+_FILE_BYTES: Final = 256 << 10  # about, of the names in one file
 _MAX_FINDINGS: Final = 100  # of one rule; the others are counted
 
 
@@ -131,7 +132,7 @@ def _mapped(
     columns: Mapping[str, str],
 ) -> DataFrame:
     """Return the `records` of `files`, read by executors, with a few files in each task."""
-    number = min(len(files), tasks_of(spark))
+    number = min(len(files), tasks_of(spark, _FILE_BYTES * len(files)))
     tasks = [files[each::number] for each in range(number)]
     return read_tasks(spark, columns, tasks, lambda task: tables_of(columns, records(task)))
 

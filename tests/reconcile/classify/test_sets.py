@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -383,3 +384,24 @@ def test_an_archive_without_rows_has_nothing_to_prove() -> None:
     found = evaluated(World({}))
 
     assert (len(found.proven), len(found.unproven), len(found.parts)) == (0, 0, 0)
+
+
+@given(world=worlds())
+def test_targets_can_be_evaluated_apart(world: World) -> None:
+    blocks = world.blocks()
+    keys = ["gateway", "route", "target"]
+    tapped = tapped_targets(blocks)
+    apart: list[Evaluation] = []
+    for target in blocks.select(keys).group_by(keys).aggregate([]).to_pylist():
+        own = blocks
+        for name, value in target.items():
+            own = own.filter(pc.equal(own[name], value))
+        pairs = world.pairs(listed(crossing_parts(own, DAY)))
+        apart.append(evaluate(own, DAY, LATE // 1_000_000, pairs, tapped))
+
+    together = evaluated(world)
+
+    assert unproven_ids(together) == set().union(*map(unproven_ids, apart))
+    counts = [proven_counts(each) for each in apart]
+    assert proven_counts(together) == {key: each[key] for each in counts for key in each}
+    assert set(listed(together.parts)) == {part for each in apart for part in listed(each.parts)}
