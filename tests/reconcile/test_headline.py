@@ -53,6 +53,8 @@ def test_a_day_of_dead_letters_and_of_copies_in_the_spool_is_not_one_without_los
     assert f'<span aria-hidden="true">!</span> {lines[0]}</p>' in page
     assert "Clean" not in page
     assert "Not arrived by hour, all routes: 25 dead-lettered, 10 in flight" in page
+    # Copies without a delivery have no latency: they are in no percentile.
+    assert "Latency percentiles by hour, all routes: p50 ≤ 0 µs, p90 ≤ 0 µs, p99 ≤ 0 µs" in page
 
 
 def test_with_an_absent_segment_nobody_knows_how_many_arrived(
