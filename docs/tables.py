@@ -28,6 +28,7 @@ Table = Callable[[Sequence[str], Sequence[str]], list[str]]
 TABLES: Mapping[str, Table] = {
     "archive": archive_tables.columns,
     "brokers": dialect_tables.brokers,
+    "class-advice": class_tables.advice,
     "classes": class_tables.classes,
     "dialects": dialect_tables.overview,
     "dialect-facts": dialect_tables.facts,

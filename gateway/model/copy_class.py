@@ -80,8 +80,8 @@ class CopyClass(Enum):
         condition="an accepted payload has another hash than the received one, or no hash; or a tap"
         " saw another payload than the delivered one",
         meaning="arrived with a payload that differs from the one received",
-        advice="Compare one with its original. Find what changes payloads before you send them"
-        " again.",
+        advice="gateway archive show ARCHIVE ID has both hashes of one. Find what changes payloads"
+        " before you send them again.",
         arrived=True,
         timed=True,
         usual=True,
@@ -98,7 +98,8 @@ class CopyClass(Enum):
         severity=Severity.BREACH,
         condition="it was delivered, and has more than one outcome",
         meaning="arrived more than once; only copies marked as redelivered are allowed",
-        advice="Ask the consumers of these names whether they processed a message twice.",
+        advice="Ask the consumers of these names whether they processed a message twice. Look for"
+        " two gateways with the same routes.",
         arrived=True,
         timed=True,
         allowed="marked",
@@ -139,7 +140,7 @@ class CopyClass(Enum):
         severity=Severity.ACCOUNTED,
         condition="a rule about its name, size, headers or payload dead-lettered it",
         meaning="break a rule of the target (a name, a limit, a payload) and are dead letters",
-        advice="The rules are listed below. Correct the mapping; gateway explain shows each name.",
+        advice="The report lists the rules. Correct the mapping; gateway explain shows each name.",
         dead_letter=True,
         chart_style="note",
     )

@@ -177,7 +177,7 @@ def damaged(name: str, value: object) -> str:
             [
                 "! 999,997 of 1,000,000 deliveries arrived; 3 refused",
                 "3 refused: these deliveries break a rule",
-                "Refused (3): The rules are listed",
+                "Refused (3): The report lists the rules.",
             ],
             id="refused",
         ),
