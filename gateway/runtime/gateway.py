@@ -282,18 +282,28 @@ class Gateway:
         spool, settings = None, self.configuration.spool
         if self.spool_database is not None and settings is not None:
             spool = Spool(name, self.spool_database, self._ledger, _limits(settings))
-        ready = partial(self._sources_ready, name)
-        return Lane(binding, EndpointState(name, "sink"), spool, ready)
+        ready, hasten = partial(self._sources_ready, name), partial(self._hasten_sources, name)
+        return Lane(binding, EndpointState(name, "sink"), spool, ready, hasten)
 
     def _sources_ready(self, name: str) -> bool:
         """Return whether no source misses what the target `name` is sent now."""
+        return not any(pump.misses for pump in self._sources_at(name))
+
+    def _hasten_sources(self, name: str) -> None:
+        """Let the sources that miss something connect now: the broker of `name` is there."""
+        for pump in self._sources_at(name):
+            if pump.misses:
+                pump.hasten()
+
+    def _sources_at(self, name: str) -> list[Pump]:
+        """Return the pumps of the sources at the broker of the target `name`."""
         endpoints = self.configuration.endpoints
         broker = endpoints[name].settings.broker_key if name in endpoints else ""
-        return not any(
-            pump.misses
+        return [
+            pump
             for source, pump in [*self.pumps.items()]
             if source in endpoints and endpoints[source].settings.broker_key == broker
-        )
+        ]
 
     def _make_pump(self, name: str) -> Pump:
         binding = wiring.make_source_binding(self.configuration, name, sessions=self._sessions)

@@ -71,6 +71,7 @@ class Pump:
         )
         self._in_flight: set[SharedBatch] = set()
         self._stop = threading.Event()
+        self._hastened = threading.Event()  # ends a pause between attempts to connect
         self._removed = False  # set with _stop
         self._backoff = Backoff()
         self._loops_cut = 0
@@ -88,6 +89,7 @@ class Pump:
         """
         self._removed = removed
         self._stop.set()
+        self._hastened.set()
 
     def idle(self) -> bool:
         """Return whether the thread has ended and every batch is settled."""
@@ -97,6 +99,10 @@ class Pump:
     def settled(self) -> bool:
         """Whether every received batch is settled."""
         return not self._in_flight
+
+    def hasten(self) -> None:
+        """Try to connect without the rest of the pause."""
+        self._hastened.set()
 
     @property
     def misses(self) -> bool:
@@ -118,6 +124,7 @@ class Pump:
     def close(self) -> None:
         """End the thread, then close the source: closing may redeliver unsettled messages."""
         self._stop.set()
+        self._hastened.set()
         if self._thread.is_alive():
             self._thread.join(timeout=4 * RECEIVE_TIMEOUT)  # a full lane may block it longer
         self._binding.source.close()
@@ -172,7 +179,8 @@ class Pump:
                 refused=refused,
             )
             self.state.retry_at = time.monotonic() + pause
-            self._stop.wait(pause)
+            self._hastened.wait(pause)
+            self._hastened.clear()
         self._gaps.stopped(removed=self._removed)
 
     def _receive_once(self) -> None:

@@ -77,12 +77,13 @@ class Lane:
         state: EndpointState,
         spool: Spool | None = None,
         sources_ready: Callable[[], bool] = lambda: True,
+        hasten_sources: Callable[[], None] = lambda: None,
     ) -> None:
         self.binding = binding
         self.state = state
         self.spool = spool
         backlog = MemoryBacklog() if spool is None else spool.backlog
-        self._sources_ready = sources_ready
+        self._sources_ready, self._hasten_sources = sources_ready, hasten_sources
         self._lane = LaneState(state.name, binding.limits, backlog, monotonic())
         dialect = DIALECTS.get(binding.system)
         self._poisoned = PoisonedNames("/" if dialect is None else dialect.separator)
@@ -348,6 +349,7 @@ class Lane:
         else:
             self.state.connected()
             if not self._sources_ready():
+                self._hasten_sources()
                 name = self.state.name
                 log.info(
                     "nothing is sent until our sources there subscribe", extra={"endpoint": name}

@@ -14,7 +14,7 @@ YAML = """\
 gateway: {name: test}
 endpoints:
   plant: {kind: memory, dialect: mqtt, broker: plant}
-  in: {kind: yami4, url: "unix://yami", backoff_min: 0.6}
+  in: {kind: yami4, url: "unix://yami", backoff_min: 1000, backoff_max: 1000}
   out: {kind: yami4, url: "unix://yami", backoff_min: 0.01, backoff_max: 0.02}
   ems: {kind: memory, dialect: ems, broker: ems}
 spool: {path: spool}
@@ -31,6 +31,7 @@ routes:
 def test_a_backlog_reaches_our_source_at_a_broker_that_keeps_nothing(
     plant: BrokerClient, ems: BrokerClient
 ) -> None:
+    """The sink finds the broker, and the source need not wait for its own next attempt."""
     gateway = Gateway(configured(YAML))
     gateway.start()
     try:
