@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
 from gateway.archive.night_record import SPOOLED_DAYS
@@ -11,9 +12,11 @@ from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS
+from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import ConfigError
+from gateway.model.message import DeliveryMode
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.routing.other_separator import corrected
 from gateway.routing.route import Route
@@ -160,3 +163,46 @@ def unseen_drops(configuration: Configuration) -> Iterator[ConfigError]:
             )
             hint = "remove `dropped_topic` where the broker is mosquitto, or name its topic"
             yield location.error("unseen-drops", reason, hint, "note")
+
+
+def kept_shares(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning for each shared subscription whose broker keeps the session of a dead member.
+
+    mosquitto, and others, then queue the member's part of new messages for it (MQTT 5.0, 4.8.2).
+    """
+    for route in configuration.routes:
+        settings = configuration.endpoints[route.endpoint].settings
+        if not isinstance(settings, MqttSettings) or not route.source.share:
+            continue
+        if settings.qos and settings.session_expiry:
+            location = configuration.location_of(("routes", route.name, "from"))
+            reason = (
+                f"route {route.name!r}: the broker keeps the sessions of the share's members, so"
+                " new messages wait for a gateway that is dead, and come out of order when it"
+                " returns"
+            )
+            hint = (
+                "start a dead gateway again soon, with the same client id; or set"
+                " `session_expiry: 0`, which loses what it had not acknowledged"
+            )
+            yield location.error("kept-share", reason, hint, "warning")
+
+
+def new_copy_ids(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a note for each route whose `gateway_id` is another one at a second delivery."""
+    for name, routes in groupby(configuration.routes, key=lambda route: route.name):
+        for route in routes:
+            settings = configuration.endpoints[route.endpoint].settings
+            if find_kind(settings).gives_identity or settings.mode is DeliveryMode.AT_MOST_ONCE:
+                continue
+            if not any(target.add_message_id for target in route.targets):
+                continue
+            location = configuration.location_of(("routes", name, "to"))
+            reason = (
+                f"route {name!r}: messages at {route.endpoint!r} have no identity, unless a gateway"
+                " sent them: after a crash a message that is delivered again has another"
+                " `gateway_id`, and a receiver cannot drop it by that"
+            )
+            hint = "let the receiver compare what the publisher writes, such as a number"
+            yield location.error("new-copy-id", reason, hint, "note")
+            break

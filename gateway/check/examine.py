@@ -7,7 +7,9 @@ from pathlib import Path
 
 from gateway.check.doubts import (
     forward_only_rules,
+    kept_shares,
     memory_targets,
+    new_copy_ids,
     other_separators,
     short_retention,
     unlimited_brokers,
@@ -56,7 +58,8 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
     found += [*selector_faults(configuration), *short_retention(configuration)]
     found += [*unlimited_brokers(configuration), *other_separators(configuration)]
-    found += unseen_drops(configuration)
+    found += [*unseen_drops(configuration), *kept_shares(configuration)]
+    found += new_copy_ids(configuration)
     return configuration.references.hide_all_in(found, configuration.locations)
 
 

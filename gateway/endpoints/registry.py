@@ -33,7 +33,7 @@ class EndpointKind:
     name, the keys that select each guarantee of delivery, as YAML; `docs/delivery.md` has a column
     each. `payload_encoding` says how a driver changes payloads behind the hash of a delivered row,
     as a clause: then only a tap at the target proves them. Empty when the bytes of the hash are
-    sent.
+    sent. `gives_identity`: a message has the same id at each delivery, whoever published it.
     """
 
     name: str
@@ -42,6 +42,7 @@ class EndpointKind:
     extra: str | None = None  # the optional dependencies with the driver
     evaluates_selectors: bool = False  # its brokers evaluate JMS message selectors
     typed_properties: bool = True
+    gives_identity: bool = False
     payload_encoding: str = ""
     delivery_variants: Mapping[str, str] = field(default_factory=lambda: NO_VARIANTS)
 
@@ -55,6 +56,7 @@ ENDPOINT_KINDS: dict[str, EndpointKind] = {
             "gateway.endpoints.jms",
             extra="jms",
             evaluates_selectors=True,
+            gives_identity=True,
             payload_encoding="the JMS library encodes texts and maps",
             delivery_variants={
                 "jms-persistent": "delivery: persistent",
@@ -74,6 +76,7 @@ ENDPOINT_KINDS: dict[str, EndpointKind] = {
             SolaceSettings,
             "gateway.endpoints.solace",
             extra="solace",
+            gives_identity=True,
             payload_encoding="the Solace library encodes texts and maps (SDT)",
             delivery_variants={
                 "solace-guaranteed": "guaranteed: true",

@@ -1,4 +1,4 @@
-"""Doubts about the sources of routes: what a broker drops."""
+"""Doubts about the sources of routes: drops, dead members of a share, and ids of copies."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ routes:
     to: {{endpoint: erp, template: "erp/{{rest...}}"{more}}}
 """
 MQTT = "kind: mqtt, host: localhost"
+JMS = "kind: jms, dialect: smf, factory: x, urls: [y]"
+SOLACE = "kind: solace, dialect: mqtt, url: 'tcp://b:1'"
 
 
 def found(  # the parts of one configuration
@@ -55,3 +57,57 @@ def test_a_source_that_asks_and_other_endpoints_are_not(
     tmp_path: Path, endpoints: dict[str, str]
 ) -> None:
     assert not found(tmp_path, "unseen-drops", **endpoints)
+
+
+SHARE = "$share/plant/orders/{rest...}"
+
+
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_a_share_whose_sessions_are_kept_is_a_warning(tmp_path: Path, version: str) -> None:
+    plant = f'{MQTT}, version: "{version}"'
+    (warning,) = found(tmp_path, "kept-share", plant=plant, pattern=SHARE)
+
+    assert (warning.severity, warning.line) == ("warning", 6)
+    assert "messages wait for a gateway that is dead" in warning.reason
+    assert "start a dead gateway again soon, with the same client id" in warning.hint
+
+
+@pytest.mark.parametrize(
+    ("plant", "pattern"),
+    [
+        pytest.param(f"{MQTT}, session_expiry: 0", SHARE, id="clean-session"),
+        pytest.param(f"{MQTT}, qos: 0", SHARE, id="at-most-once"),
+        pytest.param(MQTT, "orders/{rest...}", id="no-share"),
+    ],
+)
+def test_other_subscriptions_are_not(tmp_path: Path, plant: str, pattern: str) -> None:
+    assert not found(tmp_path, "kept-share", plant=plant, pattern=pattern)
+
+
+WITH_ID = ", add_message_id: true"
+SOURCES = {
+    "mqtt": MQTT,
+    "mqtt-3.1.1": MQTT + ', version: "3.1.1"',
+    "memory": "kind: memory, dialect: mqtt, broker: a",
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_gateway_id_that_a_crash_changes_is_a_note(tmp_path: Path, source: str) -> None:
+    (note,) = found(tmp_path, "new-copy-id", plant=SOURCES[source], more=WITH_ID)
+
+    assert (note.severity, note.line) == ("note", 7)
+    assert note.reason.startswith("route 'orders': messages at 'plant' have no identity")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"more": ""}, id="no-id"),
+        pytest.param({"plant": f"{MQTT}, qos: 0"}, id="not-delivered-again"),
+        pytest.param({"plant": JMS}, id="identity-of-jms"),
+        pytest.param({"plant": SOLACE}, id="identity-of-solace"),
+    ],
+)
+def test_copies_with_one_id_are_not(tmp_path: Path, parts: dict[str, str]) -> None:
+    assert not found(tmp_path, "new-copy-id", **{"more": WITH_ID, **parts})
