@@ -260,10 +260,10 @@ def test_the_page_finds_routes_of_the_new_system(config: Path, text: str, kind: 
 
 def test_the_page_translates_to_the_new_system(config: Path) -> None:
     found: Any = look_up("plant/a/b", "mqtt", "name", load(config).routes)
-    names = {each["system"]: each.get("name") for each in found["elsewhere"]}
+    names = {each["system"]: each.get("names") for each in found["elsewhere"]}
 
     assert names.keys() == DIALECTS.keys() - {"mqtt"}
-    assert names["invented"] == "plant.a.b"
+    assert names["invented"] == ("plant.a.b",)
 
 
 def test_the_page_offers_the_new_system() -> None:
