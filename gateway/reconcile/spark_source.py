@@ -198,7 +198,9 @@ class ArchiveReader(DataSourceReader):
         if sealed is not None and digest_of(storage, path) != sealed:
             raise ArchiveError(f"{path}: is not as it was sealed; run gateway archive verify")
         wanted = pc.field("leg").isin(list(self.query.legs))
-        return find_batches(storage, path, wanted, _BATCH_ROWS, list(self.query.columns))
+        columns = list(dict.fromkeys([*self.query.columns, "leg"]))
+        for rows in find_batches(storage, path, wanted, _BATCH_ROWS, columns):
+            yield from rows.select(self.query.columns).to_batches()
 
     def _journal_rows(self, storage: Storage, path: Path) -> Iterator[pa.RecordBatch]:
         """Yield the acknowledged rows of a journal; those of its segments when it is converted."""

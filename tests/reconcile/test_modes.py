@@ -100,9 +100,8 @@ def test_executors_read_and_hash_every_file_with_rows(
 
     archived = [path for path in opened if not path.parts[0].startswith(".new-")]  # the results
     assert {path.suffix for path in archived} == {".json"}
-    assert {path for path in archived if (root / path).exists()} == {
-        path.relative_to(root) for path in (root / "_seals").rglob("*.json")
-    }
+    evidence = [*(root / "_seals").rglob("*.json"), *(root / "_heads").rglob("*.json")]
+    assert {root / path for path in archived if (root / path).exists()} == set(evidence)
     (finding,) = [each for each in found.report.findings if each.rule == "changed-segment"]
     assert finding.place == str(changed.relative_to(root))
     assert found.jobs <= MAX_JOBS
