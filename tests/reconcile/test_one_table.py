@@ -135,6 +135,19 @@ def test_no_other_module_spells_the_classes() -> None:
     assert spelled == {}
 
 
+def test_no_template_spells_the_classes() -> None:
+    own = [name for name in CLASSES if name != CopyClass.DELIVERED.value]
+
+    spelled = {
+        (path.name, name)
+        for path in (SOURCES / "reconcile" / "report" / "page").rglob("*.*")
+        for name in own
+        if f'"{name}"' in path.read_text("utf-8")
+    }
+
+    assert spelled == set()
+
+
 def _spelled(tree: ast.Module, own: set[str]) -> Iterator[str]:
     """Yield the names of classes that a module spells, alone or in a list."""
     for node in ast.walk(tree):
