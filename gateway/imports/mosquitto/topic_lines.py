@@ -18,7 +18,6 @@ from gateway.imports.source_lines import SourceLine
 
 EMPTY = '""'
 SHARED = "$share/"
-MAX_QOS = 2
 MAX_SLASHES = 200  # in a name or pattern (mosquitto 2.0, TOPIC_HIERARCHY_LIMIT)
 
 
@@ -118,7 +117,7 @@ def _direction(word: str) -> Direction:
 
 
 def _qos(word: str) -> int:
-    if word and (not word.isdecimal() or int(word[:4]) > MAX_QOS):
+    if word not in ("", "0", "1", "2"):
         raise TopicError(f"the QoS {word!r} is none of 0, 1 and 2")
     return int(word or "0")
 
