@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, cached_property
+from sys import maxsize
 from typing import NamedTuple
 
 from gateway.dialects.escape import Codec, make_codec
@@ -120,6 +121,13 @@ class Dialect:
         sizes = [size for unit, size in maxima if unit is not Unit.LEVELS]
         wide = [size // MAX_BYTES_PER_CHARACTER for unit, size in maxima if unit is Unit.BYTES]
         return min([MAX_UNMEASURED, *sizes, *wide]), min([MAX_UNMEASURED, *sizes]), depth
+
+    @cached_property
+    def largest_size(self) -> int:
+        """A number of characters, and of levels, that no name within the limits has."""
+        units = (Unit.CHARACTERS, Unit.BYTES)
+        sizes = [limit.maximum for limit in self.limits if limit.unit in units]
+        return 2 * min(sizes, default=maxsize) + 64  # a prefix of the system may be removed
 
     @cached_property
     def find_forbidden(self) -> Callable[[str], re.Match[str] | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 from gateway.model.limits import Unit
@@ -91,8 +90,9 @@ class Refusals:
         """Return the rule that refuses a name with these levels, and the reason."""
         if levels[0] in self.server_levels:
             return "reserved", f"names that begin with {levels[0]!r} belong to the broker"
-        if self._characters and not self._characters.isdisjoint("".join(levels)):
-            char = next(each for level in levels for each in level if each in self._characters)
+        joined = "".join(levels) if self.limits.forbidden_characters else ""
+        if found := [each for each in self.limits.forbidden_characters if each in joined]:
+            char = min(found, key=joined.index)
             return "forbidden-character", f"the limits of the endpoint forbid {char!r}"
         if self.limits.forbidden_first_levels and self._forbids_first(levels[0]):
             reason = f"the limits of the endpoint forbid the first {levels[0]!r}"
@@ -101,10 +101,6 @@ class Refusals:
             if matches(pattern, levels):
                 return "forbidden-pattern", f"the limits of the endpoint forbid {text!r}"
         return None
-
-    @cached_property
-    def _characters(self) -> frozenset[str]:
-        return frozenset(self.limits.forbidden_characters)
 
     def _forbids_first(self, level: str) -> bool:
         limits = self.limits

@@ -122,18 +122,30 @@ def render_levels(levels: Sequence[str], dialect: Dialect, *, replies: bool = Fa
     text = dialect.leading + dialect.separator.join(levels)
     if not text and not dialect.tag_lists:
         raise TranslationError(dialect.name, text, "empty-name", "the whole name is empty")
-    if find_surrogate(text) is not None:
-        raise TranslationError(dialect.name, text, "surrogate", "a surrogate is no character")
+    refuse_surrogate(text, dialect)
     refuse_reserved(levels, text, dialect, replies=replies)
     if dialect.refusals is not None and (fault := dialect.refusals.fault(levels)) is not None:
         raise TranslationError(dialect.name, text, *fault)
-    exceeded = exceeded_limit(text, levels, dialect, made=True)
-    if exceeded is not None:
-        limit, actual, maximum = exceeded
-        raise LimitError(dialect.name, text, limit.rule, limit.unit.value, actual, maximum)
+    if (error := too_long(text, levels, dialect)) is not None:
+        raise error
     if dialect.joined:
         refuse_joined(levels, text, dialect, replies=replies)
     return text
+
+
+def refuse_surrogate(text: str, dialect: Dialect) -> None:
+    """Raise TranslationError when the text has no UTF-8."""
+    if find_surrogate(text) is not None:
+        raise TranslationError(dialect.name, text, "surrogate", "a surrogate is no character")
+
+
+def too_long(text: str, levels: Sequence[str], dialect: Dialect) -> LimitError | None:
+    """Return the error of a name that exceeds a limit of those that the gateway makes."""
+    exceeded = exceeded_limit(text, levels, dialect, made=True)
+    if exceeded is None:
+        return None
+    limit, actual, maximum = exceeded
+    return LimitError(dialect.name, text, limit.rule, limit.unit.value, actual, maximum)
 
 
 def refuse_reserved(levels: Sequence[str], text: str, dialect: Dialect, *, replies: bool) -> None:

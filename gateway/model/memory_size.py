@@ -48,6 +48,11 @@ def value_size(value: Value) -> int:
     return size
 
 
+def texts_size(texts: Sequence[str]) -> int:
+    """Return about the bytes of many texts; fast for thousands of short ones."""
+    return text_size("".join(texts)) + (_OBJECT + _ITEM) * len(texts) + _OBJECT
+
+
 def headers_size(headers: Headers) -> int:
     """Return about the bytes that the variable part of `headers` takes; it is computed once."""
     size = headers.size

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from itertools import count
 from typing import Final
+
+from xxhash import xxh3_64_hexdigest
 
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
@@ -125,7 +126,7 @@ def broker_mark(broker_id: str, name: str) -> str:
     if not broker_id:
         return ""
     data = f"{broker_id}\0{name}".encode(errors="surrogatepass")
-    return "@" + blake2b(data, digest_size=6).hexdigest()
+    return "@" + xxh3_64_hexdigest(data)[:12]  # a long name costs a cryptographic hash much more
 
 
 def _deliveries(route: Route, name: str, tags: Sequence[Tag]) -> tuple[Delivery, ...]:

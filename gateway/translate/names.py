@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import accumulate, takewhile
 from typing import Final
 
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
@@ -14,8 +15,10 @@ from gateway.dialects.names import (
     parse_subject,
     read_tags,
     refuse_reserved,
+    refuse_surrogate,
     render_levels,
     system_fault,
+    too_long,
 )
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
 from gateway.model.limited_cache import LimitedCache
@@ -83,6 +86,11 @@ class Renderer:
         """
         levels = subject.levels
         name = self.dialect.name
+        if (error := self._far_too_long(levels)) is not None:
+            if self.on_too_long is OnTooLong.REFUSE:
+                raise error
+            if self.on_unmappable is not OnUnmappable.REJECT:
+                return self._shorten_long(levels, error)
         if not levels:
             raise TranslationError(name, "", "empty-name", "a subject has one level at least")
         if self.on_unmappable is OnUnmappable.REJECT and (
@@ -90,13 +98,39 @@ class Renderer:
         ):
             reason = f"{', '.join(map(repr, lost))} cannot be spelled here and is not to be escaped"
             raise TranslationError(name, self.dialect.separator.join(levels), "unspellable", reason)
-        if self.on_unmappable is OnUnmappable.REPLACE:
-            spelled = self.dialect.codec.replaced(levels, self.replacement)
-        else:
-            spelled = self.dialect.codec.encode(levels)
+        spelled = self._spell(levels)
         if self.on_too_long is OnTooLong.REFUSE:
             return render_levels(spelled, self.dialect, replies=self.replies)
         return self._shorten(spelled, levels)
+
+    def _far_too_long(self, levels: tuple[str, ...]) -> LimitError | None:
+        """Return the error of a name that no spelling makes short enough; None for others."""
+        largest = self.dialect.largest_size
+        if len(levels) <= largest and sum(map(len, levels)) <= largest:
+            return None
+        return too_long(self.dialect.separator.join(levels), levels, self.dialect)
+
+    def _shorten_long(self, levels: tuple[str, ...], error: LimitError) -> str:
+        """Shorten a name of which no more is spelled than can fit.
+
+        Its work is bounded by the limit of the target, not by the length of the name.
+        """
+        largest = self.dialect.largest_size
+        refuse_surrogate("".join(levels), self.dialect)
+        ends = accumulate(len(level) + 1 for level in levels)
+        count = sum(1 for _ in takewhile(largest.__ge__, ends))
+        digest, spelled = digest_of(levels), self._spell(levels[:count]) if count else []
+        first = spelled or self._spell((levels[0][:largest],))
+        refuse_reserved(first, digest, self.dialect, replies=self.replies)
+        fitting = shortened([*spelled, digest], digest, self.dialect)
+        if fitting is None:
+            raise error
+        return self._remembered(fitting, digest, levels)
+
+    def _spell(self, levels: tuple[str, ...]) -> list[str]:
+        if self.on_unmappable is OnUnmappable.REPLACE:
+            return self.dialect.codec.replaced(levels, self.replacement)
+        return self.dialect.codec.encode(levels)
 
     def _shorten(self, spelled: list[str], levels: tuple[str, ...]) -> str:
         try:
@@ -107,6 +141,9 @@ class Renderer:
             fitting = shortened(spelled, digest, self.dialect)
             if fitting is None:
                 raise
+        return self._remembered(fitting, digest, levels)
+
+    def _remembered(self, fitting: list[str], digest: str, levels: tuple[str, ...]) -> str:
         self.dictionary.remember(digest, levels)
         return render_levels(fitting, self.dialect, replies=self.replies)
 

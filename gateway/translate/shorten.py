@@ -17,9 +17,10 @@ from gateway.dialects.dialect import Dialect
 from gateway.dialects.limits import exceeded_limit
 from gateway.errors import TranslationError
 from gateway.model.limited_cache import LimitedCache
-from gateway.model.memory_size import value_size
+from gateway.model.memory_size import texts_size
 
 MAX_SIZE: Final = 64 << 20  # bytes of the names in memory
+_FEW: Final = 32  # levels
 DIGEST = re.compile(r"~[a-z2-7]{26}")
 LOOKS_SHORTENED = re.compile(r"~+[a-z2-7]{26}")
 
@@ -57,7 +58,7 @@ class ShortNamesInMemory:
         if self._store is not None:
             self._store.remember(digest, levels)
         elif digest not in self._names:
-            self._names.add(digest, levels, value_size(levels))
+            self._names.add(digest, levels, texts_size(levels))
 
     def recall(self, digest: str) -> tuple[str, ...] | None:
         return self._names.get(digest) if self._store is None else self._store.recall(digest)
@@ -89,7 +90,11 @@ class ShortNamesInMemory:
 
 def digest_of(levels: Sequence[str]) -> str:
     """Return the level that stands for the whole name with these canonical `levels`."""
-    whole = "".join(f"{len(level)}:{level}" for level in levels)
+    text = "\0".join(levels)
+    if len(levels) > _FEW and text.count("\0") == len(levels) - 1:
+        whole = "\0" + text  # a tenth of the work
+    else:
+        whole = "".join(f"{len(level)}:{level}" for level in levels)
     return "~" + b32encode(blake2b(whole.encode(), digest_size=16).digest())[:26].decode().lower()
 
 

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from sys import maxsize
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.dialects.brokers import with_limits
+from gateway.dialects.dialect import Dialect
+from gateway.dialects.escape import Codec
 from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
 from gateway.model.subject import Subject
 from gateway.translate import shorten
 from gateway.translate.names import OnTooLong, OnUnmappable, Renderer, Translator
-from gateway.translate.shorten import LOOKS_SHORTENED, ShortNamesInMemory
+from gateway.translate.shorten import LOOKS_SHORTENED, ShortNamesInMemory, digest_of
 from tests.model.test_memory_size import taken
 from tests.strategies import names
 from tests.systems import SYSTEMS, legal_name
@@ -199,6 +204,49 @@ def test_short_names_fit_and_remain_distinct(levels: list[str]) -> None:
     last = made.rpartition(".")[2]
     if LOOKS_SHORTENED.fullmatch(last) and not last.startswith("~~"):
         assert dictionary.recall(last) == tuple(levels)
+
+
+FAR_TOO_LONG = [
+    pytest.param(("a", "n" * 60_000), id="one-level"),
+    pytest.param(("n" * 60_000, "a"), id="first-level"),
+    pytest.param(("a", *["n"] * 30_000), id="deep"),
+    pytest.param(("a", *[""] * 30_000), id="empty-levels"),
+    pytest.param(("a", *["*"] * 30_000), id="escaped-levels"),
+    pytest.param(("a.b", "." * 60_000), id="escaped-characters"),
+    pytest.param(("é" * 20, "é" * 20_000), id="not-ascii"),
+]
+
+
+@pytest.mark.parametrize("system", ["ems", "smf"])
+@pytest.mark.parametrize("levels", FAR_TOO_LONG)
+def test_no_more_of_a_far_too_long_name_is_spelled_than_can_fit(
+    system: str, levels: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialect, spelled = DIALECTS[system], list[int]()
+    encode = Codec.encode
+
+    def counted(codec: Codec, parts: Sequence[str]) -> list[str]:
+        spelled.append(len(parts) + sum(map(len, parts)))
+        return encode(codec, parts)
+
+    monkeypatch.setattr(Codec, "encode", counted)
+    made = Renderer(dialect, on_too_long=OnTooLong.SHORTEN).render(Subject(levels))
+    with pytest.raises(LimitError):
+        Renderer(dialect).render(Subject(levels))
+
+    assert spelled
+    assert sum(spelled) <= 2 * dialect.largest_size
+    with monkeypatch.context() as whole:  # as if every character were spelled
+        whole.setattr(Dialect, "largest_size", maxsize)
+        assert made == Renderer(dialect, on_too_long=OnTooLong.SHORTEN).render(Subject(levels))
+
+
+@given(
+    st.lists(st.text("a\0", max_size=2), min_size=31, max_size=35),
+    st.lists(st.text("a\0", max_size=2), min_size=31, max_size=35),
+)
+def test_different_names_have_different_digests(one: list[str], other: list[str]) -> None:
+    assert (digest_of(one) == digest_of(other)) == (one == other)
 
 
 def test_a_limit_too_small_for_a_digest_refuses() -> None:
