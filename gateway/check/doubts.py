@@ -13,8 +13,6 @@ from gateway.config.nodes import KeyPath
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS
 from gateway.endpoints.registry import find_kind
-from gateway.endpoints.settings.memory import MemorySettings
-from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import ConfigError
 from gateway.model.message import DeliveryMode
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
@@ -30,7 +28,7 @@ def memory_targets(configuration: Configuration) -> Iterator[ConfigError]:
     taken = {endpoints[route.endpoint].settings.broker_key for route in configuration.routes}
     for name, endpoint in endpoints.items():
         settings = endpoint.settings
-        if not isinstance(settings, MemorySettings) or settings.broker_key in taken:
+        if not find_kind(settings).in_process or settings.broker_key in taken:
             continue
         if senders := _senders(name, configuration):
             reason = (
@@ -153,15 +151,16 @@ def other_separators(configuration: Configuration) -> Iterator[ConfigError]:
 
 
 def unseen_drops(configuration: Configuration) -> Iterator[ConfigError]:
-    """Yield a note for each MQTT source that does not ask how many messages its broker dropped."""
+    """Yield a note for each source that does not ask how many messages its broker dropped."""
     for name in dict.fromkeys(route.endpoint for route in configuration.routes):
         settings = configuration.endpoints[name].settings
-        if isinstance(settings, MqttSettings) and not settings.dropped_topic:
-            location = configuration.location_of(("endpoints", name, "dropped_topic"))
+        key = find_kind(settings).drops_setting
+        if key and not getattr(settings, key):
+            location = configuration.location_of(("endpoints", name, key))
             reason = (
                 f"endpoint {name!r}: messages that its broker drops at a queue limit are in no gap"
             )
-            hint = "remove `dropped_topic` where the broker is mosquitto, or name its topic"
+            hint = f"write in `{key}` what the broker publishes, or remove it for the default"
             yield location.error("unseen-drops", reason, hint, "note")
 
 
@@ -172,9 +171,10 @@ def kept_shares(configuration: Configuration) -> Iterator[ConfigError]:
     """
     for route in configuration.routes:
         settings = configuration.endpoints[route.endpoint].settings
-        if not isinstance(settings, MqttSettings) or not route.source.share:
+        key = find_kind(settings).session_setting
+        if not key or not route.source.share or settings.mode is DeliveryMode.AT_MOST_ONCE:
             continue
-        if settings.qos and settings.session_expiry:
+        if getattr(settings, key):
             location = configuration.location_of(("routes", route.name, "from"))
             reason = (
                 f"route {route.name!r}: the broker keeps the sessions of the share's members, so"
@@ -183,7 +183,7 @@ def kept_shares(configuration: Configuration) -> Iterator[ConfigError]:
             )
             hint = (
                 "start a dead gateway again soon, with the same client id; or set"
-                " `session_expiry: 0`, which loses what it had not acknowledged"
+                f" `{key}: 0`, which loses what it had not acknowledged"
             )
             yield location.error("kept-share", reason, hint, "warning")
 

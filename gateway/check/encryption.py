@@ -7,15 +7,13 @@ from collections.abc import Iterator
 
 from gateway.config.load import Configuration
 from gateway.config.section_checks import is_loopback
+from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ConfigError
 
 _URL = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/@\s,()]*@)?(?P<host>\[[^\]]*\]|[^:/?,()\s]*)"
 )
-_ENCRYPTED = re.compile(
-    r"ssl|tls|tcps|smfs|mqtts|amqps|https|wss"
-)  # also within a scheme, such as nio+ssl
 
 
 def open_connections(configuration: Configuration) -> Iterator[ConfigError]:
@@ -38,7 +36,12 @@ def open_connections(configuration: Configuration) -> Iterator[ConfigError]:
 
 def plain_hosts(settings: EndpointSettings) -> list[str]:
     """Return the hosts of other machines that are addressed without TLS, each once."""
-    hosts = [host for scheme, host in scheme_and_host_of(settings) if not _ENCRYPTED.search(scheme)]
+    encrypted = find_kind(settings).encrypted_schemes
+    hosts = [
+        host
+        for scheme, host in scheme_and_host_of(settings)
+        if not any(word in scheme for word in encrypted)
+    ]
     return [host for host in dict.fromkeys(hosts) if host and not is_loopback(host.strip("[]"))]
 
 

@@ -21,7 +21,8 @@ from gateway.check.header_typos import header_typos
 from gateway.check.selectors import selector_faults
 from gateway.config.load import Configuration, load
 from gateway.config.nodes import KeyPath
-from gateway.endpoints.settings.faults import setting_faults
+from gateway.endpoints.registry import find_kind
+from gateway.endpoints.settings.base import faults_of
 from gateway.errors import ConfigError, ConfigErrors, FindingExample
 from gateway.proofs import Finding, prove
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
@@ -65,7 +66,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
 
 def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
     for name, endpoint in configuration.endpoints.items():
-        for fault in setting_faults(endpoint.settings):
+        for fault in faults_of(endpoint.settings):
             at: KeyPath = ("endpoints", name, fault.key)
             if fault.position is not None:
                 at = (*at, fault.position)
@@ -129,11 +130,11 @@ def _sets_too_long(at: KeyPath, configuration: Configuration) -> bool:
 def _echo_notes(route: Route, configuration: Configuration) -> Iterator[ConfigError]:
     """Yield a note for each endpoint of a route in both directions without an origin path."""
     for name in (route.endpoint, route.targets[0].endpoint):
-        if "origin" not in configuration.endpoints[name].settings.carries:
+        settings = configuration.endpoints[name].settings
+        if "origin" not in settings.carries:
             location = configuration.location_of(("routes", route.name, "direction"))
             reason = (
                 f"route {route.name!r}: messages at {name!r} carry no origin path, so echoes are"
                 " recognised by name and payload, within 30 s and by this gateway alone"
             )
-            hint = "use MQTT 5 there when other bridges join the same brokers"
-            yield location.error("echo", reason, hint, "note")
+            yield location.error("echo", reason, find_kind(settings).origin_remedy, "note")

@@ -1,17 +1,17 @@
-"""The kinds of endpoint: for each its settings, the package that implements it, and its driver.
+"""The kinds of endpoint, one row each.
 
-A new kind is one row here. A package is imported when its first source or sink is made.
+A package is imported when its first source or sink is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from importlib import import_module
-from types import MappingProxyType, ModuleType
-from typing import cast
+from types import ModuleType
+from typing import Final, cast
 
 from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.kind import EndpointKind, Starter
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.memory import MemorySettings
@@ -21,80 +21,125 @@ from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError
 from gateway.extras import install_command
 
-NO_VARIANTS: Mapping[str, str] = MappingProxyType({})
+_REFERENCE: Final = "# password: ${{env:{variable}_PASSWORD}}  # a secret is always a reference\n"
+_LOG_IN: Final = "# username: gateway\n" + _REFERENCE
+_KEPT: Final = """\
+client_id: {gateway}-{name}
+durable: "{gateway}-{{pattern}}"  # the server keeps messages while the gateway is away
+"""
+
+_ROWS: Final = (
+    EndpointKind(
+        "mqtt",
+        MqttSettings,
+        "gateway.endpoints.mqtt",
+        typed_properties=False,
+        encrypted_schemes=("mqtts",),
+        drops_setting="dropped_topic",
+        session_setting="session_expiry",
+        origin_remedy="use MQTT 5 there when other bridges join the same brokers",
+        delivery_variants={"mqtt-2": "qos: 2", "mqtt-1": "qos: 1", "mqtt-0": "qos: 0"},
+        starters={
+            "mqtt": Starter(
+                "mqtt",
+                1883,
+                'host: "{host}"\nport: {port}\n'
+                + _LOG_IN
+                + "# tls: {{ca_file: ca.pem}}  # a path is relative to this file\n",
+            ),
+        },
+    ),
+    EndpointKind(
+        "jms",
+        JmsSettings,
+        "gateway.endpoints.jms",
+        extra="jms",
+        evaluates_selectors=True,
+        gives_identity=True,
+        payload_encoding="the JMS library encodes texts and maps",
+        encrypted_schemes=("ssl", "tls", "tcps", "smfs", "mqtts", "amqps", "https", "wss"),
+        delivery_variants={
+            "jms-persistent": "delivery: persistent",
+            "jms-reliable": "delivery: reliable",
+        },
+        starters={
+            "ems": Starter(
+                "ems",
+                7222,
+                'dialect: ems\nurls: ["tcp://{address}"]\n'
+                "# the jar files of the client, such as /opt/tibco/ems/10.2/lib/*.jar\n"
+                'classpath: ["${{env:EMS_CLASSPATH}}"]\n' + _KEPT + _LOG_IN,
+            ),
+            "activemq": Starter(
+                "ems",
+                61616,
+                'dialect: ems  # its names have dots, too\nurls: ["tcp://{address}"]\n'
+                "factory: org.apache.activemq.ActiveMQConnectionFactory\n"
+                "# the jar file of the client, such as /opt/activemq/activemq-all-5.17.2.jar\n"
+                'classpath: ["${{env:ACTIVEMQ_CLASSPATH}}"]\n' + _KEPT + _LOG_IN,
+            ),
+            "ibm": Starter(
+                "ibm",
+                1414,
+                'dialect: ibm\nurls: ["mq://{address}"]  # `properties` has the address\n'
+                "factory: com.ibm.mq.jms.MQConnectionFactory\n"
+                'properties: ["hostName={host}", port={port}, queueManager=QM1,'
+                " channel=GATEWAY.SVRCONN, transportType=1]\n"
+                "# the jar files of the client, such as /opt/mqm/java/lib/*.jar\n"
+                'classpath: ["${{env:MQ_CLASSPATH}}"]\n' + _KEPT + _LOG_IN,
+            ),
+        },
+    ),
+    EndpointKind(
+        "solace",
+        SolaceSettings,
+        "gateway.endpoints.solace",
+        extra="solace",
+        gives_identity=True,
+        payload_encoding="the Solace library encodes texts and maps (SDT)",
+        encrypted_schemes=("tcps", "https", "wss"),
+        delivery_variants={
+            "solace-guaranteed": "guaranteed: true",
+            "solace-direct": "guaranteed: false",
+        },
+        starters={
+            "solace": Starter(
+                "smf",
+                55555,
+                'url: "tcp://{address}"  # tcps:// with TLS\nvpn: default\nusername: gateway\n'
+                + _REFERENCE,
+            ),
+        },
+    ),
+    EndpointKind(
+        "yami4",
+        Yami4Settings,
+        "gateway.endpoints.yami4",
+        payload_encoding="a YAMI4 message encodes every payload as parameters",
+        delivery_variants={
+            "yami4-reject": "overflow_policy: reject_message",
+            "yami4-drop": "overflow_policy: drop_update",
+        },
+        starters={"yami4": Starter("yami4", 12345, 'url: "tcp://{address}"  # tcps:// with TLS\n')},
+    ),
+    EndpointKind(
+        "memory",
+        MemorySettings,
+        "gateway.endpoints.memory",
+        in_process=True,
+        origin_remedy="set `headers: true` there",
+    ),
+)
+ENDPOINT_KINDS: dict[str, EndpointKind] = {kind.name: kind for kind in _ROWS}
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointKind:
-    """One kind of endpoint.
-
-    `module` has the functions `open_source` and `open_sink`. Without `typed_properties` the
-    properties of a message are texts, unless another gateway sent it. `delivery_variants` gives, by
-    name, the keys that select each guarantee of delivery, as YAML; `docs/delivery.md` has a column
-    each. `payload_encoding` says how a driver changes payloads behind the hash of a delivered row,
-    as a clause: then only a tap at the target proves them. Empty when the bytes of the hash are
-    sent. `gives_identity`: a message has the same id at each delivery, whoever published it.
-    """
-
-    name: str
-    settings: type[EndpointSettings]
-    module: str
-    extra: str | None = None  # the optional dependencies with the driver
-    evaluates_selectors: bool = False  # its brokers evaluate JMS message selectors
-    typed_properties: bool = True
-    gives_identity: bool = False
-    payload_encoding: str = ""
-    delivery_variants: Mapping[str, str] = field(default_factory=lambda: NO_VARIANTS)
-
-
-ENDPOINT_KINDS: dict[str, EndpointKind] = {
-    kind.name: kind
-    for kind in (
-        EndpointKind(
-            "jms",
-            JmsSettings,
-            "gateway.endpoints.jms",
-            extra="jms",
-            evaluates_selectors=True,
-            gives_identity=True,
-            payload_encoding="the JMS library encodes texts and maps",
-            delivery_variants={
-                "jms-persistent": "delivery: persistent",
-                "jms-reliable": "delivery: reliable",
-            },
-        ),
-        EndpointKind("memory", MemorySettings, "gateway.endpoints.memory"),
-        EndpointKind(
-            "mqtt",
-            MqttSettings,
-            "gateway.endpoints.mqtt",
-            typed_properties=False,
-            delivery_variants={"mqtt-2": "qos: 2", "mqtt-1": "qos: 1", "mqtt-0": "qos: 0"},
-        ),
-        EndpointKind(
-            "solace",
-            SolaceSettings,
-            "gateway.endpoints.solace",
-            extra="solace",
-            gives_identity=True,
-            payload_encoding="the Solace library encodes texts and maps (SDT)",
-            delivery_variants={
-                "solace-guaranteed": "guaranteed: true",
-                "solace-direct": "guaranteed: false",
-            },
-        ),
-        EndpointKind(
-            "yami4",
-            Yami4Settings,
-            "gateway.endpoints.yami4",
-            payload_encoding="a YAMI4 message encodes every payload as parameters",
-            delivery_variants={
-                "yami4-reject": "overflow_policy: reject_message",
-                "yami4-drop": "overflow_policy: drop_update",
-            },
-        ),
-    )
-}
+def starters() -> dict[str, tuple[EndpointKind, Starter]]:
+    """Return the choices of `gateway init`, each with its kind."""
+    return {
+        name: (kind, starter)
+        for kind in ENDPOINT_KINDS.values()
+        for name, starter in kind.starters.items()
+    }
 
 
 def make_source(

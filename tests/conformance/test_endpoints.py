@@ -11,6 +11,7 @@ from time import monotonic
 import pytest
 
 from gateway.endpoints.base import Batch, Sink, Source
+from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import NotConnectedError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
@@ -51,6 +52,10 @@ def say(system: System, number: int, *levels: str) -> Message:
 
 def payloads(messages: list[Message]) -> list[object]:
     return [message.payload for message in messages]
+
+
+def test_every_kind_of_endpoint_has_a_system() -> None:
+    assert {name.partition("-")[0] for name in SYSTEMS} == {*ENDPOINT_KINDS}
 
 
 def test_open_and_close_can_be_repeated(system: System) -> None:

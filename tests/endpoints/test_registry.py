@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from gateway.endpoints import registry
-from gateway.endpoints.registry import ENDPOINT_KINDS, EndpointKind, find_kind, make_sink
+from gateway.endpoints.kind import EndpointKind
+from gateway.endpoints.registry import ENDPOINT_KINDS, find_kind, make_sink
 from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings

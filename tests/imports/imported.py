@@ -8,7 +8,8 @@ from typing import TypeVar
 import pytest
 
 from gateway.config.load import Configuration, load
-from gateway.endpoints.registry import ENDPOINT_KINDS, EndpointKind
+from gateway.endpoints.kind import EndpointKind
+from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.imports.document import Document, render
 

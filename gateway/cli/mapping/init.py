@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 
 from gateway.check.examine import examine
-from gateway.cli.mapping.init_systems import SYSTEMS
 from gateway.cli.mapping.init_text import SCHEMA_FILE, InitAnswers, mapping_text, unset_variables
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
+from gateway.endpoints.registry import starters
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.terminal import print_line
 
@@ -31,8 +31,8 @@ def add_parsers(commands: Commands) -> None:
         "file", nargs="?", type=Path, default=Path("gateway.yaml"), metavar="FILE",
         help="file to write; an existing one is not overwritten (gateway.yaml)",
     )  # fmt: skip
-    parser.add_argument("--from", dest="source", choices=SYSTEMS, help="system of the source")
-    parser.add_argument("--to", dest="target", choices=SYSTEMS, help="system of the target")
+    parser.add_argument("--from", dest="source", choices=starters(), help="system of the source")
+    parser.add_argument("--to", dest="target", choices=starters(), help="system of the target")
     parser.add_argument(
         "--names",
         metavar="NAMES",
@@ -113,7 +113,7 @@ def _ask(question: str, default: str, option: str) -> str:
     """
     if not sys.stdin.isatty():
         raise GatewayError(f"init: no terminal to ask at; give {option}")
-    choices = SYSTEMS if option != "--names" else None
+    choices = starters() if option != "--names" else None
     shown = f" ({', '.join(choices)})" if choices else ""
     while True:
         try:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv6Address
+from textwrap import indent
 from typing import Final
 
 import yaml
 
-from gateway.cli.mapping.init_systems import SYSTEMS
 from gateway.config.values import REFERENCE
 from gateway.dialects.registry import find_dialect
+from gateway.endpoints.registry import starters
 from gateway.errors import GatewayError
 
 SCHEMA_FILE: Final = "gateway.schema.json"
@@ -78,7 +79,8 @@ def mapping_text(answers: InitAnswers, file: str) -> str:
     Raises:
         GatewayError: an address is none.
     """
-    source, target = SYSTEMS[answers.source], SYSTEMS[answers.target]
+    known = starters()
+    source, target = known[answers.source][1], known[answers.target][1]
     pattern, template = _names(answers)
     gateway = f"{answers.source}-to-{answers.target}"
     shift = int(answers.source == answers.target)  # two brokers of this machine
@@ -107,8 +109,9 @@ def mapping_text(answers: InitAnswers, file: str) -> str:
 
 def _names(answers: InitAnswers) -> tuple[str, str]:
     """Return the pattern, and the template with the same levels in the target's spelling."""
+    known = starters()
     source, target = (
-        find_dialect(SYSTEMS[each].dialect).separator for each in (answers.source, answers.target)
+        find_dialect(known[each][1].dialect).separator for each in (answers.source, answers.target)
     )
     names = answers.names.removesuffix(source)
     if not _CAPTURE.search(names):
@@ -122,7 +125,8 @@ def _settings(name: str, system: str, address: str, gateway: str) -> str:
     if found is None or not _is_host(found) or not 0 < int(found["port"]) <= MAX_PORT:
         form = "write HOST:PORT, such as broker.plant:1883 or [::1]:1883"
         raise GatewayError(f"{address!r} is no address; {form}")
-    return SYSTEMS[system].settings.format(
+    kind, starter = starters()[system]
+    lines = f"kind: {kind.name}\n{starter.settings}".format(
         host=found["host"] or found["ip6"],
         port=found["port"],
         address=address,
@@ -130,6 +134,7 @@ def _settings(name: str, system: str, address: str, gateway: str) -> str:
         variable=name.upper(),
         gateway=gateway,
     )
+    return indent(lines, "    ")
 
 
 def _is_host(found: re.Match[str]) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -62,8 +64,21 @@ def longest_backoff() -> float:
     )
 
 
+class SettingFault(NamedTuple):
+    """A setting that makes every connection fail: its key, the reason, and what to do."""
+
+    key: str
+    reason: str
+    hint: str
+    position: int | None = None  # in a list
+
+
 class EndpointSettings(Protocol):
-    """Properties of the settings of every kind, for the runtime."""
+    """Properties of the settings of every kind, for the runtime.
+
+    Four members are optional; the functions below have their values: `dialects`, `for_gateway`,
+    `kind_prefixes` and `faults`.
+    """
 
     @property
     def name(self) -> str: ...
@@ -113,3 +128,18 @@ def kinds_of(settings: EndpointSettings) -> tuple[str, ...]:
     """Return the beginnings of addresses that choose a kind of destination, such as a queue."""
     found: tuple[str, ...] = getattr(settings, "kind_prefixes", ())
     return found
+
+
+def faults_of(settings: EndpointSettings) -> Iterator[SettingFault]:
+    """Yield the faults of settings that only a connection would show."""
+    find_faults = getattr(settings, "faults", None)
+    yield from () if find_faults is None else find_faults()
+
+
+def address_faults(
+    key: str, texts: Iterable[str], form: re.Pattern[str], shown: str
+) -> Iterator[SettingFault]:
+    """Yield a fault for each address of the setting `key` without this form."""
+    for text in texts:
+        if form.fullmatch(text.strip()) is None:
+            yield SettingFault(key, f"{text!r} is no address", f"write {shown}")

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, first_backoff, longest_backoff
+from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
+    SettingFault,
+    TlsSettings,
+    address_faults,
+    first_backoff,
+    longest_backoff,
+)
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/\s]|\()[^\s]*")  # or failover:(...)
 EMS_FACTORY = "com.tibco.tibjms.TibjmsConnectionFactory"
 EMS_MESSAGE = 536_870_912  # bytes: 512 MB (EMS User's Guide, "Maximum Message Size")
 EMS_CORRELATION = 4_096  # bytes: 4 KB (EMS User's Guide, table 4, JMSCorrelationID)
@@ -220,6 +230,24 @@ class JmsSettings:
     def is_ems(self) -> bool:
         """Return whether the rules of EMS hold, even where the server is laxer."""
         return self.dialect == "ems"
+
+    def faults(self) -> Iterator[SettingFault]:
+        """Yield the faults that only a connection would show."""
+        if not self.classpath:
+            hint = "name the jars of the client library, such as /opt/tibco/ems/*/lib/*.jar"
+            yield SettingFault("classpath", "it names no jar", hint)
+        names = {each.partition("=")[0].strip().lower() for each in self.properties}
+        if self.jndi_factory or names & ADDRESS_SETTERS:
+            return  # `urls` are not used, or have the form of the name service
+        if not self.urls:
+            yield SettingFault("urls", "it names no server", "write tcp://host:port or ssl://...")
+        for position, text in enumerate(self.urls):
+            # A composite address of ActiveMQ stays whole; a comma divides the servers of EMS.
+            servers = [text] if "(" in text else text.split(",")
+            for fault in address_faults(
+                "urls", servers, _URL, "tcp://host:port or ssl://host:port"
+            ):
+                yield fault._replace(position=position)
 
     @property
     def broker_key(self) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
     U16,
     U32,
+    SettingFault,
     TlsSettings,
     first_backoff,
     longest_backoff,
@@ -105,6 +107,12 @@ class MqttSettings:
     def for_gateway(self, gateway: str) -> MqttSettings:
         """Return the settings with the client id of the gateway with this name."""
         return replace(self, client_id=self.client_id or f"{gateway}-{self.name}")
+
+    def faults(self) -> Iterator[SettingFault]:
+        """Yield the faults that only a connection would show."""
+        if not self.host or "/" in self.host:
+            hint = "write the name or IP address alone; `port` and `tls` have keys of their own"
+            yield SettingFault("host", f"{self.host!r} is no host name", hint)
 
     @property
     def broker_key(self) -> str:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, first_backoff, longest_backoff
+from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
+    SettingFault,
+    TlsSettings,
+    address_faults,
+    first_backoff,
+    longest_backoff,
+)
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
 _ADDRESS = re.compile(r"\s*(?:(?P<scheme>tcps?|https?|wss?):(?://)?)?(?P<rest>.*)")  # tcp if absent
+_HOST = r"(\[[^\]\s]+\]|[^/:\[\]\s]+)(:[0-9]+)?"
+_URL = re.compile(rf"(tcps?:(//)?)?{_HOST}|(https?|wss?)://{_HOST}(/[^\s]*)?")
 QUEUE_PREFIXES = ("#P2P/QUE/", "#P2P/QTMP/")  # topics that stand for queues
 
 
@@ -137,6 +147,10 @@ class SolaceSettings:
     def kind_prefixes(self) -> tuple[str, ...]:
         """Beginnings of a reply topic that choose a queue."""
         return QUEUE_PREFIXES
+
+    def faults(self) -> Iterator[SettingFault]:
+        """Yield the faults that only a connection would show."""
+        yield from address_faults("url", self.url.split(","), _URL, "tcp://host:port or tcps://...")
 
     @property
     def broker_key(self) -> str:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings, first_backoff, longest_backoff
+from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
+    SettingFault,
+    TlsSettings,
+    address_faults,
+    first_backoff,
+    longest_backoff,
+)
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
+_URL = re.compile(r"tcps?://[^/\s]+:[0-9]+|unix:///[^\s]+")
 POLICIES = ("reject_message", "drop_update", "unsubscribe")
 
 
@@ -79,6 +89,11 @@ class Yami4Settings:
     )
     backoff_min: float = first_backoff()
     backoff_max: float = longest_backoff()
+
+    def faults(self) -> Iterator[SettingFault]:
+        """Yield the faults that only a connection would show."""
+        form = "tcp://host:port, tcps://host:port or unix:///path"
+        yield from address_faults("url", [self.url], _URL, form)
 
     @property
     def broker_key(self) -> str:

@@ -14,14 +14,14 @@ import pytest
 import yaml
 
 from gateway.cli import main
-from gateway.cli.mapping.init_systems import SYSTEMS
 from gateway.cli.mapping.init_text import SCHEMA_FILE
+from gateway.endpoints.registry import starters
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Client, Process
 from tests.brokers.yami4_client import Client as Yami4Client
 
-PAIRS = list(product(SYSTEMS, SYSTEMS))
+PAIRS = list(product(starters(), repeat=2))
 
 
 def init(folder: Path, *arguments: str) -> int:

@@ -1,0 +1,63 @@
+"""The row of one kind of endpoint: every fact about it that other parts of the gateway read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from gateway.endpoints.settings.base import EndpointSettings
+
+NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """One choice of `gateway init`.
+
+    `settings` are the lines of the endpoint as YAML, behind `kind`. They are a format with the
+    fields `host`, `port`, `address` (HOST:PORT), `name` of the endpoint, `variable` (the name in
+    capitals) and `gateway`.
+    """
+
+    dialect: str
+    port: int  # of its brokers, where no address is given
+    settings: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointKind:
+    """One kind of endpoint.
+
+    `module` has the functions `open_source` and `open_sink`. Without `typed_properties` the
+    properties of a message are texts, unless another gateway sent it. `gives_identity`: a message
+    has the same id at each delivery, whoever published it. `payload_encoding` says how a driver
+    changes payloads behind the hash of a delivered row, as a clause: then only a tap at the target
+    proves them. Empty when the bytes of the hash are sent. `in_process`: the broker ends with the
+    process, and its messages with it.
+
+    `encrypted_schemes` are the schemes in `addresses` that stand for TLS, also as a part, such as
+    nio+ssl. `drops_setting` is the key that asks the broker how many messages it has dropped, and
+    `session_setting` the key for how long the broker keeps the session of a dead member of a
+    share; "" where there is none. `origin_remedy` says what makes its messages carry the origin
+    path, where the settings decide that.
+
+    `delivery_variants` gives, by name, the keys that select each guarantee of delivery, as YAML;
+    `docs/delivery.md` has a column each. `starters` are its choices in `gateway init`, by name.
+    """
+
+    name: str
+    settings: type[EndpointSettings]
+    module: str
+    extra: str | None = None  # the optional dependencies with the driver
+    evaluates_selectors: bool = False  # its brokers evaluate JMS message selectors
+    typed_properties: bool = True
+    gives_identity: bool = False
+    payload_encoding: str = ""
+    in_process: bool = False
+    encrypted_schemes: tuple[str, ...] = ("ssl", "tls", "tcps")
+    drops_setting: str = ""
+    session_setting: str = ""
+    origin_remedy: str = "let no other bridge join the same brokers"
+    delivery_variants: Mapping[str, str] = field(default_factory=lambda: NONE)
+    starters: Mapping[str, Starter] = field(default_factory=dict)
