@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
-from gateway.archive.layout import JournalName, day_start, parse_journal_name
+from gateway.archive.layout import JournalName, day_of, day_start, parse_journal_name
 from gateway.archive.night_record import (
     NOT_JUDGED,
     DateRecord,
@@ -19,6 +19,8 @@ from gateway.archive.night_record import (
     extended,
     with_judged,
 )
+from gateway.archive.seals.seal import Previous
+from gateway.archive.seals.store import link_path
 
 NO_ANSWER: Final = 2
 
@@ -38,7 +40,8 @@ class NewJournal:
 class World:
     """The archive as a night finds it.
 
-    `kept` are the dates with rows, `results` those with published results, and `live` the writers
+    `kept` are the dates with rows, `sealed` those with seals, which a date without its rows may
+    have, `results` those with published results, and `live` the writers
     whose process is known to run. `heads` are those that their writers signed. `forgotten` are
     dates that were removed since the last night with rows that no night judged. `named` are the
     writers whose routes are archived.
@@ -53,6 +56,17 @@ class World:
     live: frozenset[str] = frozenset()
     forgotten: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
+    sealed: frozenset[str] = frozenset()
+
+    @property
+    def there(self) -> frozenset[str]:
+        """The dates that were not removed."""
+        return self.kept | self.sealed
+
+    @property
+    def oldest(self) -> str:
+        """The first of them."""
+        return min(self.there, default="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +104,11 @@ def plan_night(previous: Night | None, world: World) -> Plan:
     macs = _concerned(world)
     before = {each.date: each for each in previous.dates} if previous else {}
     unsettled = {each.date for each in previous.unsettled} if previous else set()
-    oldest = min(world.kept, default="")
+    oldest = world.oldest
     until = previous.until if previous else ""
     today = world.today.isoformat()
     fresh = {day for day in world.kept if day >= until or day not in world.results}
-    asked = fresh | (unsettled & world.kept) | macs.keys()
+    asked = fresh | (unsettled & world.there) | macs.keys()
     wanted = {day for day in asked if oldest <= day < today}
     pending = {day: _pending(day, before.get(day), macs.get(day, [])) for day in wanted}
     findings = [
@@ -197,8 +211,8 @@ def _head_findings(previous: Night | None, world: World) -> list[Named]:
     found: list[Named] = []
     before = {each.writer: each for each in previous.heads} if previous else {}
     now = {each.writer: each for each in world.heads}
-    wrote = {each.writer for each in _seen(previous, world)} | world.named
-    for writer in sorted((before.keys() | now.keys() | wrote) - world.retired):
+    seen = {each.writer: each for each in _seen(previous, world)}
+    for writer in sorted((before.keys() | now.keys() | seen.keys() | world.named) - world.retired):
         place = f"_heads/{writer}.json"
         old, head = before.get(writer), now.get(writer)
         if head is None:
@@ -215,7 +229,19 @@ def _head_findings(previous: Night | None, world: World) -> list[Named]:
                 f" gateway archive retire ARCHIVE {writer} --why TEXT"
             )
             found.append(Named("silent-writer", place, text))
+        if head is not None and (lost := _lost(head, seen.get(writer), world)):
+            text = f"{writer} closed {lost.journal}, which has no seal; its rows are missing"
+            found.append(Named("missing-seal", link_path(lost).as_posix(), text))
     return found
+
+
+def _lost(head: HeadSeen, seen: Seen | None, world: World) -> Previous | None:
+    """Return the closed journal of a head if it ended before today and no night saw its seal."""
+    link = head.closed
+    name = None if link is None else parse_journal_name(link.journal)
+    if link is None or name is None or (seen is not None and seen.has(name.start, name.number)):
+        return None
+    return link if world.oldest <= str(day_of(link.closed)) < str(world.today) else None
 
 
 def _is_silent(previous: Night | None, old: HeadSeen | None, head: HeadSeen, world: World) -> bool:
@@ -258,7 +284,7 @@ def _forgotten(unsettled: set[str], world: World) -> list[Named]:
     today = world.today.isoformat()
     unresolved = "it was removed with unresolved copies"
     unjudged = "it was removed with rows that no night judged"
-    removed = [day for day in sorted(unsettled - world.kept) if day < today]
+    removed = [day for day in sorted(unsettled - world.there) if day < today]
     return [
         *(Named("forgotten-unresolved", f"date={day}", unresolved) for day in removed),
         *(Named("forgotten-unjudged", f"date={day}", unjudged) for day in sorted(world.forgotten)),

@@ -189,6 +189,7 @@ def _world(
         results=frozenset(map(str, results)),
         retired=_retired(storage, heads, job.key),
         live=frozenset(each.name.writer for each in waiting if each.live),
+        sealed=frozenset(map(str, seal_days(storage))),
         named=frozenset(each.writer for each in routes_files(storage)),
         forgotten=frozenset(day for dates in forgotten.values() for day in dates),
     )

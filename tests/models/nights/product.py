@@ -81,6 +81,7 @@ class ProductNights(Nights):
             retired=frozenset(retired),
             live=frozenset(),
             named=frozenset(archive.routes),
+            sealed=frozenset(_date(seal.closed // DAY) for seal in archive.seals.values()),
             forgotten=frozenset(
                 _date(number)
                 for number, said in archive.forgotten.items()

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from gateway.archive.layout import JournalName, day_start
+from gateway.archive.layout import JournalName, day_start, parse_journal_name
 from gateway.archive.night_record import HeadSeen, Night, Span, fault_of, from_json, to_json
 from gateway.archive.seals.seal import Previous
 from gateway.reconcile.nights.plan import (
@@ -46,10 +46,21 @@ def noon(number: int) -> int:
 
 
 def world(today: int, *journals: NewJournal, heads: tuple[HeadSeen, ...] = ()) -> World:
-    """The archive at one o'clock of day `today`; every date before has rows and results."""
+    """The archive at one o'clock of day `today`; every date before has rows and results.
+
+    The journals that heads name as closed have seals.
+    """
     dates = frozenset(map(day, range(1, today)))
     now = FIRST + timedelta(days=today - 1)
-    return World(now, heads, journals, dates | {day(today)}, dates - {day(today - 1)})
+    closed = [parse_journal_name(each.closed.journal) for each in heads if each.closed]
+    sealed = [
+        journal(number, writer=name.writer)
+        for name in closed
+        if name
+        for number in range(1, name.number + 1)
+    ]
+    rows = dates | {day(today)}
+    return World(now, heads, [*sealed, *journals], rows, dates - {day(today - 1)})
 
 
 def link(previous: Night | None, seen: World, verdict: Judged = CLEAN) -> tuple[Plan, Night]:
@@ -196,3 +207,25 @@ def test_a_record_is_read_as_it_was_written() -> None:
 def test_a_damaged_record_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"is no JSON|has version|lacks or adds"):
         from_json(content)
+
+
+def test_a_closed_journal_that_only_a_head_names_is_named_by_a_night_without_dates() -> None:
+    _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
+    again = world(3)
+    later = replace(again, heads=(head("a", 4, noon(2)),), results=again.kept)
+
+    plan, _ = link(night, later)
+
+    assert plan.dates == ()
+    assert rules(plan) == ["missing-seal"]
+
+
+def test_a_date_whose_rows_are_lost_and_whose_seals_are_there_is_judged() -> None:
+    _, night = link(None, world(3, journal(1, 1), journal(2, 2)), Judged(2, 0))
+    bare = world(4)
+    lost = replace(bare, kept=bare.kept - {day(2)}, sealed=frozenset({day(2)}))
+
+    plan, _ = link(night, lost)
+
+    assert day(2) in plan.dates
+    assert "forgotten-unresolved" not in rules(plan)
