@@ -1,6 +1,7 @@
 """Durable changes to a local folder: files replaced in one step, synced names, and permissions.
 
-Other users of the machine can read neither file nor folder; a stricter umask is kept.
+Other users of the machine can read neither file nor folder; a stricter umask is kept. A file that
+is a symbolic link is not written: whoever may write the folder could choose another file by it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ def open_private(path: str | Path, flags: int) -> int:
     """Open a file, an `opener` of the built-in `open`; a new one is closed to other users.
 
     Raises:
-        OSError: the file cannot be opened.
+        OSError: the file cannot be opened, or is a symbolic link.
     """
-    return os.open(path, flags, _FILE_MODE)
+    return os.open(path, flags | os.O_NOFOLLOW, _FILE_MODE)
 
 
 def close_to_others(path: Path) -> None:
@@ -36,11 +37,13 @@ def close_to_others(path: Path) -> None:
     A program that opens its files itself, as SQLite, keeps these permissions.
 
     Raises:
-        OSError: the file cannot be created.
+        OSError: the file cannot be created, or is a symbolic link.
     """
     try:
         os.close(open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
     except FileExistsError:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "is a symbolic link", str(path)) from None
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & stat.S_IRWXO:
             path.chmod(mode & ~stat.S_IRWXO)
@@ -75,7 +78,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         OSError: the folder cannot be written.
     """
     hidden = path.with_name(f".{path.name}.tmp")  # `*.parquet` does not match it
-    with open(hidden, "wb", opener=open_private) as file:  # `Path.open` has none
+    hidden.unlink(missing_ok=True)  # of an earlier error, or planted: a link to another file
+    with open(hidden, "xb", opener=open_private) as file:  # `Path.open` has none
         yield file
         file.flush()
         os.fsync(file.fileno())

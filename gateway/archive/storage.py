@@ -195,6 +195,7 @@ class LocalStorage:
     def _replacing(self, path: Path) -> Iterator[_HashedFile]:
         """A stream whose content replaces the file at `path`, with its folders, durably."""
         final = self._root / path
+        self._check_owned(path.parent)
         make_folders(final.parent)
         with replacing(final) as file:
             yield _HashedFile(file)

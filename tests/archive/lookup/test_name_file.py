@@ -8,6 +8,7 @@ import pytest
 from gateway.archive.lookup import name_store
 from gateway.archive.lookup.name_store import NameFile
 from gateway.errors import ArchiveError
+from tests.small_disks import mounted
 
 
 def test_each_name_is_a_line_behind_a_torn_one(tmp_path: Path) -> None:
@@ -46,11 +47,10 @@ def test_the_name_of_a_new_file_is_durable(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_full_disk_is_reported_once(tmp_path: Path) -> None:
-    (tmp_path / "_names").mkdir()
-    (tmp_path / "_names" / "one.jsonl").symlink_to("/dev/full")
-    names = NameFile(tmp_path, "one")
+    with mounted(tmp_path, 1) as disk:
+        names = NameFile(disk, "one")
 
-    with pytest.raises(ArchiveError, match="No space left"):
-        names.write({"~a": ("x",)})
+        with pytest.raises(ArchiveError, match="No space left"):
+            names.write({"~a": ("x" * (2 << 20),)})
 
-    names.close()  # the name that is not stored is not used
+        names.close()  # the name that is not stored is not used

@@ -1,0 +1,84 @@
+"""A link that another user plants where the gateway writes leads it to no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.durable import replace_text
+from gateway.archive.layout import NAMES
+from gateway.archive.lookup.name_store import NameStore
+from gateway.archive.storage import LocalStorage
+from gateway.errors import GatewayError
+from gateway.file_lock import FileLock
+from gateway.reconcile.archive_lock import exclusive
+from gateway.runtime.outbound.spool_db import FILE_NAME, connect
+
+CONTENT = "of another user"
+
+
+@pytest.fixture(params=["a file", "an empty file", "no file"])
+def victim(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    path = tmp_path / "victim"
+    if request.param != "no file":
+        path.write_text(CONTENT if request.param == "a file" else "")
+        path.chmod(0o644)
+    return path
+
+
+def state_of(path: Path) -> tuple[str, int] | None:
+    return (path.read_text(), path.stat().st_mode & 0o777) if path.exists() else None
+
+
+def lock(path: Path) -> None:
+    with exclusive(path, "another one"):
+        pass
+
+
+WRITERS: list[tuple[str, Callable[[Path], object]]] = [
+    ("file.lock", lambda folder: FileLock(folder / "file.lock", "taken")),
+    ("file.lock", lambda folder: lock(folder / "file.lock")),
+    (f"{NAMES}/edge.jsonl", lambda folder: NameStore(folder, "edge")),
+    (f"{NAMES}/.edge.index", lambda folder: NameStore(folder, "edge")),
+    (FILE_NAME, lambda folder: connect(folder, create=True)),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "write"), WRITERS, ids=["lock", "night-lock", "names", "index", "spool"]
+)
+def test_a_file_that_is_a_link_is_refused(
+    tmp_path: Path, victim: Path, name: str, write: Callable[[Path], object]
+) -> None:
+    folder, before = tmp_path / "folder", state_of(victim)
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).symlink_to(victim)
+
+    with pytest.raises((OSError, GatewayError)):
+        write(folder)
+
+    assert state_of(victim) == before
+
+
+def test_a_link_in_place_of_the_hidden_file_is_replaced(tmp_path: Path, victim: Path) -> None:
+    before, path = state_of(victim), tmp_path / "state.json"
+    (tmp_path / ".state.json.tmp").symlink_to(victim)
+
+    replace_text(path, "new")
+
+    assert state_of(victim) == before
+    assert (path.read_text(), path.is_symlink()) == ("new", False)
+
+
+def test_a_folder_of_an_archive_that_is_a_link_is_not_written(tmp_path: Path) -> None:
+    elsewhere, archive = tmp_path / "elsewhere", tmp_path / "archive"
+    elsewhere.mkdir()
+    archive.mkdir()
+    (archive / "date=2026-03-14").symlink_to(elsewhere)
+
+    with pytest.raises(OSError, match="symbolic link"):
+        LocalStorage(archive).put(Path("date=2026-03-14/hour=11/a.parquet"), b"rows")
+
+    assert list(elsewhere.iterdir()) == []
