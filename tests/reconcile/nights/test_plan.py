@@ -212,7 +212,7 @@ def test_a_damaged_record_is_refused(content: bytes) -> None:
 def test_a_closed_journal_that_only_a_head_names_is_named_by_a_night_without_dates() -> None:
     _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
     again = world(3)
-    later = replace(again, heads=(head("a", 4, noon(2)),), results=again.kept)
+    later = replace(again, heads=(head("a", 4, noon(2), stopped=True),), results=again.kept)
 
     plan, _ = link(night, later)
 
