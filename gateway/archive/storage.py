@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from gateway.archive.segments.parquet import write_table
 from gateway.errors import ArchiveError, first_line
 
 _CONNECT_TIMEOUT: Final = 5.0  # seconds
+_MAX_READ: Final = 2 << 30  # bytes of a file that is read at once; a merged segment has 200 MB
 _MAX_ATTEMPTS: Final = 3  # of one request; after them the journal waits for the next converter
 _S3_OPTIONS: Final = ("region", "scheme", "endpoint_override")
 
@@ -146,12 +148,26 @@ class LocalStorage:
         return found
 
     def open(self, path: Path) -> pa.NativeFile:
+        os.close(self._opened(path))  # a pipe would be waited for
         return pa.OSFile(os.fsencode(self._root / path))  # a name may be no UTF-8
 
     def read(self, path: Path) -> bytes | None:
-        with suppress(FileNotFoundError):
-            return (self._root / path).read_bytes()
+        with suppress(FileNotFoundError), os.fdopen(self._opened(path), "rb") as file:
+            _check_size(path, os.fstat(file.fileno()).st_size)
+            return file.read()
         return None
+
+    def _opened(self, path: Path) -> int:
+        """Return the descriptor of a regular file.
+
+        Raises:
+            OSError: it is absent, or a folder, a pipe or a device.
+        """
+        file = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        return file
 
     def move(self, path: Path, new: Path) -> None:
         final = self._root / new
@@ -254,6 +270,7 @@ class RemoteStorage:
     def read(self, path: Path) -> bytes | None:
         try:
             with self.open(path) as file:
+                _check_size(path, file.size())
                 return bytes(file.read())
         except FileNotFoundError:
             return None
@@ -333,6 +350,12 @@ class _HashedFile:
 
     def flush(self) -> None:
         self._file.flush()
+
+
+def _check_size(path: Path, size: int) -> None:
+    """Raise OSError when a file is too large to be read at once: it may be sparse, or a claim."""
+    if size > _MAX_READ:
+        raise OSError(errno.EFBIG, f"has {size} bytes, and at most {_MAX_READ} are read", str(path))
 
 
 def _raise_unless_absent(error: OSError) -> None:
