@@ -61,7 +61,10 @@ def _unwritable(random: Random, seed: int) -> Plan:
 
 
 def _relay(random: Random, seed: int) -> Plan:
-    """A gateway sends to a broker that keeps nothing, and receives from it what it sent."""
+    """A gateway sends to a broker that keeps nothing, and receives from it what it sent.
+
+    The pauses are those by default: a source that is busy longer does not know of its loss yet.
+    """
     sent = _stream(random, 30, random.choice((0.02, 0.1)))
     at = 1.5 + random.random()
     kind = random.choice(("away", "away", "cut", "kill", "stop"))
@@ -71,7 +74,7 @@ def _relay(random: Random, seed: int) -> Plan:
         tuple(sent), (Fault(at, kind, where, seconds=random.choice((0.3, 2.0))),),
         Policy(switch=random.choice((0.02, 0.3))), spool=random.random() < 0.8,
         batch=random.choice((1, 3, 1_000)), window=random.choice((20, 100)),
-        latency=random.choice((0.02, 0.2)), until=5.0,
+        latency=random.choice((0.02, 0.2)), backoff=BACKOFF, until=5.0,
     )  # fmt: skip
 
 
