@@ -285,14 +285,14 @@ class Gateway:
         ready, hasten = partial(self._sources_ready, name), partial(self._hasten_sources, name)
         return Lane(binding, EndpointState(name, "sink"), spool, ready, hasten)
 
-    def _sources_ready(self, name: str) -> bool:
-        """Return whether no source misses what the target `name` is sent now."""
-        return not any(pump.misses for pump in self._sources_at(name))
+    def _sources_ready(self, name: str, since: float) -> bool:
+        """Return whether no source misses what the target `name`, connected `since`, is sent."""
+        return not any(pump.misses(since) for pump in self._sources_at(name))
 
     def _hasten_sources(self, name: str) -> None:
         """Let the sources that miss something connect now: the broker of `name` is there."""
         for pump in self._sources_at(name):
-            if pump.misses:
+            if pump.misses(0.0):
                 pump.hasten()
 
     def _sources_at(self, name: str) -> list[Pump]:

@@ -74,6 +74,7 @@ class Pump:
         self._hastened = threading.Event()  # ends a pause between attempts to connect
         self._removed = False  # set with _stop
         self._backoff = Backoff()
+        self._alive_at = 0.0  # monotonic seconds; the source was connected after it
         self._loops_cut = 0
         self._log_loops_at = 0.0  # monotonic seconds
         self._reconnect_reason = ""  # set when the connection must be replaced
@@ -104,22 +105,21 @@ class Pump:
         """Try to connect without the rest of the pause."""
         self._hastened.set()
 
-    @property
-    def misses(self) -> bool:
-        """Whether its broker, which keeps nothing for it, has no subscription of it now.
+    def misses(self, since: float) -> bool:
+        """Return whether its broker, which keeps nothing for it, may have no subscription of it.
 
-        A broker that refuses the source is not waited for. One inside this process reports no
-        continuity, and keeps messages for queues that are subscribed.
+        A source that has been busy `since` then, in monotonic seconds, may not know that its
+        connection is lost. A broker that refuses the source is not waited for. One inside this
+        process reports no continuity, and keeps messages for queues that are subscribed.
         """
-        if self._stop.is_set() or self.state.connection not in {
-            ConnectionState.CONNECTING, ConnectionState.LOST,
-        }:  # fmt: skip
+        source, state = self._binding.source, self.state.connection
+        continuity = source.continuity if isinstance(source, ReportsContinuity) else None
+        keeps = continuity is not None and continuity.retention is not Retention.NOTHING
+        if keeps or self._stop.is_set():
             return False
-        source = self._binding.source
-        return not (
-            isinstance(source, ReportsContinuity)
-            and source.continuity.retention is not Retention.NOTHING
-        )
+        if state is ConnectionState.CONNECTED:
+            return continuity is not None and self._alive_at < since
+        return state in {ConnectionState.CONNECTING, ConnectionState.LOST}
 
     def close(self) -> None:
         """End the thread, then close the source: closing may redeliver unsettled messages."""
@@ -190,12 +190,15 @@ class Pump:
         if self._reconnect_reason:
             reason, self._reconnect_reason = self._reconnect_reason, ""
             raise NotConnectedError(f"{self.state.name}: {reason}; reconnecting")
+        begun = time.monotonic()
         if self.state.connection is not ConnectionState.CONNECTED:
             self._binding.source.open()
+            self._alive_at = begun
             self._gaps.connected()
             self.state.connected()
             self._backoff.connected(time.monotonic())
         batch = self._binding.source.receive(RECEIVE_TIMEOUT)
+        self._alive_at = begun
         self._gaps.check()
         if batch is not None:
             self.state.messages += len(batch.messages)

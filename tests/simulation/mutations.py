@@ -308,7 +308,7 @@ MUTATIONS: Final = (
              _instead(lambda _self, *_arguments: LoopFindings())),
     Mutation("a loop ends however long a round takes", LoopLimit, "find", _only_fast_rounds),
     Mutation("a sink waits for the sources at a broker that keeps nothing", Gateway,
-             "_sources_ready", _instead(lambda _self, _name: True)),
+             "_sources_ready", _instead(lambda _self, _name, _since: True)),
     Mutation("a duplicate is settled after its original", BatchCompletion, "when_done",
              _instead(lambda _self, callback: callback())),
     Mutation("echoes of the last run are recovered", dedup_recovery, "_saved_echoes",

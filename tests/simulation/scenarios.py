@@ -96,6 +96,16 @@ def start_on_a_full_disk(seed: int) -> Plan:
     )  # fmt: skip
 
 
+def source_too_busy_to_know(seed: int) -> Plan:
+    """37.2: a source waits for another target while its broker, which keeps nothing, is lost."""
+    return Plan(
+        seed, "relay", {"a": "mqtt5", "b": "yami4", "c": "mqtt5"},
+        tuple(_steady("a", 60, 1.5, 0.05, 600)),
+        (Fault(1.6, "away", "c", seconds=4.0), Fault(3.5, "cut", "b")),
+        _POLICY, spool=False, batch=1, window=20, until=6.0,
+    )  # fmt: skip
+
+
 def oldest_strands_rows_at_a_break(seed: int) -> Plan:
     """27.6: making room reads newer rows than those that a lost connection puts back."""
     return Plan(

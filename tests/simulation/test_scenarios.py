@@ -19,6 +19,7 @@ SCENARIOS = [
     (scenarios.batch_larger_than_the_disk, range(4)),
     (scenarios.stop_waits_for_the_disk, range(4)),
     (scenarios.start_on_a_full_disk, range(4)),
+    (scenarios.source_too_busy_to_know, range(4)),
     (scenarios.oldest_strands_rows_at_a_break, range(40)),
     (scenarios.clean_stop_forgets_echoes, range(10)),
     (scenarios.outcome_without_receipt, range(4)),

@@ -78,6 +78,7 @@ class LaneState:
         self.draining = False  # stopping: batches on disk stay there
         self.connection = Connection.AWAY
         self.direct = False  # connected, and nothing waits
+        self.opened_at = 0.0  # monotonic seconds
         self._name = name
         self._removed = False  # by a reload
         self._backoff = Backoff()
@@ -228,6 +229,7 @@ class LaneState:
         self.connection, self._ours = Connection.UP, False
         self._backoff.connected(now)
         self._check_at = now + IDLE_CHECK_INTERVAL
+        self.opened_at = now
         self._sources_until = now + SOURCES_SECONDS + self.limits.backoff[1]
         return []
 

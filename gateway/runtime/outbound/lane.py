@@ -76,7 +76,7 @@ class Lane:
         binding: SinkBinding,
         state: EndpointState,
         spool: Spool | None = None,
-        sources_ready: Callable[[], bool] = lambda: True,
+        sources_ready: Callable[[float], bool] = lambda _since: True,
         hasten_sources: Callable[[], None] = lambda: None,
     ) -> None:
         self.binding = binding
@@ -332,7 +332,9 @@ class Lane:
         return action
 
     def _next_step(self) -> Action:
-        return self._lane.next(monotonic(), now(), sources_ready=self._sources_ready())
+        return self._lane.next(
+            monotonic(), now(), sources_ready=self._sources_ready(self._lane.opened_at)
+        )
 
     def _open(self) -> None:
         """Connect the sink, and tell the state whether that worked."""
@@ -348,7 +350,7 @@ class Lane:
             error = unexpected_error(self.state.name, failure)
         else:
             self.state.connected()
-            if not self._sources_ready():
+            if not self._sources_ready(0.0):
                 self._hasten_sources()
                 name = self.state.name
                 log.info(

@@ -45,7 +45,7 @@ class RecordedAnswers:
 
 @contextmanager
 def open_lane(
-    sink: ScriptedSink, sources_ready: Callable[[], bool] = lambda: True, **facts: float
+    sink: ScriptedSink, sources_ready: Callable[[float], bool] = lambda _since: True, **facts: float
 ) -> Iterator[Lane]:
     binding = SinkBinding(
         sink,
@@ -262,7 +262,7 @@ def test_a_new_connection_gets_nothing_before_the_sources_at_its_broker_are_read
 ) -> None:
     monkeypatch.setattr(lane_states, "IDLE_CHECK_INTERVAL", 0.02)
     sink, answers, ready = ScriptedSink(), RecordedAnswers(), threading.Event()
-    with open_lane(sink, ready.is_set) as lane:
+    with open_lane(sink, lambda _since: ready.is_set()) as lane:
         lane.deliver(answers.batch("a"))
         until(lambda: sink.opened == 1)
         sink.drop()  # it is noticed in the meantime
@@ -283,6 +283,6 @@ def test_a_source_that_never_is_ready_does_not_stop_a_target(
 ) -> None:
     monkeypatch.setattr(lane_states, "SOURCES_SECONDS", 0.05)
     sink, answers = ScriptedSink(), RecordedAnswers()
-    with open_lane(sink, lambda: False) as lane:
+    with open_lane(sink, lambda _since: False) as lane:
         lane.deliver(answers.batch("a"))
         until(lambda: len(answers.outcomes) == 1)
