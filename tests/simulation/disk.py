@@ -27,6 +27,7 @@ from gateway.archive.seals.seal import Previous
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.file_lock import FileLock
 from gateway.runtime.outbound.dead_letters import COLUMNS
+from gateway.runtime.outbound.spool_db import VERSION
 from tests.simulation import stand_ins
 from tests.simulation.books import each_row
 from tests.simulation.scheduler import InjectedError, Process
@@ -217,6 +218,8 @@ class Disk:
             with closing(sqlite3.connect(copy / "spool.sqlite")) as database:
                 if database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
                     return None
+                if database.execute("PRAGMA user_version").fetchone() != (VERSION,):
+                    return None  # a gateway says so and does not start
                 found = [
                     database.execute(f"SELECT {columns} FROM {table}").fetchall()  # noqa: S608  # constants
                     for table, columns in tables.items()
