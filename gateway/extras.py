@@ -5,17 +5,26 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, requires
 
 
-def install_command(extra: str) -> str:
-    """Return the command that installs the packages of an extra.
+def install_command(extra: str, package: str = "gateway") -> str:
+    """Return the command that installs the packages of an extra of `package`.
 
-    It names the packages and not this one: the gateway is on no package index, so
+    It names those packages and not this one: the gateway is on no package index, so
     `gateway[jms]` installs neither from a checkout nor beside a wheel.
     """
     marker = f"extra == '{extra}'"
     try:
-        found = [each.partition(";") for each in requires("gateway") or ()]
+        found = [each.partition(";") for each in requires(package) or ()]
     except PackageNotFoundError:
         found = []
-    packages = [name.strip() for name, _, condition in found if condition.strip() == marker]
+    packages = [
+        name.strip()
+        for name, _, condition in found
+        if condition.strip().replace('"', "'") == marker
+    ]
     quoted = " ".join(f"'{name}'" for name in packages)
-    return f"pip install {quoted}" if quoted else f"pip install '.[{extra}]' in the checkout"
+    if quoted:
+        return f"pip install {quoted}"
+    here = package == "gateway"
+    return (
+        f"pip install '.[{extra}]' in the checkout" if here else f"pip install '{package}[{extra}]'"
+    )

@@ -11,13 +11,17 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from traceback import format_exc
+from typing import Any
 
 import gateway
 from gateway.cli.parsers import Commands
 from gateway.errors import ConfigErrors, GatewayError
+from gateway.registry import PluginWarning
 from gateway.terminal import print_line, visible_lines
 
 _SIGPIPE = 141  # the status of a process that this signal ends
@@ -56,8 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import_module("gateway.cli.shell.complete").complete()
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        args = _parsed(words)
-        code: int = args.run(args)
+        with _faults_of_packages_shown():
+            args = _parsed(words)
+            code: int = args.run(args)
         print(end="", flush=True)  # there may be no standard output
     except ConfigErrors as error:
         for finding in error.findings:
@@ -85,6 +90,27 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
         return make_parser(words[0] if words else "").parse_args(words)
     finally:
         print(end="", flush=True)  # the help
+
+
+@contextmanager
+def _faults_of_packages_shown() -> Iterator[None]:
+    """Show the warnings about packages that add a row as every other message."""
+    shown = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        *where: Any,  # noqa: ANN401  # Python's own arguments
+        **more: Any,  # noqa: ANN401
+    ) -> None:
+        if category is PluginWarning:
+            print(visible_lines(f"gateway: warning: {message}"), file=sys.stderr)
+        else:
+            shown(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _output_error(error: Exception) -> str:

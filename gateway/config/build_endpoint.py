@@ -65,7 +65,7 @@ def make_endpoint(
 ) -> Endpoint | None:
     """Return the endpoint, or None when its dialect is unknown."""
     if settings.dialect not in DIALECTS:
-        hint = did_you_mean(settings.dialect, DIALECTS)
+        hint = DIALECTS.fault_of(settings.dialect) or did_you_mean(settings.dialect, DIALECTS)
         reason = f"unknown dialect {settings.dialect!r}"
         reader.report((*at, "dialect"), "unknown-dialect", reason, hint)
         return None

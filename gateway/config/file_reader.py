@@ -266,7 +266,7 @@ def _read_endpoint(
     if kind is None:
         return None
     if kind not in ENDPOINT_KINDS:
-        hint = did_you_mean(kind, ENDPOINT_KINDS)
+        hint = ENDPOINT_KINDS.fault_of(kind) or did_you_mean(kind, ENDPOINT_KINDS)
         reader.report((*at, "kind"), "choice", f"unknown kind {kind!r}", hint)
         return None
     declared: Any = ENDPOINT_KINDS[kind].settings

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from difflib import get_close_matches
-from types import MappingProxyType
+from typing import Final
 
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.systems.ems import EMS
@@ -15,9 +14,18 @@ from gateway.dialects.systems.smartsockets import SMARTSOCKETS
 from gateway.dialects.systems.solace import SMF
 from gateway.dialects.systems.yami4 import YAMI4
 from gateway.errors import GatewayError, quoted
+from gateway.registry import Registry
 
-_registered = {dialect.name: dialect for dialect in (EMS, RV, MQTT, IBM, SMF, YAMI4, SMARTSOCKETS)}
-DIALECTS: Mapping[str, Dialect] = MappingProxyType(_registered)  # a live view of the registry
+
+def check(dialect: Dialect) -> None:
+    """Raise ValueError for a dialect that no name can have."""
+    if len(dialect.separator) != 1:
+        raise ValueError(f"the separator {dialect.separator!r} is not one character")
+    _ = dialect.codec  # it can be made
+
+
+_OWN: Final = (EMS, RV, MQTT, IBM, SMF, YAMI4, SMARTSOCKETS)
+DIALECTS: Final = Registry("gateway.dialects", Dialect, _OWN, check)
 
 
 class UnknownSystemError(GatewayError):
@@ -27,7 +35,8 @@ class UnknownSystemError(GatewayError):
         longest = max(map(len, DIALECTS))
         close = get_close_matches(name.lower()[: 2 * longest], DIALECTS, n=1)
         known = f"known are {', '.join(DIALECTS)}"
-        self.name, self.hint = name, f"did you mean {close[0]!r}?" if close else known
+        self.name = name
+        self.hint = DIALECTS.fault_of(name) or (f"did you mean {close[0]!r}?" if close else known)
         super().__init__(f"unknown system {quoted(name)}; {self.hint}")
 
 
@@ -41,24 +50,3 @@ def find_dialect(name: str) -> Dialect:
         return DIALECTS[name]
     except KeyError:
         raise UnknownSystemError(name) from None
-
-
-def register(dialect: Dialect) -> None:
-    """Add a system. Modules read `DIALECTS` when they need it, so the system exists at once.
-
-    Raises:
-        GatewayError: the name is already registered.
-    """
-    if dialect.name in _registered:
-        raise GatewayError(f"{dialect.name}: this system is already registered")
-    _registered[dialect.name] = dialect
-
-
-def unregister(name: str) -> None:
-    """Remove a system that `register` added.
-
-    Raises:
-        UnknownSystemError: no dialect has this name.
-    """
-    find_dialect(name)
-    del _registered[name]

@@ -5,10 +5,10 @@ A package is imported when its first source or sink is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from types import ModuleType
-from typing import Final, cast
+from importlib.util import find_spec
+from typing import Any, Final, cast
 
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.kind import EndpointKind, Starter
@@ -18,8 +18,10 @@ from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.errors import DriverMissingError, EndpointError
+from gateway.errors import DriverMissingError, EndpointError, first_line
 from gateway.extras import install_command
+from gateway.registry import GATEWAY, Registry
+from gateway.setting import fields_by_key, type_hints
 
 _REFERENCE: Final = "# password: ${{env:{variable}_PASSWORD}}  # a secret is always a reference\n"
 _LOG_IN: Final = "# username: gateway\n" + _REFERENCE
@@ -130,7 +132,27 @@ _ROWS: Final = (
         origin_remedy="set `headers: true` there",
     ),
 )
-ENDPOINT_KINDS: dict[str, EndpointKind] = {kind.name: kind for kind in _ROWS}
+
+
+def check(kind: EndpointKind) -> None:
+    """Look at a row of another package.
+
+    Raises:
+        TypeError: the loader and the schema cannot read its settings.
+        ModuleNotFoundError: its module is absent.
+    """
+    if find_spec(kind.module) is None:
+        raise ModuleNotFoundError(f"No module named {kind.module!r}")
+    hints = type_hints(kind.settings)
+    for field in fields_by_key(kind.settings).values():
+        if "doc" not in field.metadata:
+            raise TypeError(f"{kind.settings.__name__}.{field.name} is not declared by setting()")
+    for member in vars(EndpointSettings):
+        if not (member.startswith("_") or member in hints or hasattr(kind.settings, member)):
+            raise TypeError(f"{kind.settings.__name__} has no {member!r}")
+
+
+ENDPOINT_KINDS: Final = Registry("gateway.endpoints", EndpointKind, _ROWS, check)
 
 
 def starters() -> dict[str, tuple[EndpointKind, Starter]]:
@@ -153,13 +175,13 @@ def make_source(
     Raises:
         DriverMissingError: the driver is not installed; the text names the extra.
     """
-    make = _load(settings).open_source
+    make = _function(settings, "open_source")
     return cast(Source, make(settings, tuple(subscriptions), instance=instance))
 
 
 def make_sink(settings: EndpointSettings, *, instance: str = "") -> Sink:
     """Return a closed sink; `instance` and errors as in `make_source`."""
-    return cast(Sink, _load(settings).open_sink(settings, instance=instance))
+    return cast(Sink, _function(settings, "open_sink")(settings, instance=instance))
 
 
 def find_kind(settings: EndpointSettings) -> EndpointKind:
@@ -170,14 +192,22 @@ def find_kind(settings: EndpointSettings) -> EndpointKind:
     raise EndpointError(f"{settings.name}: no kind of endpoint has {type(settings).__name__}")
 
 
-def _load(settings: EndpointSettings) -> ModuleType:
+def _function(settings: EndpointSettings, name: str) -> Callable[..., Any]:
+    """Return the function `name` of the module of these settings' kind."""
     kind = find_kind(settings)
+    package = ENDPOINT_KINDS.package_of(kind.name)
     try:
-        return import_module(kind.module)
+        return cast(Callable[..., Any], getattr(import_module(kind.module), name))
     except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("gateway"):
+        if error.name and error.name.startswith("gateway."):
             raise
-        remedy = install_command(kind.extra) if kind.extra else "install the gateway again"
+        again = f"install the package {package!r} again"
+        remedy = f"run: {install_command(kind.extra, package)}" if kind.extra else again
         raise DriverMissingError(
-            f"{settings.name}: the module {error.name!r} is not installed; run: {remedy}"
+            f"{settings.name}: the module {error.name!r} is not installed; {remedy}"
         ) from error
+    except Exception as error:  # of another package: the gateway's own faults show their place
+        if package == GATEWAY:
+            raise
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise EndpointError(f"{settings.name}: package {package!r}: {reason}") from error

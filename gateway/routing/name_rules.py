@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import with_limits
 from gateway.dialects.name_limits import NameLimits
-from gateway.dialects.registry import DIALECTS
+from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
 from gateway.routing.route import Route, Target, fixed_kind
@@ -189,8 +189,8 @@ def _target(
 
 
 def _dialect(rules: Json) -> Dialect:
-    joined = [DIALECTS[name] for name in rules["joined"]]
-    dialect = DIALECTS[rules["name"]].joined_with(joined).with_kinds(rules.get("kinds", ()))
+    joined = [find_dialect(name) for name in rules["joined"]]
+    dialect = find_dialect(rules["name"]).joined_with(joined).with_kinds(rules.get("kinds", ()))
     return with_limits(dialect, NameLimits.from_fields(rules["limits"]))
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -55,12 +56,20 @@ def test_the_fields_that_a_system_carries_are_headers() -> None:
     assert MqttSettings(version="3.1.1").carries < MqttSettings(version="5").carries < ALL_FIELDS
 
 
-def test_a_missing_driver_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = EndpointKind("memory", MemorySettings, "no_such_driver", extra="jms")
-    monkeypatch.setitem(ENDPOINT_KINDS, "memory", kind)
+class Undriven(MemorySettings):
+    """Settings of a kind whose driver is absent."""
 
+
+@pytest.fixture
+def undriven() -> Iterator[Undriven]:
+    ENDPOINT_KINDS.register(EndpointKind("undriven", Undriven, "no_such_driver", extra="jms"))
+    yield Undriven()
+    ENDPOINT_KINDS.unregister("undriven")
+
+
+def test_a_missing_driver_names_what_to_install(undriven: Undriven) -> None:
     with pytest.raises(DriverMissingError, match="pip install 'jpype1>=") as caught:
-        make_sink(MemorySettings())
+        make_sink(undriven)
 
     command = str(caught.value).partition("run: ")[2]
     dry = subprocess.run(  # noqa: S603  # the command that the error names, and everything is there

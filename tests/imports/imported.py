@@ -5,12 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
-
 from gateway.config.load import Configuration, load
-from gateway.endpoints.kind import EndpointKind
-from gateway.endpoints.registry import ENDPOINT_KINDS
-from gateway.endpoints.settings.jms import JmsSettings
 from gateway.imports.document import Document, render
 
 T = TypeVar("T")
@@ -21,16 +16,8 @@ def sample(name: str) -> tuple[str, bytes]:
     return name, (SAMPLES / name).read_bytes()
 
 
-def loaded(
-    document: Document, folder: Path, patch: pytest.MonkeyPatch, **environment: str
-) -> Configuration:
-    """Load the text of the document, without secrets when no variables are given.
-
-    The JMS kind is registered even without its row.
-    """
-    patch.setitem(
-        ENDPOINT_KINDS, "jms", EndpointKind("jms", JmsSettings, "gateway.endpoints.jms", "jms")
-    )
+def loaded(document: Document, folder: Path, **environment: str) -> Configuration:
+    """Load the text of the document, without secrets when no variables are given."""
     file = folder / "imported.yaml"
     file.write_text(render(document), encoding="utf-8")
     return load(file, environment, without_secrets=not environment)

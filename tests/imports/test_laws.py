@@ -22,15 +22,13 @@ from tests.imports.imported import loaded, omitted
 def unlisted_errors(document: Document, folder: Path) -> list[str]:
     """Return the errors of `gateway check` that are not in the list of omitted lines."""
     told = [each.reason for each in document.omitted]
-    with pytest.MonkeyPatch.context() as patch:
-        findings = examine(loaded(document, folder, patch))
+    findings = examine(loaded(document, folder))
     texts = [each.reason.split(": ", 1)[1] for each in findings if each.severity == "error"]
     return [text for text in texts if not any(text in reason for reason in told)]
 
 
 def warnings(document: Document, folder: Path) -> list[str]:
-    with pytest.MonkeyPatch.context() as patch:
-        findings = examine(loaded(document, folder, patch))
+    findings = examine(loaded(document, folder))
     return [str(each) for each in findings if each.severity in {"error", "warning"}]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
@@ -68,6 +69,7 @@ def unknown(**_: object) -> list[str]:
 def systems(**_: object) -> list[str]:
     from gateway.dialects.registry import DIALECTS  # noqa: PLC0415  # other lines need none
 
+    warnings.simplefilter("ignore")  # of packages that add none: the terminal shows the line
     return list(DIALECTS)
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from gateway.dialects.base import parse_subject
-from gateway.dialects.registry import DIALECTS
+from gateway.dialects.registry import DIALECTS, find_dialect
 from gateway.errors import GatewayError
 from gateway.reconcile.input.executors import Record
 from gateway.translate.shorten import digest_of
@@ -115,7 +115,7 @@ def _recovered(source: str, digest: str) -> list[str] | None:
 
 def _is_beginning(system: str, name: str, levels: list[str]) -> bool:
     """Return whether `name` is a beginning of `levels` and a digest, as far as can be decided."""
-    dialect = DIALECTS[system]
+    dialect = find_dialect(system)
     try:
         kept = parse_subject(name, dialect).levels[:-1]
     except GatewayError:
@@ -127,5 +127,5 @@ def _is_beginning(system: str, name: str, levels: list[str]) -> bool:
 def _spelled(system: str, levels: list[str] | None) -> str | None:
     if levels is None:
         return None
-    dialect = DIALECTS[system]
+    dialect = find_dialect(system)
     return dialect.leading + dialect.separator.join(dialect.codec.encode(levels))

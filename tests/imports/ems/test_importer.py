@@ -25,12 +25,10 @@ def shape(entry: RouteEntry) -> tuple[str, tuple[str, ...]]:
     return entry.pattern, tuple(target.template for target in entry.targets)
 
 
-def test_the_samples_become_a_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_samples_become_a_configuration(tmp_path: Path) -> None:
     document = import_ems([sample(name) for name in ALL])
 
-    configuration = loaded(document, tmp_path, monkeypatch)
+    configuration = loaded(document, tmp_path)
 
     assert [route.source.text for route in configuration.routes] == [
         "orders.new", "orders.new", "audit.>", "audit.>", "orders.*",
@@ -42,11 +40,9 @@ def test_the_samples_become_a_configuration(
     assert list(configuration.endpoints) == ["ems"]
 
 
-def test_a_route_names_its_targets_as_the_endpoint_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_route_names_its_targets_as_the_endpoint_does(tmp_path: Path) -> None:
     document = bridges("[topic:foo.*]\nqueue=Q.B\ntopic=C.B\n")
-    (route,) = loaded(document, tmp_path, monkeypatch).routes
+    (route,) = loaded(document, tmp_path).routes
     subject = parse_subject("foo.bar", EMS)
 
     names = [target.name_for(subject, {}) for target in route.targets]
@@ -228,12 +224,10 @@ def test_a_target_of_many_names_is_lossy_and_has_a_note(text: str, expected: lis
     ] == expected
 
 
-def test_topics_bridged_to_each_other_are_one_route_in_both_directions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_topics_bridged_to_each_other_are_one_route_in_both_directions(tmp_path: Path) -> None:
     document = bridges("[topic:A]\ntopic=B\nqueue=Q\n[topic:B]\ntopic=A\n")
 
-    routes = loaded(document, tmp_path, monkeypatch).routes
+    routes = loaded(document, tmp_path).routes
 
     assert [(route.name, route.source.text, route.inverse) for route in routes] == [
         ("A", "A", "A.back"), ("A.back", "B", "A"), ("A-2", "A", ""),
@@ -307,9 +301,8 @@ def test_the_mapping_of_any_names_loads(
 ) -> None:
     document = bridges(f'[topic:{source}]\nqueue={target} selector="{selector}"\n')
 
-    with pytest.MonkeyPatch.context() as patch:
-        if document.routes:
-            configuration = loaded(document, tmp_path_factory.mktemp("ems"), patch)
-            assert len(configuration.routes) == len(document.routes)
-        else:
-            assert document.omitted
+    if document.routes:
+        configuration = loaded(document, tmp_path_factory.mktemp("ems"))
+        assert len(configuration.routes) == len(document.routes)
+    else:
+        assert document.omitted

@@ -26,21 +26,17 @@ def imported(text: str) -> Document:
     return import_mosquitto("m", text.encode())
 
 
-def remote(
-    options: str, folder: Path, patch: pytest.MonkeyPatch, name: str = "c"
-) -> tuple[MqttSettings, list[str]]:
+def remote(options: str, folder: Path, name: str = "c") -> tuple[MqttSettings, list[str]]:
     document = imported(f"{HEAD}{options}\ntopic a/# out 1\n")
     secrets = {"C_USERNAME": "u", "C_PASSWORD": "p"}
-    configuration = loaded(document, folder, patch, **secrets)
+    configuration = loaded(document, folder, **secrets)
     return settings_of(configuration, name, MqttSettings), omitted(document)
 
 
-def test_the_sample_becomes_a_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sample_becomes_a_configuration(tmp_path: Path) -> None:
     document = import_mosquitto(*sample("mosquitto.conf"))
 
-    configuration = loaded(document, tmp_path, monkeypatch, **SECRET_OPTIONS)
+    configuration = loaded(document, tmp_path, **SECRET_OPTIONS)
 
     assert list(configuration.endpoints) == [
         "head-office-local", "head-office", "second-local", "second",
@@ -107,14 +103,12 @@ CARRIED_OPTIONS = [
 
 
 @pytest.mark.parametrize(("line", "field", "value"), CARRIED_OPTIONS)
-def test_an_option_becomes_a_setting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, field: str, value: object
-) -> None:
+def test_an_option_becomes_a_setting(tmp_path: Path, line: str, field: str, value: object) -> None:
     if line.startswith("addresses"):
         document = imported(f"connection c\n{line}\ntopic a\n")
-        settings = settings_of(loaded(document, tmp_path, monkeypatch), "c", MqttSettings)
+        settings = settings_of(loaded(document, tmp_path), "c", MqttSettings)
     else:
-        settings, _ = remote(line, tmp_path, monkeypatch)
+        settings, _ = remote(line, tmp_path)
 
     assert getattr(settings, field) == value
 
@@ -137,9 +131,9 @@ LEFT_OPTIONS = [
 
 @pytest.mark.parametrize(("line", "reason"), LEFT_OPTIONS)
 def test_an_option_without_an_equivalent_is_listed_with_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
+    tmp_path: Path, line: str, reason: str
 ) -> None:
-    _, found = remote(line, tmp_path, monkeypatch)
+    _, found = remote(line, tmp_path)
 
     assert [each for each in found if each.startswith("m:3: option ") and reason in each]
     assert len(found) == 1
@@ -198,14 +192,12 @@ def test_every_other_line_is_listed(text: str, expected: str) -> None:
     assert not any("hunter2" in each for each in found)
 
 
-def test_both_is_one_route_with_a_derived_reverse_route(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_is_one_route_with_a_derived_reverse_route(tmp_path: Path) -> None:
     document = imported(f"{HEAD}topic t/# both 1 L/ R/\n")
 
     (entry,) = document.routes
     assert (entry.pattern, entry.targets[0].template) == ("L/t/{rest...}", "R/t/{rest...}")
-    routes = loaded(document, tmp_path, monkeypatch).routes
+    routes = loaded(document, tmp_path).routes
     assert [(route.endpoint, route.source.subscription) for route in routes] == [
         ("c-local", "L/t/#"), ("c", "R/t/#"),
     ]  # fmt: skip
@@ -233,14 +225,13 @@ VERSIONS = [
 @pytest.mark.parametrize(("lines", "versions", "told"), VERSIONS)
 def test_a_route_in_both_directions_needs_version_5_and_lists_an_older_one(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     lines: str,
     versions: list[str],
     told: list[str],
 ) -> None:
     document = imported(f"{HEAD}{lines}\n")
 
-    endpoints = loaded(document, tmp_path, monkeypatch).endpoints
+    endpoints = loaded(document, tmp_path).endpoints
     assert [settings_of_version(each.settings) for each in endpoints.values()] == versions
     assert [
         each.partition(": not carried over; it cannot carry the")[0] for each in omitted(document)
@@ -305,8 +296,7 @@ def test_the_mapping_of_any_file_loads(
         if setting.key in {"username", "password"}
     }
 
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("mosquitto")
-        configuration = loaded(document, folder, patch, **secrets)
+    folder = tmp_path_factory.mktemp("mosquitto")
+    configuration = loaded(document, folder, **secrets)
 
     assert len(configuration.routes) == len(document.routes) > 0
