@@ -19,7 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from time import process_time
 
-from gateway.archive.layout import PAIRS, SEALS, SETS, JournalName, hour_folder, seal_folder
+from gateway.archive.heads import WriterHead
+from gateway.archive.heads import to_json as head_json
+from gateway.archive.layout import HEADS, PAIRS, SEALS, SETS, JournalName, hour_folder, seal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.seal import (
     End,
@@ -54,6 +56,8 @@ class PaperStorage:
     def names(self, folder: Path) -> list[str]:
         if folder in {Path(), Path(SEALS)}:
             return [f"date={each}" for each in DATES]
+        if folder == Path(HEADS):
+            return [f"gateway{each}.json" for each in range(self._gateways)]
         days = [each for each in DATES if folder == seal_folder(Path(), each)]
         found = [f"{self._stem(*each)}.json" for day in days for each in self._of_day(day)]
         self.used["seals listed"] += len(found)
@@ -68,6 +72,9 @@ class PaperStorage:
         return found
 
     def read(self, path: Path) -> bytes | None:
+        if path.parts[0] == HEADS:
+            self.used["heads read"] += 1
+            return head_json(self._head(int(path.stem.removeprefix("gateway"))))
         if path.suffix != ".json" or path.parts[0] != SEALS:
             return None
         gateway, _, number = path.stem.rsplit("-", 2)
@@ -89,9 +96,21 @@ class PaperStorage:
 
     def _of_day(self, day: date) -> list[tuple[int, int]]:
         first = DATES.index(day) * self._journals
-        last = self._journals if day < DATES[-1] else self._journals // 4  # it is six o'clock
+        last = self._ends()[day]
         numbers = range(first, first + last)
         return [(gateway, number) for gateway in range(self._gateways) for number in numbers]
+
+    def _head(self, gateway: int) -> WriterHead:
+        """Return the head of a gateway that writes the journal after its last seal."""
+        sealed = sum(self._ends().values())
+        last = self._seal(gateway, sealed - 1)
+        name = f"gateway{gateway}"
+        opened = self._stem(gateway, sealed)
+        return WriterHead(name, name, last.closed + 1, last.link, opened).signed(None)
+
+    def _ends(self) -> dict[date, int]:
+        """Return the number of sealed journals of each date; it is six o'clock on the last."""
+        return {each: self._journals // (4 if each == DATES[-1] else 1) for each in DATES}
 
     @staticmethod
     def _stem(gateway: int, number: int) -> str:
