@@ -124,7 +124,8 @@ def _reconcile(job: Job, show_step: ShowStep) -> Report:
     show_step("done")
     files, job_ends = report.timings.get("files", 0.0), monotonic() - started
     timings = {"files": files, "spark": started - began, "job": job_ends - files}
-    return replace(report, timings=timings)
+    # Rounded here, because the page of a summary is that of its report.
+    return replace(report, timings={name: round(each, 3) for name, each in timings.items()})
 
 
 def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
