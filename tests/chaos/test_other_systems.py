@@ -231,3 +231,44 @@ def test_freezes_of_the_broker_and_reloads_lose_no_message(
             end_after_all(gateway, load, witness)
 
     check_marked(read_archive(tmp_path), witness.duplicates)
+
+
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(3, id="short"), pytest.param(60, id="long", marks=pytest.mark.chaos)]
+)
+@pytest.mark.parametrize(
+    ("make", "separator", "frozen"),
+    [
+        pytest.param(smf, "/", False, id="solace-away"),
+        pytest.param(smf, "/", True, id="solace-frozen"),
+        pytest.param(yami4, ".", True, id="yami4-frozen"),
+    ],
+)
+def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(
+    tmp_path: Path,
+    start_mosquitto: StartMosquitto,
+    make: Callable[[Path], Broker],
+    separator: str,
+    *,
+    frozen: bool,
+    seconds: int,
+) -> None:
+    """Its messages wait in the spool; the YAMI4 broker keeps nothing when it ends."""
+    source, target = start_mosquitto(), start_mosquitto()
+    tick = threading.Event()
+    with started(make(tmp_path)) as broker:
+        config = write_config(tmp_path, broker, separator, source.port, target.port)
+        with (
+            load_and_witness(source.port, target.port, RATE) as (load, witness),
+            running(config) as gateway,
+        ):
+            connected(gateway)
+            load.start()
+            tick.wait(MAX_PAUSE)
+            (broker.freeze if frozen else broker.kill)()
+            tick.wait(seconds)
+            (broker.thaw if frozen else broker.start)()
+            tick.wait(MAX_PAUSE)
+            end_after_all(gateway, load, witness)
+
+    check_marked(read_archive(tmp_path), witness.duplicates)
