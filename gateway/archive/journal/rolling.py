@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from gateway.archive.durable import make_folders
+from gateway.archive.journal.converter_process import Converter
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal, is_in_use
 from gateway.archive.journal.head_file import HeadFile, last_link, number_of
@@ -29,7 +30,6 @@ from gateway.archive.layout import (
     writer_name,
 )
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.segments.converter_process import Converter
 from gateway.clock import Clock, RowClock, now
 from gateway.errors import ArchiveError
 from gateway.file_lock import FileLock, FileLockedError

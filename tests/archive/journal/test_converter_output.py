@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive.journal.converter_process import Converter
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Rows, pack
 from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.segments.converter_process import Converter
 from tests.archive.journal_files import journal_path
 from tests.archive.samples import START, received
 from tests.waiting import PATIENCE, until

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive.journal.converter_process import Converter
 from gateway.archive.journal.file import claim_journal
 from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments import convert
-from gateway.archive.segments.converter_process import Converter
 from tests.archive.journal_files import journal_path
 from tests.waiting import PATIENCE
 
