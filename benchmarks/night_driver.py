@@ -31,8 +31,8 @@ from gateway.archive.seals.seal import (
     StoredDigest,
     to_json,
 )
-from gateway.archive.seals.verify import verify_day
 from gateway.archive.storage import StoredFile
+from gateway.archive.verification.verify import verify_day
 from gateway.reconcile.input.inputs import list_inputs, microseconds
 from gateway.reconcile.input.survey import survey_tasks
 

@@ -22,8 +22,8 @@ from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.routes import Rules
-from gateway.archive.seals.writers import known_writers
 from gateway.archive.storage import open_storage
+from gateway.archive.verification.writers import known_writers
 from gateway.clock import now
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import TALLIES

@@ -27,10 +27,10 @@ from gateway.archive.schema import COLUMNS, Leg
 from gateway.archive.seals.key import read_key
 from gateway.archive.seals.seal import StoredDigest
 from gateway.archive.seals.store import digest_of
-from gateway.archive.seals.verify import journal_of, sealed_files
-from gateway.archive.seals.waiting import waiting_journals
 from gateway.archive.segments.convert import Conversion, segment_tables
 from gateway.archive.storage import Storage, open_storage
+from gateway.archive.verification.verify import journal_of, sealed_files
+from gateway.archive.verification.waiting import waiting_journals
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.inputs import batches
 from gateway.reconcile.schema import spark_schema

@@ -13,8 +13,8 @@ import pytest
 
 from gateway.archive.layout import PAIRS, SETS, journals, pairs_path, segments, sets_path
 from gateway.archive.lookup.reader import read_rows
-from gateway.archive.seals.verify import verify_archive
 from gateway.archive.storage import LocalStorage
+from gateway.archive.verification.verify import verify_archive
 from tests.archive.samples import DAY, START, archive, identity
 from tests.waiting import PATIENCE
 

@@ -17,8 +17,8 @@ from gateway.archive.heads import SourceConnection, read_heads
 from gateway.archive.journal.head_file import HeadFile
 from gateway.archive.layout import converted_journals, days, journals
 from gateway.archive.lookup.name_store import NameStore
-from gateway.archive.seals.waiting import waiting_journals
 from gateway.archive.storage import LocalStorage
+from gateway.archive.verification.waiting import waiting_journals
 from gateway.file_lock import FileLock
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.connection_log import ConnectionLog

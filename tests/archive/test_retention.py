@@ -20,11 +20,11 @@ from gateway.archive.retention import (
 )
 from gateway.archive.seals.seal import End, Previous
 from gateway.archive.seals.store import write_sealed
-from gateway.archive.seals.verify import verify_archive, verify_day
 from gateway.archive.segments.convert import main as convert
 from gateway.archive.segments.parquet import sort_rows, to_table
 from gateway.archive.segments.write import write_rows
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
+from gateway.archive.verification.verify import verify_archive, verify_day
 from gateway.cli import main
 from tests.archive.samples import START, archive, delivered, received
 

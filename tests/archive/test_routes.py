@@ -21,9 +21,9 @@ from gateway.archive.routes import (
     upload_routes,
     write_routes,
 )
-from gateway.archive.seals.verify import verify_archive
 from gateway.archive.segments.convert import main as convert
 from gateway.archive.storage import LocalStorage, RemoteStorage, open_storage
+from gateway.archive.verification.verify import verify_archive
 from gateway.errors import ArchiveError
 
 ONE: Rules = [{"name": "orders", "targets": []}]

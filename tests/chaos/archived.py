@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from gateway.archive.findings import Weight
 from gateway.archive.layout import days, segments
 from gateway.archive.schema import NOT_COPIES
-from gateway.archive.seals.verify import verify_archive
 from gateway.archive.storage import LocalStorage
+from gateway.archive.verification.verify import verify_archive
 from gateway.runtime.outbound.spool_db import FILE_NAME
 from gateway.runtime.record.rows import fingerprint
 from tests.archive.journal_files import damaged_journals

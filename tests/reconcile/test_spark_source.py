@@ -24,7 +24,7 @@ from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.reconcile.spark_source import ArchiveReader, query_of
 from tests.archive.samples import DAY, NOON, QUICK, START, delivered, noon, put, received
-from tests.archive.seals.chained import KEY, sealed_day
+from tests.archive.verification.chained import KEY, sealed_day
 
 NEXT = DAY + timedelta(days=1)
 WRONG = [

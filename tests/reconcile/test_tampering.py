@@ -24,8 +24,8 @@ from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.findings import Finding, Weight
 from gateway.archive.layout import HOUR
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.verify import Verified, verify_day
 from gateway.archive.storage import LocalStorage
+from gateway.archive.verification.verify import Verified, verify_day
 from gateway.reconcile.classify.evidence import Scope, run_read, tasks_to_join
 from gateway.reconcile.input.inputs import Inputs, find_inputs, verify_around
 from gateway.reconcile.input.row_reader import JOIN_SCHEMA

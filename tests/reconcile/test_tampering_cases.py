@@ -18,9 +18,9 @@ from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.findings import Weight
 from gateway.archive.layout import HOUR, SETS, journal_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.verify import verify_day
 from gateway.archive.segments.convert import convert
 from gateway.archive.storage import LocalStorage
+from gateway.archive.verification.verify import verify_day
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY
 from tests.reconcile.archive_faults import (

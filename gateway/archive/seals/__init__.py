@@ -1,1 +1,1 @@
-"""Seals: the evidence that the segments of an archive are complete and unchanged."""
+"""Seals: signed files that state which segments a journal became."""

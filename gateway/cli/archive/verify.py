@@ -15,7 +15,7 @@ from gateway.errors import ArchiveError, first_line
 from gateway.terminal import print_line
 
 if TYPE_CHECKING:
-    from gateway.archive.seals.verify import Verified
+    from gateway.archive.verification.verify import Verified
 
 
 def add_parsers(actions: Commands) -> None:
@@ -78,8 +78,8 @@ def _journals(location: ArchiveLocation, buffer: str | None) -> Path | None:
 def _verify(
     location: ArchiveLocation, day: date | None, key: bytes | None, journals: Path | None
 ) -> Verified:
-    from gateway.archive.seals.verify import verify_archive, verify_day  # noqa: PLC0415  # Arrow
     from gateway.archive.storage import open_storage  # noqa: PLC0415
+    from gateway.archive.verification.verify import verify_archive, verify_day  # noqa: PLC0415
 
     try:
         storage = open_storage(location)

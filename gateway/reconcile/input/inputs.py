@@ -18,10 +18,10 @@ from gateway.archive.layout import pairs_path, parse_day, sets_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.seal import StoredDigest
 from gateway.archive.seals.store import HashFiles, digests_of
-from gateway.archive.seals.verify import Verified, verify_day
 from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.segments.parquet import SCHEMA
 from gateway.archive.storage import Storage, open_storage
+from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.executors import collect, tasks_of
 from gateway.reconcile.input.row_reader import SegmentFile, row_groups

@@ -20,8 +20,8 @@ from gateway.archive.retired import retired_writers
 from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal, has_valid_mac
 from gateway.archive.seals.store import THREADS, read_seal, seal_days
-from gateway.archive.seals.waiting import waiting_journals
 from gateway.archive.storage import Storage, open_storage
+from gateway.archive.verification.waiting import waiting_journals
 from gateway.clock import now
 from gateway.errors import GatewayError
 from gateway.model.copy_class import CopyClass

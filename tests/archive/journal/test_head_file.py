@@ -22,13 +22,13 @@ from gateway.archive.layout import ACK, HOUR, SEALS, journals, segments
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.lookup.reader import read_rows
 from gateway.archive.seals.store import read_seals
-from gateway.archive.seals.verify import Verified, verify_day
 from gateway.archive.segments import convert
 from gateway.archive.storage import LocalStorage
+from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError
 from tests.archive.journal_files import damaged_journals
 from tests.archive.samples import DAY, NOON, QUICK, START, identity, noon, put, received
-from tests.archive.seals.chained import errors, warnings
+from tests.archive.verification.chained import errors, warnings
 
 KEY = b"a key of the seals"
 MIDNIGHT = NOON + 12 * HOUR

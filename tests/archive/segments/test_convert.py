@@ -27,10 +27,10 @@ from gateway.archive.layout import (
     sets_path,
 )
 from gateway.archive.lookup.reader import read_rows
-from gateway.archive.seals.verify import verify_day
 from gateway.archive.segments.convert import convert, main
 from gateway.archive.segments.parquet import SCHEMA
 from gateway.archive.storage import LocalStorage
+from gateway.archive.verification.verify import verify_day
 from gateway.errors import ArchiveError
 from tests.archive.journal_files import damaged_journals, journal_path
 from tests.archive.samples import DAY, NOON, START, delivered, identity, received

@@ -10,7 +10,7 @@ from gateway.archive.layout import journal_folder
 from gateway.cli import main
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON, archive, identity, received
-from tests.archive.seals.chained import KEY, sealed_day, segment_of
+from tests.archive.verification.chained import KEY, sealed_day, segment_of
 
 
 def verify(*arguments: object) -> int:

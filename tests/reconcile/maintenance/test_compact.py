@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from gateway.archive.findings import Weight
 from gateway.archive.layout import day_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.verify import verify_day
 from gateway.archive.storage import LocalStorage
+from gateway.archive.verification.verify import verify_day
 from gateway.errors import ReconcileError
 from gateway.reconcile.maintenance.compact import compact
 from gateway.trial.synthetic.faults import Fault

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.layout import HOUR, day_of, pairs_path, sets_path
-from gateway.archive.seals.chains import NotRunning
 from gateway.archive.seals.seal import (
     End,
     MergeSeal,
@@ -22,13 +21,14 @@ from gateway.archive.seals.seal import (
     to_json,
 )
 from gateway.archive.seals.store import digests_of, seal_path, write_seal
-from gateway.archive.seals.verify import verify_archive, verify_day
 from gateway.archive.segments.journal_facts import CUT
 from gateway.archive.segments.write import write_segment
 from gateway.archive.storage import LocalStorage, RemoteStorage
+from gateway.archive.verification.chains import NotRunning
+from gateway.archive.verification.verify import verify_archive, verify_day
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON, START
-from tests.archive.seals.chained import (
+from tests.archive.verification.chained import (
     AFTER,
     KEY,
     MIDNIGHT,
@@ -42,7 +42,7 @@ from tests.archive.seals.chained import (
     segment_of,
     warnings,
 )
-from tests.archive.seals.stored_entry import make_entry
+from tests.archive.verification.stored_entry import make_entry
 
 KEYS = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
 NEXT = timedelta(days=1)

@@ -18,14 +18,17 @@ from gateway.archive.findings import Finding, Weight, error, warning
 from gateway.archive.heads import WriterHead, head_path, parsed
 from gateway.archive.layout import MAX_TIME, SEALS, parse_day, staged_path
 from gateway.archive.routes import routes_findings
-from gateway.archive.seals.chains import (
+from gateway.archive.seals.seal import Seal, StoredDigest
+from gateway.archive.seals.store import HashFiles, digests_of
+from gateway.archive.storage import LocalStorage, Storage
+from gateway.archive.verification.chains import (
     SLACK,
     NotRunning,
     Period,
     Surroundings,
     chain_findings,
 )
-from gateway.archive.seals.contents import (
+from gateway.archive.verification.contents import (
     DayClaims,
     VerifiedSegment,
     check_files,
@@ -33,13 +36,15 @@ from gateway.archive.seals.contents import (
     files_of,
     strangers,
 )
-from gateway.archive.seals.evidence import Evidence, EvidenceReader
-from gateway.archive.seals.lineage import is_stopped
-from gateway.archive.seals.seal import Seal, StoredDigest
-from gateway.archive.seals.store import HashFiles, digests_of
-from gateway.archive.seals.waiting import WaitingJournal, waiting_journals
-from gateway.archive.seals.writers import KnownWriters, Proofs, known_writers, writer_findings
-from gateway.archive.storage import LocalStorage, Storage
+from gateway.archive.verification.evidence import Evidence, EvidenceReader
+from gateway.archive.verification.lineage import is_stopped
+from gateway.archive.verification.waiting import WaitingJournal, waiting_journals
+from gateway.archive.verification.writers import (
+    KnownWriters,
+    Proofs,
+    known_writers,
+    writer_findings,
+)
 from gateway.clock import today as current_date
 from gateway.errors import ArchiveError
 

@@ -13,7 +13,7 @@ import pytest
 from gateway.archive.layout import HOUR, day_of
 from gateway.archive.seals.seal import End, Seal
 from tests.archive.samples import DAY, START
-from tests.archive.seals.chained import (
+from tests.archive.verification.chained import (
     KEY,
     MIDNIGHT,
     SECOND,

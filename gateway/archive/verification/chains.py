@@ -15,11 +15,11 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.layout import HOUR, is_replay
-from gateway.archive.seals.lineage import contradictions, is_stopped, lineages
 from gateway.archive.seals.seal import End, Previous, Seal
 from gateway.archive.seals.store import link_path, seal_path
-from gateway.archive.seals.waiting import WaitingJournal
 from gateway.archive.segments.journal_facts import CUT
+from gateway.archive.verification.lineage import contradictions, is_stopped, lineages
+from gateway.archive.verification.waiting import WaitingJournal
 
 SLACK: Final = HOUR
 _FOREVER: Final = 1 << 62  # microseconds

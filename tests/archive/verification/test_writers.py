@@ -18,7 +18,7 @@ from gateway.archive.seals.seal import End
 from gateway.archive.storage import LocalStorage, RemoteStorage
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON, START
-from tests.archive.seals.chained import KEY, MIDNIGHT, SECOND, Chained, errors, sealed_day
+from tests.archive.verification.chained import KEY, MIDNIGHT, SECOND, Chained, errors, sealed_day
 
 KEYS = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
 DATES = [DAY + timedelta(days=number) for number in range(5)]

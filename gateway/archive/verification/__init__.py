@@ -1,0 +1,1 @@
+"""Verification of an archive: journals, seals, heads and files that must agree."""
