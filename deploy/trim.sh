@@ -14,6 +14,9 @@ find . -name '*.pyi' -delete
 rm -rf numpy/f2py numpy/distutils numpy/_core/include numpy/_core/lib numpy/random/lib \
     numpy/*/*_tests.*.so numpy/_core/_simd.*.so
 
+# pandas, of which PySpark asks only that it can be imported: tests.
+rm -rf pandas/tests
+
 # Rich colours program text with Pygments; the gateway prints none.
 find pygments/lexers -name '*.py*' ! -name '__init__*' ! -name '_mapping*' ! -name 'python*' -delete
 

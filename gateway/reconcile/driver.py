@@ -1,4 +1,4 @@
-"""Check of the requirements of Spark, PySpark and Java, before they are loaded."""
+"""Check of the requirements of Spark: PySpark, pandas and Java, before they are loaded."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from typing import Final
 from gateway.errors import DriverMissingError
 
 OLDEST_JAVA: Final = 17
+_PACKAGES: Final = {"pyspark": "PySpark", "pandas": "pandas"}  # its `mapInArrow` asks for pandas
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _HINT: Final = "install Java 17 or later (Debian: apt-get install default-jre-headless)"
 
 
 def check_driver() -> None:
-    """Check that PySpark and a suitable Java are installed.
+    """Check that PySpark, pandas and a suitable Java are installed.
 
     Raises:
         DriverMissingError: one of them is absent or too old; the text says what to install.
     """
-    if find_spec("pyspark") is None:
-        raise DriverMissingError(
-            "reconcile: PySpark is not installed; pip install 'gateway[reconcile]'"
-        )
+    for package, name in _PACKAGES.items():
+        if find_spec(package) is None:
+            raise DriverMissingError(
+                f"reconcile: {name} is not installed; pip install 'gateway[reconcile]'"
+            )
     java = _java()
     found = _VERSION.search(_version(java))
     if found is None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -52,11 +53,14 @@ def test_an_absent_java_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         driver.check_driver()
 
 
-def test_an_absent_pyspark_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(_: str) -> None:
-        return None
+@pytest.mark.parametrize(("absent", "name"), [("pyspark", "PySpark"), ("pandas", "pandas")])
+def test_an_absent_package_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, absent: str, name: str
+) -> None:
+    def without(package: str) -> object:
+        return None if package == absent else find_spec(package)
 
-    monkeypatch.setattr(driver, "find_spec", nothing)
+    monkeypatch.setattr(driver, "find_spec", without)
 
-    with pytest.raises(DriverMissingError, match=r"pip install 'gateway\[reconcile\]'"):
+    with pytest.raises(DriverMissingError, match=rf"{name} .*pip install 'gateway\[reconcile\]'"):
         driver.check_driver()

@@ -14,9 +14,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.udf import UserDefinedFunction
-from pyspark.util import PythonEvalType
 
 from gateway.archive.segments.parquet import schema_of
 from gateway.reconcile.schema import spark_schema
@@ -62,14 +59,14 @@ def read_tasks(
     `run` and `tasks` are pickled; the tables have `columns`, as in `gateway.archive.schema`.
     """
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for table in run(tasks[number]):
                     yield from table.to_batches()
 
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
-    return _map_in_arrow(numbers, read, spark_schema(columns))
+    return numbers.mapInArrow(read, spark_schema(columns))
 
 
 def map_records(
@@ -79,12 +76,12 @@ def map_records(
 ) -> DataFrame:
     """Return the records that `run` makes on executors of those of each partition of `frame`."""
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
         for table in tables_of(columns, run(rows)):
             yield from table.to_batches()
 
-    return _map_in_arrow(frame, read, spark_schema(columns))
+    return frame.mapInArrow(read, spark_schema(columns))
 
 
 def map_tables(
@@ -92,12 +89,12 @@ def map_tables(
 ) -> DataFrame:
     """Return the rows of the tables that `run` makes on executors of each partition of `frame`."""
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if found := list(batches):
             for table in run(pa.Table.from_batches(found)):
                 yield from table.to_batches()
 
-    return _map_in_arrow(frame, read, spark_schema(columns))
+    return frame.mapInArrow(read, spark_schema(columns))
 
 
 def tables_of(columns: Mapping[str, str], records: Iterable[Record]) -> Iterator[pa.Table]:
@@ -114,27 +111,9 @@ def write_partitions(
 ) -> None:
     """Call `write` on executors with the number and the rows of each partition of `frame`."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         write(context.partitionId() if context else 0, batches)
         yield from _DONE.to_batches()
 
-    _map_in_arrow(frame, run, T.StructType([T.StructField("rows", T.LongType())])).toArrow()
-
-
-def _map_in_arrow(
-    frame: DataFrame,
-    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: T.StructType,
-) -> DataFrame:
-    """Do the same as `DataFrame.mapInArrow`, which refuses to start without pandas.
-
-    pandas is not used for it: PySpark checks only that it is installed.
-    """
-    kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
-    columns = UserDefinedFunction(function, schema, evalType=kind)(
-        *[frame[n] for n in frame.columns]
-    )
-    java: Any = frame
-    mapped = java._jdf.mapInArrow(columns._jc, False, None)  # noqa: SLF001  # arguments of Java
-    return ClassicDataFrame(mapped, frame.sparkSession)
+    frame.mapInArrow(run, T.StructType([T.StructField("rows", T.LongType())])).toArrow()
