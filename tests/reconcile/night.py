@@ -48,8 +48,9 @@ class Night:
         self.archived.append(own)
 
     def write(self, root: Path) -> None:
-        """Write the segments of each gateway as one chain of sealed journals."""
-        for (gateway, _), rows in sorted(self.rows.items()):
+        """Write the segments of each gateway as one chain of sealed journals, and stop it."""
+        last_parts = dict(sorted(self.rows))
+        for (gateway, part), rows in sorted(self.rows.items()):
             table, lost = to_table(rows)
             assert not lost
             link = self.links.get(gateway)
@@ -62,7 +63,7 @@ class Night:
                 previous=link,
                 opened=link.closed if link else None,
                 closed=max(last, link.closed + 1) if link else last,
-                end=End.CLOSED,
+                end=End.STOPPED if part == last_parts[gateway] else End.CLOSED,
             )
             self.links[gateway] = seal.link
 
