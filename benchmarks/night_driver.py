@@ -23,14 +23,8 @@ from gateway.archive.heads import WriterHead
 from gateway.archive.heads import to_json as head_json
 from gateway.archive.layout import HEADS, PAIRS, SEALS, SETS, JournalName, hour_folder, seal_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.seal import (
-    End,
-    Previous,
-    Seal,
-    SegmentEntry,
-    StoredDigest,
-    to_json,
-)
+from gateway.archive.seals.seal import End, Seal, SegmentEntry, to_json
+from gateway.archive.signed_json import Previous, StoredDigest
 from gateway.archive.storage import StoredFile
 from gateway.archive.verification.verify import verify_day
 from gateway.reconcile.input.inputs import list_inputs, microseconds

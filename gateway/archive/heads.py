@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Self
 from gateway.archive.durable import make_folders, replacing
 from gateway.archive.gaps import SourceGap
 from gateway.archive.layout import DAMAGED, HEADS, listed, parse_journal_name
-from gateway.archive.seals.seal import Previous, canonical_json, mac_of, parse
+from gateway.archive.signed_json import Previous, canonical_json, mac_of, parse
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
     from gateway.archive.storage import Storage

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
-from gateway.archive.seals.seal import Previous, canonical_json, mac_of, parse
+from gateway.archive.signed_json import Previous, canonical_json, mac_of, parse
 
 VERSION: Final = 1
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing

@@ -25,8 +25,8 @@ from gateway.archive.layout import (
 )
 from gateway.archive.night_record import Night, from_json
 from gateway.archive.routes import remove_routes
-from gateway.archive.seals.seal import canonical_json, mac_of
 from gateway.archive.seals.store import THREADS, read_seal, seal_days
+from gateway.archive.signed_json import canonical_json, mac_of
 from gateway.archive.storage import Storage, StoredFile
 from gateway.clock import today
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.heads import read_heads
-from gateway.archive.seals.seal import canonical_json, mac_of
+from gateway.archive.signed_json import canonical_json, mac_of
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from gateway.archive.durable import make_folders, replacing, sync_folder
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import MAX_TIME, ROUTES, listed
-from gateway.archive.seals.seal import canonical_json, mac_of
+from gateway.archive.signed_json import canonical_json, mac_of
 from gateway.errors import ArchiveError
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow

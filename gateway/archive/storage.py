@@ -24,8 +24,8 @@ from pyarrow import fs
 
 from gateway.archive.durable import exchange_folders, make_folders, replacing, sync_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.seal import StoredDigest
-from gateway.archive.segments.parquet import write_table
+from gateway.archive.parquet import write_table
+from gateway.archive.signed_json import StoredDigest
 from gateway.errors import ArchiveError, first_line
 
 _CONNECT_TIMEOUT: Final = 5.0  # seconds

@@ -25,9 +25,9 @@ from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.lookup.reader import find_batches
 from gateway.archive.schema import COLUMNS, Leg
 from gateway.archive.seals.key import read_key
-from gateway.archive.seals.seal import StoredDigest
 from gateway.archive.seals.store import digest_of
 from gateway.archive.segments.convert import Conversion, segment_tables
+from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.verify import journal_of, sealed_files
 from gateway.archive.verification.waiting import waiting_journals

@@ -20,7 +20,7 @@ from gateway.archive.heads import (
     to_json,
     write_head,
 )
-from gateway.archive.seals.seal import Previous
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage
 
 KEY = b"the key of the seals"

@@ -18,14 +18,15 @@ from gateway.archive.retention import (
     oldest_needed,
     remove_days,
 )
-from gateway.archive.seals.seal import End, Previous
-from gateway.archive.seals.store import write_sealed
+from gateway.archive.seals.seal import End
 from gateway.archive.segments.convert import main as convert
-from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.segments.write import write_rows
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.archive.verification.verify import verify_archive, verify_day
 from gateway.cli import main
+from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.samples import START, archive, delivered, received
 
 TODAY = date(2026, 3, 14)

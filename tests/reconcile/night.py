@@ -11,10 +11,11 @@ from pathlib import Path
 from gateway.archive.journal.head_file import number_of
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import JournalName
-from gateway.archive.seals.seal import End, Previous
-from gateway.archive.seals.store import write_sealed
-from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.seals.seal import End
+from gateway.archive.segments.tables import sort_rows, to_table
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage
+from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.samples import NOON, START, digest
 
 SECOND = 1_000_000

@@ -20,8 +20,8 @@ from gateway.archive.journal.file import Journal
 from gateway.archive.journal.head_file import HeadFile, last_link
 from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.layout import HOUR, JournalName, journal_folder, writer_name
-from gateway.archive.seals.seal import Previous
 from gateway.archive.segments.convert import convert
+from gateway.archive.signed_json import Previous
 from tests.archive.samples import NOON, digest
 
 SECOND = 1_000_000

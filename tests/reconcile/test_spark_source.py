@@ -19,7 +19,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import COLUMNS
 from gateway.archive.seals.store import seal_path
 from gateway.archive.segments.convert import convert_abandoned
-from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.reconcile.spark_source import ArchiveReader, query_of

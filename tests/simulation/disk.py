@@ -23,8 +23,8 @@ from gateway.archive.journal.head_file import number_of
 from gateway.archive.journal.records import Damage, is_journal, read_records
 from gateway.archive.layout import ACK, OPEN, JournalName, journal_folder
 from gateway.archive.schema import REQUIRED
-from gateway.archive.seals.seal import Previous
 from gateway.archive.segments.journal_facts import JournalFacts
+from gateway.archive.signed_json import Previous
 from gateway.file_lock import FileLock
 from gateway.runtime.outbound.dead_letters import COLUMNS
 from gateway.runtime.outbound.spool_db import VERSION

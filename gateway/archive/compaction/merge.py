@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import HOUR, SCHEMA_VERSION, pairs_path, sets_path, staged_path
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.parquet import row_group_writer
 from gateway.archive.seals.seal import Replaced, SegmentEntry
 from gateway.archive.segments.pairs import PAIR_SCHEMA, pairs_of
-from gateway.archive.segments.parquet import SCHEMA, row_group_writer, sort_rows
 from gateway.archive.segments.reading import is_dense, open_parquet
 from gateway.archive.segments.sets import blocks_of
+from gateway.archive.segments.tables import SCHEMA, sort_rows
 from gateway.archive.segments.words import words
 from gateway.archive.segments.write import JOURNAL_KEY, VERSION_KEY, dates_of
 from gateway.archive.storage import Storage, open_storage

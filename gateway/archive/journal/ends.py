@@ -23,7 +23,7 @@ from gateway.archive.journal.records import (
     record_spans,
 )
 from gateway.archive.layout import MAX_TIME, parse_journal_name
-from gateway.archive.seals.seal import Previous, parse
+from gateway.archive.signed_json import Previous, parse
 from gateway.errors import ArchiveError
 
 _HEAD: Final = "head"

@@ -18,7 +18,7 @@ from typing import Final
 from gateway.archive.durable import sync_folder
 from gateway.archive.journal.ends import Head, Trailer, new_hash
 from gateway.archive.layout import ACK, DAMAGED, DONE
-from gateway.archive.seals.seal import Previous
+from gateway.archive.signed_json import Previous
 from gateway.file_lock import try_lock, try_share
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -19,7 +19,7 @@ from gateway.archive.heads import StoredHead, WriterHead, head_path, read_head, 
 from gateway.archive.journal.ends import link_of
 from gateway.archive.journal.file import acknowledged_size
 from gateway.archive.layout import DAMAGED, OPEN, journal_folder, journals, parse_journal_name
-from gateway.archive.seals.seal import Previous
+from gateway.archive.signed_json import Previous
 from gateway.clock import Clock, now
 from gateway.file_lock import wait_lock
 

@@ -1,21 +1,18 @@
 """The content of a seal: a journal, its predecessor, and the files that its rows became.
 
-A seal is JSON. Its `mac` is the SHA-256 of the canonical JSON of all other members; with a key,
-the HMAC-SHA256 (RFC 2104). Canonical JSON has sorted keys, no spaces, and only ASCII characters.
+A seal is signed JSON (`gateway.archive.signed_json`).
 Times are microseconds since 1970-01-01 UTC; digests are lower-case hexadecimal.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Final, Self, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Final, Self, TypeAlias
+
+from gateway.archive.signed_json import Previous, StoredDigest, canonical_json, mac_of, parse
 
 VERSION: Final = 1
 _MERGED: Final = "merged"  # the kind of a seal of a compaction
@@ -27,23 +24,6 @@ class End(StrEnum):
     CLOSED = "closed"  # the gateway closed it, and opened another
     STOPPED = "stopped"  # the gateway closed it, and stopped in good order
     KILLED = "killed"  # it has no trailer: its process ended without closing it
-
-
-@dataclass(frozen=True, slots=True)
-class Previous:
-    """The predecessor of a journal; `digest` is None when its gateway did not close it."""
-
-    journal: str  # the stem of its file name
-    digest: str | None
-    closed: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDigest:
-    """The SHA-256 and the size in bytes of a stored file."""
-
-    sha256: str
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,50 +151,6 @@ def from_json(data: bytes) -> AnySeal:
         raise ValueError(f"has version {version!r}; this program reads version {VERSION}")
     seal: AnySeal = parse(MergeSeal if kind == _MERGED else Seal, document)
     return seal
-
-
-def parse(kind: Any, value: object, name: str = "content") -> Any:  # noqa: ANN401  # any dataclass
-    """Return the JSON `value` as an object of the type `kind`: a dataclass or a part of one.
-
-    Raises:
-        ValueError: it has another type, or other members; the text is a predicate.
-    """
-    if get_origin(kind) is UnionType:
-        kind = NoneType if value is None else get_args(kind)[0]
-    if get_origin(kind) is tuple and isinstance(value, list):
-        return tuple(parse(get_args(kind)[0], each, name) for each in value)
-    if get_origin(kind) is Mapping and isinstance(value, dict):
-        return {each: parse(get_args(kind)[1], value[each], each) for each in value}
-    if is_dataclass(kind) and isinstance(value, dict):
-        return _parse_members(kind, value, name)
-    if kind is End and isinstance(value, str) and value in list(End):
-        return End(value)
-    if type(value) is not kind:
-        raise ValueError(f"has no valid {name!r}")
-    return value
-
-
-def _parse_members(kind: Any, value: Mapping[str, object], name: str) -> Any:  # noqa: ANN401
-    types = _types_of(kind)
-    if types.keys() != value.keys():
-        raise ValueError(f"lacks or adds {min(types.keys() ^ value.keys())!r} in {name!r}")
-    return kind(**{each: parse(types[each], value[each], each) for each in types})
-
-
-@cache
-def _types_of(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def mac_of(document: Mapping[str, Any], key: bytes | None) -> str:
-    """Return the SHA-256 of the canonical JSON of `document`; with a key, the HMAC-SHA256."""
-    if key is None:
-        return hashlib.sha256(canonical_json(document)).hexdigest()
-    return hmac.new(key, canonical_json(document), hashlib.sha256).hexdigest()
-
-
-def canonical_json(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 def _mac_of(seal: AnySeal, key: bytes | None) -> str:

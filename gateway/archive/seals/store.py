@@ -11,29 +11,14 @@ from datetime import date
 from pathlib import Path
 from typing import Final, TypeAlias
 
-import pyarrow as pa
-
-from gateway.archive.heads import WriterHead, head_path, parsed
-from gateway.archive.heads import to_json as to_head_json
 from gateway.archive.layout import (
     SEALS,
-    JournalName,
     day_of,
     parse_day,
-    parse_journal_name,
     seal_folder,
 )
-from gateway.archive.seals.seal import (
-    AnySeal,
-    End,
-    MergeSeal,
-    Previous,
-    Seal,
-    StoredDigest,
-    from_json,
-    to_json,
-)
-from gateway.archive.segments.write import write_rows
+from gateway.archive.seals.seal import AnySeal, MergeSeal, from_json, to_json
+from gateway.archive.signed_json import Previous, StoredDigest
 from gateway.archive.storage import Storage
 
 # Hash and size of those files that are present, of files given with their expected bytes.
@@ -147,69 +132,6 @@ def digests_of(storage: Storage, paths: Iterable[Path]) -> dict[Path, StoredDige
     with ThreadPoolExecutor(THREADS) as pool:
         found = pool.map(lambda path: digest_of(storage, path), listed)
         return {path: each for path, each in zip(listed, found, strict=True) if each is not None}
-
-
-def write_sealed(  # noqa: PLR0913  # the facts of one journal
-    storage: Storage,
-    journal: str,
-    rows: pa.Table,
-    *,
-    gateway: str,
-    previous: Previous | None = None,
-    opened: int | None = None,
-    closed: int | None = None,
-    end: End = End.CLOSED,
-    key: bytes | None = None,
-) -> Seal:
-    """Write the sorted `rows` as a gateway and its converter do, and return the seal.
-
-    `journal` is the stem of a journal's file name: `str(JournalName(writer, start, number))`. The
-    head of the writer states it, unless it states a later one.
-    `opened` and `closed` are microseconds; by default the times of the first and the last row.
-    The `link` of the returned seal is the `previous` of the next one.
-
-    Raises:
-        OSError: the storage cannot be written.
-    """
-    name = parse_journal_name(journal)
-    if name is None:
-        raise ValueError(f"{journal!r}: is no stem of a journal")
-    entries = list(write_rows(storage, rows, journal, 0, opened or name.start))
-    times = [each for entry in entries for each in (entry.first, entry.last)] or [name.start]
-    content = "".join(entry.sha256 for entry in entries).encode()
-    seal = Seal(
-        writer=name.writer,
-        gateway=gateway,
-        journal=journal,
-        start=name.start,
-        sequence=name.number,
-        opened=min(times) if opened is None else opened,
-        closed=max(times) if closed is None else closed,
-        previous=previous,
-        digest=hashlib.sha256(content).hexdigest(),
-        end=end,
-        rows=rows.num_rows,
-        size=0,
-        segments=tuple(entries),
-    ).signed(key)
-    write_seal(storage, seal, key)
-    _state(storage, seal, name, key)
-    return seal
-
-
-def _state(storage: Storage, seal: Seal, name: JournalName, key: bytes | None) -> None:
-    """Write the head that the writer of `seal` had after it, unless there is a later one."""
-    path = head_path(Path(), seal.writer)
-    known = parsed(path, storage.read(path) or b"", key).head
-    if known is not None and known.at > seal.closed:
-        return
-    following = {
-        End.STOPPED: None,
-        End.KILLED: seal.journal,
-        End.CLOSED: str(name._replace(number=name.number + 1)),
-    }[seal.end]
-    head = WriterHead(seal.writer, seal.gateway, seal.closed, seal.link, following)
-    storage.put(path, to_head_json(head.signed(key)))
 
 
 def _check_paths(seal: AnySeal, path: Path) -> None:

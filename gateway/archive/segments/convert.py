@@ -48,7 +48,7 @@ from gateway.archive.seals.key import key_from_environment
 from gateway.archive.seals.seal import SealedDamage, SegmentEntry
 from gateway.archive.seals.store import write_seal
 from gateway.archive.segments.journal_facts import JournalFacts
-from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.segments.write import write_rows
 from gateway.archive.storage import LocalStorage, Storage, open_storage
 from gateway.clock import today

@@ -18,8 +18,9 @@ from gateway.archive.journal.ends import (
 )
 from gateway.archive.journal.records import MAGIC, Damage
 from gateway.archive.layout import JournalName
-from gateway.archive.seals.seal import End, Previous, Seal, SealedDamage, has_valid_mac
+from gateway.archive.seals.seal import End, Seal, SealedDamage, has_valid_mac
 from gateway.archive.seals.store import link_path, read_seal
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
 
 CUT: Final = "acknowledged rows are missing at the end"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.schema import PAIRS, Leg
-from gateway.archive.segments.parquet import schema_of
+from gateway.archive.segments.tables import schema_of
 
 MAX_PAIRS: Final = 20_000  # distinct pairs of one segment; past it readers use the rows
 PAIR_SCHEMA: Final = schema_of(PAIRS)

@@ -13,7 +13,7 @@ from gateway.archive.intervals import Flags, Numbers, from_sorted
 from gateway.archive.schema import SETS, RowOutcome
 from gateway.archive.segments.copies import DELIVERED, LEGS, RECEIVED, Copies, copies_of, encoded
 from gateway.archive.segments.latency import buckets, histograms
-from gateway.archive.segments.parquet import TYPES, schema_of
+from gateway.archive.segments.tables import TYPES, schema_of
 from gateway.archive.segments.words import are_whole, words
 
 MINUTE: Final = 60_000_000  # microseconds

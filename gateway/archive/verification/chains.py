@@ -15,9 +15,10 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.layout import HOUR, is_replay
-from gateway.archive.seals.seal import End, Previous, Seal
+from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import link_path, seal_path
 from gateway.archive.segments.journal_facts import CUT
+from gateway.archive.signed_json import Previous
 from gateway.archive.verification.lineage import contradictions, is_stopped, lineages
 from gateway.archive.verification.waiting import WaitingJournal
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import day_folder, hour_folder, pairs_path, sets_path, staged_path
-from gateway.archive.seals.seal import MergeSeal, Seal, SegmentEntry, StoredDigest
+from gateway.archive.seals.seal import MergeSeal, Seal, SegmentEntry
 from gateway.archive.seals.store import HashFiles
+from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage
 from gateway.archive.verification.evidence import Evidence
 

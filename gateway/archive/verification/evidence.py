@@ -11,8 +11,9 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import parse_journal_name, seal_folder
-from gateway.archive.seals.seal import AnySeal, Previous, has_valid_mac
+from gateway.archive.seals.seal import AnySeal, has_valid_mac
 from gateway.archive.seals.store import StoredSeal, link_path, read_seal, read_seals, seal_days
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
 
 _CACHED_DAYS: Final = 6

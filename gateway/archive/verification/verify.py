@@ -18,8 +18,9 @@ from gateway.archive.findings import Finding, Weight, error, warning
 from gateway.archive.heads import WriterHead, head_path, parsed
 from gateway.archive.layout import MAX_TIME, SEALS, parse_day, staged_path
 from gateway.archive.routes import routes_findings
-from gateway.archive.seals.seal import Seal, StoredDigest
+from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import HashFiles, digests_of
+from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.archive.verification.chains import (
     SLACK,

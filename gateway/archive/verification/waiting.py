@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.archive.journal.ends import Head, read_head
 from gateway.archive.layout import JournalName, journals, parse_journal_name
-from gateway.archive.seals.seal import Previous
+from gateway.archive.signed_json import Previous
 from gateway.file_lock import try_share
 
 _HEAD_BYTES: Final = 64 << 10  # more than a head has

@@ -15,8 +15,9 @@ from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
 from gateway.archive.layout import parse_journal_name
 from gateway.archive.retired import retired_writers
 from gateway.archive.routes import routes_files
-from gateway.archive.seals.seal import Previous, Seal
+from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import link_path
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.archive.verification.chains import Period
 

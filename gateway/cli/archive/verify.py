@@ -78,7 +78,7 @@ def _journals(location: ArchiveLocation, buffer: str | None) -> Path | None:
 def _verify(
     location: ArchiveLocation, day: date | None, key: bytes | None, journals: Path | None
 ) -> Verified:
-    from gateway.archive.storage import open_storage  # noqa: PLC0415
+    from gateway.archive.storage import open_storage  # noqa: PLC0415  # Arrow
     from gateway.archive.verification.verify import verify_archive, verify_day  # noqa: PLC0415
 
     try:

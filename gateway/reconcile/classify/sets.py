@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from gateway.archive.intervals import EMPTY, Flags, Intervals, Numbers
 from gateway.archive.schema import SETS
 from gateway.archive.segments.latency import histograms, nonzero_counts
-from gateway.archive.segments.parquet import schema_of
+from gateway.archive.segments.tables import schema_of
 from gateway.reconcile.classify.block_ids import BlockIds
 from gateway.reconcile.classify.crossing import (
     are_crossing,

@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from gateway.archive.segments.parquet import schema_of
+from gateway.archive.segments.tables import schema_of
 from gateway.reconcile.schema import spark_schema
 
 Task = TypeVar("Task")

@@ -16,10 +16,10 @@ from gateway.archive.findings import Finding, Weight, error
 from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import pairs_path, parse_day, sets_path
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.seal import StoredDigest
 from gateway.archive.seals.store import HashFiles, digests_of
 from gateway.archive.segments.convert import convert_abandoned
-from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.segments.tables import SCHEMA
+from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
-from gateway.archive.segments.parquet import schema_of
 from gateway.archive.segments.reading import open_parquet
+from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import open_storage
 from gateway.model.copy_class import CLASSES
 from gateway.reconcile.input.row_reader import TargetName

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from gateway.archive.intervals import Flags, Intervals, Numbers, contains
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.archive.segments.copies import are_copies
-from gateway.archive.segments.parquet import SCHEMA, schema_of
 from gateway.archive.segments.reading import open_parquet
+from gateway.archive.segments.tables import SCHEMA, schema_of
 from gateway.archive.segments.words import hex_ids, words
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError, first_line

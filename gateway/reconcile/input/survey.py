@@ -17,9 +17,9 @@ from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
 from gateway.archive.intervals import Intervals
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import SETS, Leg
-from gateway.archive.segments.parquet import SCHEMA, schema_of
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
+from gateway.archive.segments.tables import SCHEMA, schema_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError, first_line
 from gateway.reconcile.classify.sets import (

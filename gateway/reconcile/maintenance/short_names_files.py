@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from gateway.archive.layout import pairs_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import DICTIONARY, Leg
-from gateway.archive.segments.parquet import schema_of
 from gateway.archive.segments.reading import open_parquet
+from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import first_line
 from gateway.reconcile.input.executors import Record

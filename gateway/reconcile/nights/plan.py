@@ -19,8 +19,8 @@ from gateway.archive.night_record import (
     extended,
     with_judged,
 )
-from gateway.archive.seals.seal import Previous
 from gateway.archive.seals.store import link_path
+from gateway.archive.signed_json import Previous
 
 NO_ANSWER: Final = 2
 

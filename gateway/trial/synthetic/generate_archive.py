@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.layout import JournalName, day_folder, writer_name
-from gateway.archive.seals.seal import End, Previous
-from gateway.archive.seals.store import write_sealed
-from gateway.archive.segments.parquet import SCHEMA, sort_rows
+from gateway.archive.seals.seal import End
+from gateway.archive.segments.tables import SCHEMA, sort_rows
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.trial.synthetic.faults import Fault, InjectedFault, Ranges, plan
@@ -27,6 +27,7 @@ from gateway.trial.synthetic.inject_faults import (
     gateway_start,
     injected_faults,
 )
+from gateway.trial.synthetic.sealed_rows import write_sealed
 from gateway.trial.synthetic.traffic import BATCH, LATENCY_BATCHES, Traffic, Window, windows
 from gateway.trial.synthetic.window_rows import window_rows
 

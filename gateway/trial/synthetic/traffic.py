@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gateway.archive.layout import HOUR
-from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.segments.tables import SCHEMA
 
 Numbers = npt.NDArray[np.int64]
 

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 from gateway.archive.compaction.merge import MergeResult, MergeTask, merge
 from gateway.archive.layout import HOUR, JournalName, day_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.seal import End, Previous
-from gateway.archive.seals.store import write_sealed
-from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.seals.seal import End
+from gateway.archive.segments.tables import sort_rows, to_table
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage, open_storage
+from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.samples import DAY, NOON, START, delivered, received
 
 MIDNIGHT = NOON - 12 * HOUR

@@ -19,10 +19,10 @@ from gateway.archive.compaction.compact_day import CompactionReport, compact_day
 from gateway.archive.compaction.current import current_files
 from gateway.archive.layout import PAIRS, SETS, day_folder, seal_folder
 from gateway.archive.location import ArchiveLocation, parse_location
-from gateway.archive.seals.store import write_sealed
-from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.storage import LocalStorage, Storage, open_storage
 from gateway.errors import ArchiveError
+from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.bucket import Bucket
 from tests.archive.compaction.days import merged_here, names, rows_of, write_day
 from tests.archive.samples import DAY, NOON, delivered, received

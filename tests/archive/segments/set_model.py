@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.segments.tables import SCHEMA
 from tests.archive.samples import NOON
 
 Row = dict[str, Any]

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from gateway.archive.seals.seal import to_json
-from gateway.archive.seals.store import read_seal, seal_path, write_sealed
-from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.seals.store import read_seal, seal_path
+from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.segments.write import dates_of
 from gateway.archive.storage import LocalStorage
+from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.samples import NOON
 
 DAY = 86_400_000_000

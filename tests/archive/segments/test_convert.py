@@ -28,7 +28,7 @@ from gateway.archive.layout import (
 )
 from gateway.archive.lookup.reader import read_rows
 from gateway.archive.segments.convert import convert, main
-from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import verify_day
 from gateway.errors import ArchiveError

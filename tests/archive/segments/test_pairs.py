@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from gateway.archive.journal.records import Rows
 from gateway.archive.segments.pairs import pairs_of
-from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.segments.tables import sort_rows, to_table
 from tests.archive.samples import NOON, delivered, identity, received
 
 

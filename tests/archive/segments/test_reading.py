@@ -31,8 +31,8 @@ from gateway.archive.lookup.reader import read_rows
 from gateway.archive.lookup.search import ReplayRange, received_rows
 from gateway.archive.schema import DICTIONARY as DICTIONARY_COLUMNS
 from gateway.archive.segments import reading
-from gateway.archive.segments.parquet import SCHEMA, schema_of, sort_rows, to_table
 from gateway.archive.segments.reading import open_parquet
+from gateway.archive.segments.tables import SCHEMA, schema_of, sort_rows, to_table
 from gateway.archive.segments.write import VERSION_KEY
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.archive.intervals import Intervals
-from gateway.archive.segments.parquet import sort_rows
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
+from gateway.archive.segments.tables import sort_rows
 from tests.archive.interval_ids import to_ids
 from tests.archive.samples import NOON
 from tests.archive.segments.set_model import (

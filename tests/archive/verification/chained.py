@@ -15,11 +15,13 @@ import pyarrow as pa
 from gateway.archive.findings import Weight
 from gateway.archive.journal.head_file import number_of
 from gateway.archive.layout import HOUR, JournalName
-from gateway.archive.seals.seal import End, Previous, Seal
-from gateway.archive.seals.store import seal_path, write_sealed
-from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.seals.seal import End, Seal
+from gateway.archive.seals.store import seal_path
+from gateway.archive.segments.tables import sort_rows, to_table
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.archive.verification.verify import Verified, verify_day
+from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.samples import DAY, NOON, START, delivered, received
 
 MIDNIGHT = NOON - 12 * HOUR

@@ -12,17 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.layout import HOUR, day_of, pairs_path, sets_path
-from gateway.archive.seals.seal import (
-    End,
-    MergeSeal,
-    Replaced,
-    SealedDamage,
-    StoredDigest,
-    to_json,
-)
+from gateway.archive.seals.seal import End, MergeSeal, Replaced, SealedDamage, to_json
 from gateway.archive.seals.store import digests_of, seal_path, write_seal
 from gateway.archive.segments.journal_facts import CUT
 from gateway.archive.segments.write import write_segment
+from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, RemoteStorage
 from gateway.archive.verification.chains import NotRunning
 from gateway.archive.verification.verify import verify_archive, verify_day

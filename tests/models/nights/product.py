@@ -14,7 +14,7 @@ from typing import Final
 
 from gateway.archive.layout import day_start, parse_journal_name
 from gateway.archive.night_record import HeadSeen, Named, Night
-from gateway.archive.seals.seal import Previous
+from gateway.archive.signed_json import Previous
 from gateway.reconcile.nights.plan import Judged as Verdict
 from gateway.reconcile.nights.plan import NewJournal, Plan, World, is_new, next_night, plan_night
 from tests.models.nights.reference import Nights, Order

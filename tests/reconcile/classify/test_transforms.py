@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.latency import buckets
-from gateway.archive.segments.parquet import SCHEMA
+from gateway.archive.segments.tables import SCHEMA
 from gateway.model.copy_class import CopyClass
 from gateway.reconcile.classify import evidence, tables, transforms
 from gateway.reconcile.classify.evidence import Scope

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.archive.layout import segments
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.segments.parquet import schema_of
+from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import open_storage
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.reconcile.input.route_notes import NOTES, notes_tasks, run_notes, with_notes

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.archive.intervals import Intervals
 from gateway.archive.layout import segments
-from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.inputs import day_range, hours_around

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.archive.layout import JournalName, day_start, parse_journal_name
 from gateway.archive.night_record import HeadSeen, Night, Span, fault_of, from_json, to_json
-from gateway.archive.seals.seal import Previous
+from gateway.archive.signed_json import Previous
 from gateway.reconcile.nights.plan import (
     Judged,
     NewJournal,

@@ -1,16 +1,15 @@
-"""Archive rows as Arrow tables and Parquet files: types, sort order, encodings."""
+"""Archive rows as Arrow tables: the schema, rows of journals as columns, and the sort order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import COLUMNS, REQUIRED
@@ -42,27 +41,6 @@ def schema_of(columns: Mapping[str, str], required: Sequence[str] = ()) -> pa.Sc
 
 
 SCHEMA: Final = schema_of(COLUMNS, REQUIRED)
-
-_PAGE_ROWS: Final = 10_000
-_ROW_GROUP_ROWS: Final = 250_000  # small enough that readers skip groups by their statistics
-_ENCODINGS: Final = {  # unique or ascending values, which a dictionary would not shrink
-    "id": "DELTA_BYTE_ARRAY",
-    "origin_id": "DELTA_BYTE_ARRAY",
-    "time": "DELTA_BINARY_PACKED",
-    "received": "DELTA_BINARY_PACKED",
-    "source_time": "DELTA_BINARY_PACKED",
-    "payload": "PLAIN",
-    "reason": "DELTA_BYTE_ARRAY",
-    **{
-        f"{name}.list.element": "DELTA_BINARY_PACKED"
-        for name in ("settled_first", "settled_last", "open_first", "open_last")
-    },
-}
-_DICTIONARY_PATHS: Final = [
-    name if kind != "list" else f"{name}.list.element"
-    for name, kind in COLUMNS.items()
-    if name not in _ENCODINGS and kind not in ("map", "boolean")
-]
 
 
 def to_table(batches: Sequence[Rows]) -> tuple[pa.Table, int]:
@@ -146,33 +124,3 @@ def sort_rows(table: pa.Table) -> pa.Table:
     first, last = (half.view(np.uint64) for half in words(table["id"]))
     order = np.lexsort((last, first, group))  # fast, because the ids of a run ascend
     return table.take(pa.array(order))
-
-
-def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream of Python or of Arrow
-    """Write rows, sets or pairs to `file` with the archive's encodings."""
-    pq.write_table(
-        table,
-        file,
-        row_group_size=_ROW_GROUP_ROWS,
-        **_options(table.column_names),
-    )
-
-
-def row_group_writer(schema: pa.Schema, file: Any) -> pq.ParquetWriter:  # noqa: ANN401  # as above
-    """Return a writer of row groups with the archive's encodings; the caller closes it."""
-    return pq.ParquetWriter(file, schema, **_options(schema.names))
-
-
-def _options(columns: Sequence[str]) -> dict[str, Any]:
-    names = set(columns)
-    return {
-        "compression": "zstd",
-        "use_dictionary": [path for path in _DICTIONARY_PATHS if path.partition(".")[0] in names],
-        "column_encoding": {
-            path: kind for path, kind in _ENCODINGS.items() if path.partition(".")[0] in names
-        },
-        "dictionary_pagesize_limit": 16 << 20,  # a hash is stored once for both legs
-        "write_page_checksum": True,
-        "write_page_index": True,  # a reader of one minute skips the other pages
-        "max_rows_per_page": _PAGE_ROWS,
-    }

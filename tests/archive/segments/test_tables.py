@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.segments.parquet import sort_rows, to_table
+from gateway.archive.segments.tables import sort_rows, to_table
 
 TEXTS = st.text(max_size=3)
 CELLS: Mapping[str, st.SearchStrategy[Cell]] = {

@@ -1,0 +1,62 @@
+"""Parquet files with the encodings, pages and checksums of the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gateway.archive.schema import COLUMNS
+
+_PAGE_ROWS: Final = 10_000
+_ROW_GROUP_ROWS: Final = 250_000  # small enough that readers skip groups by their statistics
+_ENCODINGS: Final = {  # unique or ascending values, which a dictionary would not shrink
+    "id": "DELTA_BYTE_ARRAY",
+    "origin_id": "DELTA_BYTE_ARRAY",
+    "time": "DELTA_BINARY_PACKED",
+    "received": "DELTA_BINARY_PACKED",
+    "source_time": "DELTA_BINARY_PACKED",
+    "payload": "PLAIN",
+    "reason": "DELTA_BYTE_ARRAY",
+    **{
+        f"{name}.list.element": "DELTA_BINARY_PACKED"
+        for name in ("settled_first", "settled_last", "open_first", "open_last")
+    },
+}
+_DICTIONARY_PATHS: Final = [
+    name if kind != "list" else f"{name}.list.element"
+    for name, kind in COLUMNS.items()
+    if name not in _ENCODINGS and kind not in ("map", "boolean")
+]
+
+
+def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream of Python or of Arrow
+    """Write rows, sets or pairs to `file` with the archive's encodings."""
+    pq.write_table(
+        table,
+        file,
+        row_group_size=_ROW_GROUP_ROWS,
+        **_options(table.column_names),
+    )
+
+
+def row_group_writer(schema: pa.Schema, file: Any) -> pq.ParquetWriter:  # noqa: ANN401  # as above
+    """Return a writer of row groups with the archive's encodings; the caller closes it."""
+    return pq.ParquetWriter(file, schema, **_options(schema.names))
+
+
+def _options(columns: Sequence[str]) -> dict[str, Any]:
+    names = set(columns)
+    return {
+        "compression": "zstd",
+        "use_dictionary": [path for path in _DICTIONARY_PATHS if path.partition(".")[0] in names],
+        "column_encoding": {
+            path: kind for path, kind in _ENCODINGS.items() if path.partition(".")[0] in names
+        },
+        "dictionary_pagesize_limit": 16 << 20,  # a hash is stored once for both legs
+        "write_page_checksum": True,
+        "write_page_index": True,  # a reader of one minute skips the other pages
+        "max_rows_per_page": _PAGE_ROWS,
+    }
