@@ -134,6 +134,8 @@ def _output_error(error: Exception) -> str:
 def make_parser(command: str = "") -> argparse.ArgumentParser:
     """Return the parser of all commands; of `command` only, to load no other command's module."""
     parser, commands = root_parser()
+    if command == "--version":  # needs no command, and none of what they load
+        return parser
     selected = [module for module, names in MODULES.items() if command in names]
     for module in selected or MODULES:
         import_module(f"gateway.cli.{module}").add_parsers(commands)

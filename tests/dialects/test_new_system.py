@@ -1,12 +1,11 @@
-"""A system registered at run time gets the laws, the commands, the proofs and the page.
+"""A system registered at run time gets the laws, the proofs and the page.
 
 The system is invented and resembles NATS. One dialect and one row of the test table describe it,
-and no other file mentions it.
+and no other file mentions it. The commands are tried with a package: tests/extension.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +25,6 @@ from gateway.dialects.registry import DIALECTS, find_dialect
 from gateway.errors import GatewayError
 from gateway.model.limits import Limit, Unit
 from gateway.web.lookup import look_up
-from gateway.web.status_page import StatusPage
 from tests.dialects.rules import dotted_selects, legal_dotted_pattern
 from tests.proofs.routes import findings, route
 from tests.strategies import PIECES, pairs
@@ -178,28 +176,6 @@ def test_facts_of_other_systems_do_not_apply() -> None:
     ) == {"match": True}
 
 
-COMMANDS = [
-    (["translate", "a/b c", "--from", "mqtt", "--to", "invented"], 0, "a.b%20c"),
-    (["translate", "orders.>", "--from", "invented", "--to", "mqtt", "--pattern"], 0, "orders/#"),
-    (["match", "orders.*", "orders.eu", "--system", "invented"], 0, ""),
-    (["match", "orders.*", "orders", "--system", "invented"], 1, ""),
-]
-
-
-@pytest.mark.parametrize(("arguments", "status", "shown"), COMMANDS)
-def test_the_commands_about_names_know_the_new_system(
-    arguments: list[str], status: int, shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == status
-    assert shown in capsys.readouterr().out
-
-
-def test_the_help_text_lists_the_new_system(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["translate", "--help"])
-    assert "invented" in capsys.readouterr().out
-
-
 def test_preflight_reports_names_that_do_not_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,17 +207,6 @@ def config(tmp_path: Path) -> Path:
     return file
 
 
-def test_check_and_explain_know_the_new_system(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", str(config)]) == 0
-    assert "cloud (invented) site.{site}.{rest...}" in capsys.readouterr().out
-
-    assert main(["explain", "plant/x y/z", "--config", str(config), "--json"]) == 0
-    (there, _) = json.loads(capsys.readouterr().out)
-    assert there["made"][0]["name"] == "site.x%20y.z"
-
-
 def test_the_proofs_know_the_new_system() -> None:
     assert findings(route("mqtt", "a/{x}/{r...}", ("invented", "A.{x}.{r...}"))) == []
 
@@ -264,7 +229,3 @@ def test_the_page_translates_to_the_new_system(config: Path) -> None:
 
     assert names.keys() == DIALECTS.keys() - {"mqtt"}
     assert names["invented"] == ("plant.a.b",)
-
-
-def test_the_page_offers_the_new_system() -> None:
-    assert b'<option value="invented">invented</option>' in StatusPage(needs_token=False).body

@@ -27,6 +27,7 @@ _LAYOUT: Final = "date="  # of the folders in an archive
 
 def complete() -> None:
     """Print the completions of the line in the environment, and end the process."""
+    warnings.simplefilter("ignore")  # about broken packages: the terminal shows a line
     line = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])]
     _, *words = f"{line}|".split()  # the last one is not complete
     parser = _parser(words[0] if len(words) > 1 else "")
@@ -69,7 +70,6 @@ def unknown(**_: object) -> list[str]:
 def systems(**_: object) -> list[str]:
     from gateway.dialects.registry import DIALECTS  # noqa: PLC0415  # other lines need none
 
-    warnings.simplefilter("ignore")  # of packages that add none: the terminal shows the line
     return list(DIALECTS)
 
 
