@@ -29,6 +29,10 @@ OTHER: Final = "other"
 _BOUNDS: Final = (*map(str, LATENCY_BUCKETS), "+Inf")
 
 
+def _refused(route: RouteStatus) -> int:
+    return sum(dict(route.rules).values())
+
+
 # Name, documentation and value of a metric; a name that ends in `_total` is a counter.
 _RouteMetric: TypeAlias = tuple[str, str, Callable[[RouteStatus], float]]
 _EndpointMetric: TypeAlias = tuple[str, str, Callable[[EndpointStatus], float]]
@@ -41,6 +45,7 @@ _ROUTE_METRICS: Final[Sequence[_RouteMetric]] = (
     ("gateway_route_unselected_messages_total", "Messages not selected.", lambda r: r.unselected),
     ("gateway_route_loops_total", "Looped messages dropped.", lambda r: r.loops),
     ("gateway_route_duplicates_total", "Duplicates dropped.", lambda r: r.duplicates),
+    ("gateway_route_refused_messages_total", "Messages refused.", _refused),
 )
 _ENDPOINT_METRICS: Final[Sequence[_EndpointMetric]] = (
     ("gateway_endpoint_connected", "1 while connected.", lambda e: float(_is_connected(e))),
@@ -185,15 +190,14 @@ def _lags(status: Status) -> Metric:
 
 
 def _latencies(routes: list[RouteStatus]) -> Metric:
-    """Return the latency histogram; a route without deliveries has no series."""
+    """Return the latency histogram."""
     name = "gateway_route_delivery_seconds"
     family = HistogramMetricFamily(
         name, "Seconds from receipt to the target's acknowledgement.", labels=("route",)
     )
     for route in routes:
-        if any(route.latency):
-            buckets = list(zip(_BOUNDS, map(float, accumulate(route.latency)), strict=True))
-            family.add_metric((route.name,), buckets, route.latency_sum)
+        buckets = list(zip(_BOUNDS, map(float, accumulate(route.latency)), strict=True))
+        family.add_metric((route.name,), buckets, route.latency_sum)
     return family
 
 

@@ -18,10 +18,11 @@ import yaml
 from prometheus_client import generate_latest
 
 from gateway.reconcile.report import metrics
+from gateway.runtime.monitor.counters import LATENCY_BUCKETS
 from gateway.web.metrics import make_registry
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.waiting import PATIENCE
-from tests.web.status_samples import FakeStatus, status
+from tests.web.status_samples import FakeStatus, route, status
 from tests.web.test_run import DETECTION_TIMEOUT, get, running_gateway, within
 
 ROOT: Final = Path(__file__).parents[2]
@@ -157,6 +158,121 @@ def test_the_alert_fires_in_time_by_the_clock_of_prometheus(tmp_path: Path) -> N
     late = 5 + DETECTION_TIMEOUT - CONNECTION_LOSS_TIME
     file = tmp_path / "test.yaml"
     file.write_text(RULE_TEST.format(rules=ALERTS, series=SERIES, late=int(late)))
+
+    promtool("test", "rules", str(file))
+
+
+def test_every_counter_of_an_alert_has_a_series_before_its_first_event() -> None:
+    quiet = route(latency=[0] * (len(LATENCY_BUCKETS) + 1), heartbeat_age=0.0)
+    text = generate_latest(make_registry(FakeStatus(status(routes=(quiet,))).snapshot)).decode()
+    series = set(re.findall(r"^(\w+)[{ ]", text, re.MULTILINE))
+
+    for rule in rules():
+        named = set(re.findall(r"\bgateway_(?!reconcile)\w+", rule["expr"]))
+        assert named - series == set(), rule["alert"]
+
+
+ABSENT: Final = "_x12 "  # one minute without a series
+BEGINNINGS: Final = [  # the alert, a series that begins with the second minute, and its values
+    ("GatewayEndpointDown", 'gateway_endpoint_connected{I, endpoint="b"}', "0x24"),
+    ("GatewayHeartbeatMissing", 'gateway_route_heartbeat_age_seconds{I, route="r"}', "60x24"),
+    ("GatewayNotReady", "gateway_ready{I}", "0x24"),
+    ("GatewaySpoolFilling", 'gateway_spool_used_ratio{I, endpoint="b"}', "0.9x24"),
+    ("GatewayLagging", 'gateway_route_lag_seconds{I, route="r"}', "400x24"),
+    ("GatewayRefusing", 'gateway_route_refused_messages_total{I, route="r"}', "0 500x23"),
+    ("GatewayRefusing", 'gateway_route_refused_messages_total{I, route="r"}', "500x24"),
+    ("GatewayDeadLettersDropped", "gateway_dead_letters_dropped_total{I}", "0 7x23"),
+    ("GatewayDeadLettersDropped", "gateway_dead_letters_dropped_total{I}", "7x24"),
+    ("GatewayArchiveNotWriting", "gateway_archive_writing{I}", "0x24"),
+    ("GatewaySpoolNotWriting", "gateway_spool_writing{I}", "0x24"),
+    ("GatewayReconnecting", 'gateway_endpoint_reconnects_total{I, endpoint="b"}', "0+1x24"),
+    ("GatewaySlow", 'gateway_route_delivery_seconds_bucket{I, route="r", le="+Inf"}', "0+9x90"),
+    ("GatewayNightNotClean", "gateway_reconcile_status{I}", "1x24"),
+    ("GatewayNightNoAnswer", "gateway_reconcile_status{I}", "2x24"),
+    ("GatewaySourceGaps", "gateway_reconcile_source_gaps{I}", "1x24"),
+    ("GatewayNightOverdue", "gateway_reconcile_finished_timestamp_seconds{I}", "-93601x24"),
+    ("GatewayNoCleanNight", "gateway_reconcile_last_clean_timestamp_seconds{I}", "-180001x24"),
+    ("GatewayNightJobFailed", 'node_systemd_unit_state{I, name="U.service", state="failed"}',
+     "1x90"),
+    ("GatewayNightJobOverdue", 'kube_cronjob_created{I, cronjob="reconcile"}', "-93601x90"),
+]  # fmt: skip
+STARTED: Final = ("gateway_start_time_seconds{I}", "_x12 0x24")
+BESIDE: Final = {  # series that an expression needs beside
+    "GatewayRefusing": [STARTED],
+    "GatewayDeadLettersDropped": [STARTED],
+    "GatewayHeartbeatMissing": [("gateway_heartbeat_interval_seconds{I}", "10x36")],
+    "GatewaySlow": [
+        ('gateway_route_delivery_seconds_bucket{I, route="r", le="10"}', "_x12 0+9x90"),
+        ('gateway_route_delivery_seconds_bucket{I, route="r", le="5"}', "_x12 0x90"),
+    ],
+    "GatewaySourceGaps": [("gateway_reconcile_status{I}", "_x12 3x24")],
+}
+LABELS: Final = 'job="gateway", instance="a"'
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
+def test_every_alert_fires_from_an_absent_series(tmp_path: Path) -> None:
+    """The series begins with its event, as after a start: at 60 s, with a scrape each 5 s."""
+    tests = []
+    for alert, series, values in BEGINNINGS:
+        given = [(series, ABSENT + values), *BESIDE.get(alert, ())]
+        end = 445 if values.endswith("x90") else 125  # seconds; later than its `for`
+        firing = f'count(ALERTS{{alertname="{alert}", alertstate="firing"}}) or vector(0)'
+        tests.append(
+            {
+                "name": f"{alert} {values}",
+                "interval": "5s",
+                "input_series": [
+                    {
+                        "series": s.replace("I", LABELS, 1).replace("U", "gateway-reconcile"),
+                        "values": v,
+                    }
+                    for s, v in given
+                ],
+                "promql_expr_test": [
+                    {
+                        "expr": firing,
+                        "eval_time": f"{at}s",
+                        "exp_samples": [{"labels": "{}", "value": fires}],
+                    }
+                    for at, fires in ((55, 0), (end, 1))
+                ],
+            }
+        )
+    file = tmp_path / "test.yaml"
+    world = {"rule_files": [str(ALERTS)], "evaluation_interval": "5s", "tests": tests}
+    file.write_text(yaml.safe_dump(world))
+
+    promtool("test", "rules", str(file))
+    assert {alert for alert, *_ in BEGINNINGS} | {"GatewayDown"} == {
+        rule["alert"] for rule in rules()
+    }
+
+
+VANISHED: Final = """\
+rule_files: [{rules}]
+evaluation_interval: 5s
+tests:
+  - name: a target that vanishes
+    interval: 5s
+    input_series:
+      - series: 'up{{job="gateway", instance="a"}}'
+        values: "1 1 1 stale"
+    alert_rule_test:
+      - {{eval_time: 10s, alertname: GatewayDown, exp_alerts: []}}
+      - eval_time: 30s
+        alertname: GatewayDown
+        exp_alerts:
+          - exp_labels: {{job: gateway, severity: critical}}
+            exp_annotations:
+              summary: "no answer from any gateway"
+"""
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
+def test_a_target_that_vanishes_is_down(tmp_path: Path) -> None:
+    file = tmp_path / "test.yaml"
+    file.write_text(VANISHED.format(rules=ALERTS))
 
     promtool("test", "rules", str(file))
 
