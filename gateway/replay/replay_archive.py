@@ -21,8 +21,8 @@ from gateway.model.message import Message
 from gateway.model.outcome import Outcome
 from gateway.replay.sender import SEND_MESSAGES, ReplaySender
 from gateway.routing.router import Delivery, Router
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.record.restore import has_redacted_values, restore
-from gateway.runtime.record.rows import fingerprint
 from gateway.runtime.wiring import dictionary_for
 
 REPLAY_ATTEMPT: Final = 2  # attempt of a replayed delivery; the reconciliation reads a redelivery

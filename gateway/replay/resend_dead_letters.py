@@ -20,8 +20,8 @@ from gateway.replay.replay_archive import Targets
 from gateway.replay.sender import SEND_MESSAGES, ReplaySender, convert_killed_replays
 from gateway.routing.router import Delivery, Router
 from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.dead_letters import DELETE
-from gateway.runtime.record.rows import fingerprint
 from gateway.runtime.wiring import archive_location, dictionary_for
 
 RECOVERED: Final = Settlement(Outcome.ACCEPTED, reason="an earlier replay delivered it")

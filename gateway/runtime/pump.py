@@ -29,6 +29,7 @@ from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.distribution import LaneBatches, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.in_flight import LaneBatch
+from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.copies import CopyMaker
 from gateway.runtime.inbound.header_mapping import HeaderMapper
@@ -36,7 +37,6 @@ from gateway.runtime.inbound.in_flight import SharedBatch
 from gateway.runtime.monitor.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
-from gateway.runtime.record.rows import BatchOrigin
 
 log = logging.getLogger(__name__)
 

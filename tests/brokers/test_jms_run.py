@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from gateway.cli import main
-from gateway.runtime.record.rows import fingerprint
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto

@@ -16,8 +16,8 @@ from gateway.archive.layout import days, segments
 from gateway.archive.schema import NOT_COPIES
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import verify_archive
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.spool_db import FILE_NAME
-from gateway.runtime.record.rows import fingerprint
 from tests.archive.journal_files import damaged_journals
 from tests.archived import convert_journals
 

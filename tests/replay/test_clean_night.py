@@ -15,7 +15,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import DeliveryMode
-from gateway.runtime.record.rows import fingerprint
+from gateway.runtime.delivery.rows import fingerprint
 from tests.archive.samples import DAY, archive, delivered, received
 from tests.endpoints.exchange import collect, opened
 

@@ -38,9 +38,7 @@ from gateway.model.outcome import RETRY, Settlement
 from gateway.replay.replay_archive import Replay, ReplayChoice
 from gateway.replay.sender import ReplaySender
 from gateway.routing.router import Router
-from gateway.runtime.gateway import Gateway
-from gateway.runtime.record.restore import restore
-from gateway.runtime.record.rows import (
+from gateway.runtime.delivery.rows import (
     FULL_SIZE,
     REDACTED,
     BatchOrigin,
@@ -48,6 +46,8 @@ from gateway.runtime.record.rows import (
     header_map,
     payload_bytes,
 )
+from gateway.runtime.gateway import Gateway
+from gateway.runtime.record.restore import restore
 from tests.archive.bucket import Bucket
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY, NOON, archive, received

@@ -16,9 +16,9 @@ from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import Message
 from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_db import SpoolDatabase
-from gateway.runtime.record.rows import fingerprint
 from tests.endpoints.exchange import collect, opened
 from tests.waiting import PATIENCE
 

@@ -18,12 +18,11 @@ from gateway.endpoints.jms.property_names import encode_property_name
 from gateway.endpoints.solace.message_properties import build_properties
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
-from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.runtime.delivery.batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.monitor.counters import EndpointState
 from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_recorder
 from gateway.runtime.outbound.lane import Lane, SinkBinding
-from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.tracing import spans as exporting
 from gateway.tracing.context import context_of
 from tests.runtime.targets import ScriptedSink

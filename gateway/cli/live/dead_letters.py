@@ -20,9 +20,9 @@ from gateway.model.outcome import Outcome, Settlement
 from gateway.replay.resend_dead_letters import RECOVERED, Resend, ResendAttempt
 from gateway.replay.sender import archived_names
 from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.delivery.rows import header_map, payload_bytes
 from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, from_row
 from gateway.runtime.outbound.spool_db import connect
-from gateway.runtime.record.rows import header_map, payload_bytes
 from gateway.terminal import print_line
 
 MAX_PAYLOAD = 4096  # bytes of a payload that `show` prints

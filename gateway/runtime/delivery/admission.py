@@ -13,7 +13,7 @@ from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.duplicates import BatchT, DuplicateFilter
 from gateway.runtime.delivery.loop_limit import LoopLimit
-from gateway.runtime.record.rows import Cut, fingerprint
+from gateway.runtime.delivery.rows import Cut, fingerprint
 
 LOOP: Final = "loop"
 LOOP_LIMIT: Final = "loop-limit"  # it went round, and no path shows that

@@ -7,12 +7,40 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gateway.archive.journal.records import Cell, Rows
+from gateway.archive.schema import Leg, RowOutcome
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.routing.route import WhenFull
-from gateway.runtime.outbound.spool_codec import PendingRow
 
 Done: TypeAlias = Callable[[Sequence[Settlement], int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow:
+    """The delivered rows of the messages at `positions`, before their outcome is known.
+
+    Time and attempt in `rows` are placeholders until then.
+    """
+
+    positions: tuple[int, ...]
+    rows: Rows
+    source: str  # the endpoint the messages were received from
+
+    def completed(self, wanted: Sequence[int], **facts: Cell) -> Rows:
+        """The rows of the messages at `wanted`, a subset of `positions`, with `facts` set."""
+        index = {position: at for at, position in enumerate(self.positions)}
+        chosen = [index[position] for position in wanted]
+        columns = {
+            name: [values[at] for at in chosen] for name, values in self.rows.columns.items()
+        }
+        return Rows(len(chosen), {**self.rows.common, **facts}, columns)
+
+    def spooled(self, wanted: Sequence[int], at: int) -> Rows:
+        """Spooled rows of the messages at `wanted`, with the time `at` in microseconds."""
+        facts: dict[str, Cell] = {"leg": Leg.SPOOLED.value, "outcome": RowOutcome.SPOOLED.value}
+        facts |= {"time": at, "attempt": 1}
+        return self.completed(wanted, **facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from gateway.model.message import Message
-from gateway.runtime.record.rows import fingerprint
+from gateway.runtime.delivery.rows import fingerprint
 
 MAX_SIZE: Final = 32 << 20  # bytes of the identities of a source endpoint
 EVICTED_SIZE: Final = MAX_SIZE // 50  # bytes of the identities that are evicted together

@@ -11,9 +11,9 @@ from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch
+from gateway.runtime.delivery.batch import PendingRow
 from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.outbound.spool_codec import PendingRow
-from gateway.runtime.record.rows import BatchOrigin, BatchRecord, Cut
+from gateway.runtime.delivery.rows import BatchOrigin, BatchRecord, Cut
 
 
 class LaneBatch:

@@ -24,7 +24,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from xxhash import xxh3_128_digest
 
 from gateway.model.message import DeliveryMode, Message
-from gateway.runtime.record.rows import fingerprint
+from gateway.runtime.delivery.rows import fingerprint
 
 MAX_ROUNDS: Final = 128  # of equal messages without a mark; each further mark waits twice as long
 MAX_PATIENCE: Final = MAX_ROUNDS << 10  # equal messages before a mark

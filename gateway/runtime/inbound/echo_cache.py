@@ -10,7 +10,7 @@ from gateway.endpoints.leader_followers import release_followed
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement
 from gateway.runtime.delivery.echoes import Echoes, EchoKey, SentCopy
-from gateway.runtime.record.rows import fingerprint
+from gateway.runtime.delivery.rows import fingerprint
 
 
 class EchoCache:

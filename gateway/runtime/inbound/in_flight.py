@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from gateway.endpoints.base import Batch
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.routing.router import Delivery, RouteMatch
+from gateway.runtime.delivery.batch import PendingRow
 from gateway.runtime.delivery.in_flight import BatchAction, InFlightBatch, LaneBatch, Record
+from gateway.runtime.delivery.rows import BatchOrigin, Cut
 from gateway.runtime.inbound.completion import BatchCompletion
-from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.runtime.record.ledger import Ledger
-from gateway.runtime.record.rows import BatchOrigin, Cut
 
 
 class SharedBatch:

@@ -19,9 +19,8 @@ from gateway.errors import DriverMissingError
 from gateway.extras import install_command
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
-from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.runtime.delivery.batch import OutboundBatch, PendingRow
 from gateway.runtime.outbound.lane import Lane, SinkBinding
-from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.tracing.context import TRACEPARENT, TraceContext, context_of, with_context
 
 if TYPE_CHECKING:  # the SDK is optional

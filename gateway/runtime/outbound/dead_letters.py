@@ -10,10 +10,10 @@ from typing import Any, Final
 from gateway.errors import SpoolError
 from gateway.model.message import Headers, Message
 from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
+from gateway.runtime.delivery.rows import header_map, payload_bytes
 from gateway.runtime.outbound.checksum import check, checksum
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase
-from gateway.runtime.record.rows import header_map, payload_bytes
 
 log = logging.getLogger(__name__)
 

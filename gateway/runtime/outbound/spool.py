@@ -21,15 +21,10 @@ from gateway.runtime.delivery.backlog import (
     SpoolRow,
     SpoolTotals,
 )
-from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
+from gateway.runtime.delivery.batch import OutboundBatch, PendingRow, QueuedBatch
 from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
 from gateway.runtime.outbound.checksum import check, checksum
-from gateway.runtime.outbound.spool_codec import (
-    PendingRow,
-    pack_batch,
-    select_pending,
-    unpack_batch,
-)
+from gateway.runtime.outbound.spool_codec import pack_batch, select_pending, unpack_batch
 from gateway.runtime.outbound.spool_db import Change, SpoolDatabase
 from gateway.runtime.record.ledger import Ledger, SpooledBatch
 

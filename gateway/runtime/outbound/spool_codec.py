@@ -3,48 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgpack
 
-from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.schema import Leg, RowOutcome
+from gateway.archive.journal.records import Rows
 from gateway.errors import SpoolError
 from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Message
+from gateway.runtime.delivery.batch import PendingRow
 
 _DAMAGE: Final = (  # what bytes raise that `pack_batch` did not write
     ValueError, TypeError, AttributeError, LookupError, RecursionError, msgpack.UnpackException,
 )  # fmt: skip
 _BIG_INTEGER: Final = 1  # extension type of an integer past 64 bits: in hexadecimal digits
-
-
-@dataclass(frozen=True, slots=True)
-class PendingRow:
-    """The delivered rows of the messages at `positions`, before their outcome is known.
-
-    Time and attempt in `rows` are placeholders until then.
-    """
-
-    positions: tuple[int, ...]
-    rows: Rows
-    source: str  # the endpoint the messages were received from
-
-    def completed(self, wanted: Sequence[int], **facts: Cell) -> Rows:
-        """The rows of the messages at `wanted`, a subset of `positions`, with `facts` set."""
-        index = {position: at for at, position in enumerate(self.positions)}
-        chosen = [index[position] for position in wanted]
-        columns = {
-            name: [values[at] for at in chosen] for name, values in self.rows.columns.items()
-        }
-        return Rows(len(chosen), {**self.rows.common, **facts}, columns)
-
-    def spooled(self, wanted: Sequence[int], at: int) -> Rows:
-        """Spooled rows of the messages at `wanted`, with the time `at` in microseconds."""
-        facts: dict[str, Cell] = {"leg": Leg.SPOOLED.value, "outcome": RowOutcome.SPOOLED.value}
-        facts |= {"time": at, "attempt": 1}
-        return self.completed(wanted, **facts)
 
 
 def pack_batch(messages: Sequence[Message], pending: Sequence[PendingRow]) -> bytes:

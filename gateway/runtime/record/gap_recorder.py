@@ -29,10 +29,10 @@ from gateway.errors import (
     TakenOverError,
 )
 from gateway.runtime.delivery.admission import LOOP_LIMIT
+from gateway.runtime.delivery.rows import Cut
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_rows import Watched, gap_rows
 from gateway.runtime.record.ledger import ArchiveAppend
-from gateway.runtime.record.rows import Cut
 
 log = logging.getLogger(__name__)
 

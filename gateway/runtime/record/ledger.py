@@ -18,12 +18,12 @@ from gateway.errors import ArchiveError, SpoolError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement
 from gateway.routing.route import Route
+from gateway.runtime.delivery.batch import PendingRow
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.in_flight import Count, CountDead
+from gateway.runtime.delivery.rows import archived_content, fingerprint, fingerprints
 from gateway.runtime.monitor.counters import Refusal, RouteCounters
 from gateway.runtime.outbound.dead_letters import DeadLetters
-from gateway.runtime.outbound.spool_codec import PendingRow
-from gateway.runtime.record.rows import archived_content, fingerprint, fingerprints
 
 log = logging.getLogger(__name__)
 

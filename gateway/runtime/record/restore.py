@@ -1,4 +1,4 @@
-"""Restores a message from its archive row: the inverse of `record.rows`."""
+"""Restores a message from its archive row: the inverse of `delivery.rows`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgpack
 
 from gateway.errors import ArchiveError
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
+from gateway.runtime.delivery.rows import FULL_SIZE, NOT_TEXT, PROPERTY_PREFIX, REDACTED
 from gateway.runtime.record.literal import read_literal
-from gateway.runtime.record.rows import FULL_SIZE, NOT_TEXT, PROPERTY_PREFIX, REDACTED
 
 
 def restore(row: Mapping[str, Any]) -> Message:

@@ -12,9 +12,9 @@ from gateway.model.message import GATEWAY_ID, Headers, Message, Payload
 from gateway.routing.selectors.selector import Selector
 from gateway.runtime.delivery.admission import Admission, Recognised
 from gateway.runtime.delivery.duplicates import DuplicateFilter, Identity
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.record.rows import fingerprint
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.test_pump import OneBatchSource

@@ -18,18 +18,17 @@ from gateway.model.message import Message, Value
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.backlog import MAX_JOINED, SpoolLimits
-from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.runtime.delivery.batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.lane import MAX_HELD_BYTES, LaneLimits
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.monitor.counters import EndpointState, RouteCounters
 from gateway.runtime.outbound import spool_db
 from gateway.runtime.outbound.dead_letters import COLUMNS, DeadLetters, from_row
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool import Spool
-from gateway.runtime.outbound.spool_codec import PendingRow
 from gateway.runtime.outbound.spool_db import FILE_NAME, RETRY_INTERVAL, SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
-from gateway.runtime.record.rows import fingerprint
 from tests.runtime.targets import ScriptedSink
 from tests.small_disks import make_read_only, mounted, mounted_ext4
 from tests.threads import on_a_thread

@@ -24,10 +24,10 @@ from gateway.errors import (
     NotConnectedError,
     TakenOverError,
 )
+from gateway.runtime.delivery.rows import Cut
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
-from gateway.runtime.record.rows import Cut
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 

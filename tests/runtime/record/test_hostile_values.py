@@ -13,10 +13,10 @@ from gateway.model.message import Headers, Message, Value
 from gateway.model.outcome import rejected
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.delivery.rows import BatchOrigin, BatchRecord, fingerprint, header_map
 from gateway.runtime.outbound.dead_letters import DeadLetters, from_row, to_row
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import SpoolDatabase
-from gateway.runtime.record.rows import BatchOrigin, BatchRecord, fingerprint, header_map
 from tests.threads import on_a_thread
 from tests.waiting import PATIENCE, until
 

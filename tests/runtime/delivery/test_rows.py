@@ -14,8 +14,8 @@ from gateway.archive.journal.records import Rows
 from gateway.config.load import load
 from gateway.model.message import Message, Payload, Value
 from gateway.routing.router import RouteMatch, Router
+from gateway.runtime.delivery.rows import BatchOrigin, BatchRecord, fingerprint
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
-from gateway.runtime.record.rows import BatchOrigin, BatchRecord, fingerprint
 from tests.runtime.one_route import ONE_ROUTE
 
 ORIGIN = BatchOrigin("here", "mqtt", 1, 2, 0)
