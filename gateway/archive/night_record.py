@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
@@ -171,15 +171,15 @@ def with_judged(known: Seen | None, journals: Sequence[tuple[int, int]], writer:
     if again or known is None:
         numbers = {each for begin, each in ordered if begin == start or known is None}
         low = min(numbers)
-        return Seen(writer, start, max(numbers), _gaps(low, max(numbers), numbers))
+        return Seen(writer, start, max(numbers), gaps(low, max(numbers), numbers))
     numbers = {each for _, each in ordered}
-    absent = [span for old in known.missing for span in _gaps(old.first, old.last, numbers)]
+    absent = [span for old in known.missing for span in gaps(old.first, old.last, numbers)]
     last = max(known.number, *numbers)
-    absent += _gaps(known.number + 1, last, numbers)
+    absent += gaps(known.number + 1, last, numbers)
     return Seen(writer, max(known.start, start), last, tuple(absent))
 
 
-def _gaps(first: int, last: int, numbers: set[int]) -> tuple[Span, ...]:
+def gaps(first: int, last: int, numbers: Collection[int]) -> tuple[Span, ...]:
     """Return the spans of `first` to `last` without the `numbers`."""
     found: list[Span] = []
     for number in sorted(each for each in numbers if first <= each <= last):
@@ -187,6 +187,17 @@ def _gaps(first: int, last: int, numbers: set[int]) -> tuple[Span, ...]:
             found.append(Span(first, number - 1))
         first = number + 1
     return (*found, Span(first, last)) if first <= last else tuple(found)
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Return the numbers of all `spans` as spans without overlap, in order."""
+    found: list[Span] = []
+    for span in sorted(spans, key=lambda each: each.first):
+        if found and span.first <= found[-1].last + 1:
+            found[-1] = Span(found[-1].first, max(found[-1].last, span.last))
+        else:
+            found.append(span)
+    return found
 
 
 def _mac_of(night: Night, key: bytes | None) -> str:

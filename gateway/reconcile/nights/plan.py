@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
@@ -17,6 +17,8 @@ from gateway.archive.night_record import (
     Night,
     Seen,
     extended,
+    gaps,
+    joined,
     with_judged,
 )
 from gateway.archive.seals.store import link_path
@@ -40,11 +42,11 @@ class NewJournal:
 class World:
     """The archive as a night finds it.
 
-    `kept` are the dates with rows, `sealed` those with seals, which a date without its rows may
-    have, `results` those with published results, and `live` the writers
+    `kept` are the dates with rows, `results` those with published results, and `live` the writers
     whose process is known to run. `heads` are those that their writers signed. `forgotten` are
     dates that were removed since the last night with rows that no night judged. `named` are the
-    writers whose routes are archived.
+    writers whose routes are archived. `sealed` are the dates with seals, and `numbers` those of
+    the sealed journals by writer.
     """
 
     today: date
@@ -57,6 +59,7 @@ class World:
     forgotten: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
     sealed: frozenset[str] = frozenset()
+    numbers: Mapping[str, Collection[int]] = field(default_factory=dict)
 
     @property
     def there(self) -> frozenset[str]:
@@ -266,13 +269,18 @@ def _last(head: HeadSeen) -> tuple[int, int]:
 
 
 def _missing(previous: Night | None, world: World) -> list[Named]:
-    """Return an error for the journals of each writer that later ones follow, and nobody has."""
+    """Return an error for the journals of each writer that later ones follow, and nobody has.
+
+    They reached no night, or their seals are gone although no date was removed with them.
+    """
     found: list[Named] = []
     for seen in _seen(previous, world):
-        for span in seen.missing:
+        numbers = world.numbers.get(seen.writer, ())
+        gone = gaps(min(numbers), seen.number, numbers) if numbers else ()
+        for span in joined([*seen.missing, *gone]):
             stem = JournalName(seen.writer, seen.start, span.first)
             rest = f" to {span.last:06}" if span.last > span.first else ""
-            text = f"journals of {seen.writer}, {span.first:06}{rest}, reached no night"
+            text = f"journals of {seen.writer}, {span.first:06}{rest}, have no seal"
             found.append(
                 Named("missing-journal", f"_seals/{stem}.json", f"{text}: rows are missing")
             )

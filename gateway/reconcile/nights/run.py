@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.archive.durable import make_folders
 from gateway.archive.findings import error, warning
 from gateway.archive.heads import WriterHead, read_heads
-from gateway.archive.layout import NIGHTS, parse_day, parse_journal_name, seal_folder
+from gateway.archive.layout import NIGHTS, JournalName, parse_day, parse_journal_name, seal_folder
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.retention import forgotten_dates
 from gateway.archive.retired import retired_writers
@@ -35,6 +35,7 @@ from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
 
 _LOCK: Final = NIGHTS / ".lock"
+_Sealed: TypeAlias = tuple[Path, JournalName]  # the seal of a journal
 _IN_FLIGHT: Final = CopyClass.IN_FLIGHT.value
 
 
@@ -175,6 +176,8 @@ def _world(
     at: int,
     forgotten: Mapping[Path, Sequence[str]],
 ) -> World:
+    days = seal_days(storage)
+    journals = list(_sealed(storage, days))
     names = storage.names(job.results.folder.parent)
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
     results = (day for name in names if name not in hidden and (day := parse_day(name)))
@@ -184,12 +187,13 @@ def _world(
     return World(
         today=datetime.fromtimestamp(at / 1e6, UTC).date(),
         heads=[HeadSeen(each.writer, each.closed, each.open, each.at) for each in heads],
-        journals=_new_journals(storage, previous, job.key),
+        journals=_new_journals(storage, previous, journals, job.key),
+        numbers=_numbers(journals),
         kept=frozenset(map(str, kept)),
         results=frozenset(map(str, results)),
         retired=_retired(storage, heads, job.key),
         live=frozenset(each.name.writer for each in waiting if each.live),
-        sealed=frozenset(map(str, seal_days(storage))),
+        sealed=frozenset(map(str, days)),
         named=frozenset(each.writer for each in routes_files(storage)),
         forgotten=frozenset(day for dates in forgotten.values() for day in dates),
     )
@@ -206,12 +210,14 @@ def _retired(storage: Storage, heads: Sequence[WriterHead], key: bytes | None) -
     return frozenset(retired.keys() - moved)
 
 
-def _new_journals(storage: Storage, previous: Night | None, key: bytes | None) -> list[NewJournal]:
+def _new_journals(
+    storage: Storage, previous: Night | None, journals: Sequence[_Sealed], key: bytes | None
+) -> list[NewJournal]:
     """Read the seals that no night judged, by their names.
 
     A seal that is unreadable or forged stays new, until it is mended.
     """
-    paths = list(_new_paths(storage, previous))
+    paths = [path for path, name in journals if is_new(previous, *name)]
     with ThreadPoolExecutor(THREADS) as pool:
         stored = pool.map(lambda path: read_seal(storage, path), paths)
         seals = [each.seal for each in stored if isinstance(each.seal, Seal)]
@@ -225,10 +231,16 @@ def _new_journals(storage: Storage, previous: Night | None, key: bytes | None) -
     ]  # fmt: skip
 
 
-def _new_paths(storage: Storage, previous: Night | None) -> Iterator[Path]:
-    for day in seal_days(storage):
+def _sealed(storage: Storage, days: Sequence[date]) -> Iterator[_Sealed]:
+    for day in days:
         folder = seal_folder(Path(), day)
         for name in storage.names(folder):
-            journal = parse_journal_name(name.removesuffix(".json"))
-            if journal is not None and is_new(previous, *journal):
-                yield folder / name
+            if (journal := parse_journal_name(name.removesuffix(".json"))) is not None:
+                yield folder / name, journal
+
+
+def _numbers(journals: Sequence[_Sealed]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for _, name in journals:
+        found.setdefault(name.writer, set()).add(name.number)
+    return found

@@ -81,6 +81,10 @@ class ProductNights(Nights):
             retired=frozenset(retired),
             live=frozenset(),
             named=frozenset(archive.routes),
+            numbers={
+                writer: {number for w, number in archive.seals if w == writer}
+                for writer, _ in archive.seals
+            },
             sealed=frozenset(_date(seal.closed // DAY) for seal in archive.seals.values()),
             forgotten=frozenset(
                 _date(number)
@@ -151,7 +155,7 @@ def _findings(named: Named) -> Iterator[Finding]:
     elif journal is None:
         yield Finding(named.rule, stem if folder == "_heads" else named.place)
     if journal is not None:
-        span = re.search(r" to (\d+), reached", named.text)
+        span = re.search(r" to (\d+), have", named.text)
         for number in range(journal.number, int(span[1]) + 1 if span else journal.number + 1):
             yield Finding(named.rule, journal.writer, number)
 

@@ -229,3 +229,15 @@ def test_a_date_whose_rows_are_lost_and_whose_seals_are_there_is_judged() -> Non
 
     assert day(2) in plan.dates
     assert "forgotten-unresolved" not in rules(plan)
+
+
+def test_seals_that_vanish_after_they_were_judged_are_named_by_every_night() -> None:
+    judged = world(3, *(journal(number, 1) for number in range(1, 7)))
+    _, night = link(None, judged)
+    left = replace(world(4), numbers={"a": {3, 4, 6}})  # the date of 1 and 2 was removed
+
+    plan, night = link(night, left)
+    again, _ = link(night, replace(world(5), numbers={"a": {3, 4, 6}}))
+
+    assert [each.text.split(",")[1] for each in plan.findings] == [" 000005"]
+    assert plan.findings == again.findings
