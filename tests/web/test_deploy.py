@@ -244,7 +244,7 @@ def test_every_alert_fires_from_an_absent_series(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump(world))
 
     promtool("test", "rules", str(file))
-    assert {alert for alert, *_ in BEGINNINGS} | {"GatewayDown"} == {
+    assert {alert for alert, *_ in BEGINNINGS} | {"GatewayDown", "GatewayAbsent"} == {
         rule["alert"] for rule in rules()
     }
 
@@ -259,18 +259,18 @@ tests:
       - series: 'up{{job="gateway", instance="a"}}'
         values: "1 1 1 stale"
     alert_rule_test:
-      - {{eval_time: 10s, alertname: GatewayDown, exp_alerts: []}}
-      - eval_time: 30s
-        alertname: GatewayDown
+      - {{eval_time: 70s, alertname: GatewayAbsent, exp_alerts: []}}
+      - eval_time: 75s
+        alertname: GatewayAbsent
         exp_alerts:
           - exp_labels: {{job: gateway, severity: critical}}
             exp_annotations:
-              summary: "no answer from any gateway"
+              summary: "Prometheus has no gateway to ask"
 """
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
-def test_a_target_that_vanishes_is_down(tmp_path: Path) -> None:
+def test_a_target_that_vanishes_is_an_alert(tmp_path: Path) -> None:
     file = tmp_path / "test.yaml"
     file.write_text(VANISHED.format(rules=ALERTS))
 
