@@ -21,7 +21,7 @@ from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.router import Delivery
 from gateway.runtime.inbound.header_mapping import HeaderMapper
-from gateway.runtime.monitor.counters import RouteCounters
+from gateway.runtime.record.counters import RouteCounters
 from gateway.runtime.wiring import (
     archive_location,
     archive_options,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,26 +15,8 @@ from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.outbound.lane import SinkBinding
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.message_ids import MessageIds
 from gateway.translate.shorten import ShortNames
-
-
-class MessageIds:
-    """Message ids of this run: the start of the run in microseconds, then a counter.
-
-    Thread-safe: guarded by self._lock.
-    """
-
-    def __init__(self, run: int) -> None:
-        self.run = run
-        self._next = 0
-        self._lock = threading.Lock()
-
-    def reserve(self, count: int) -> int:
-        """Reserve `count` consecutive counters and return the first."""
-        with self._lock:
-            first = self._next
-            self._next += count
-        return first
 
 
 class OutboundLane(Protocol):

@@ -22,13 +22,12 @@ from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.errors import ArchiveError
 from gateway.routing.route import Route
 from gateway.runtime import wiring
-from gateway.runtime.context import GatewayContext, MessageIds, OutboundLane, SourceBinding
+from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover, save_echoes
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.monitor.counters import EndpointState, RouteCounters
 from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_recorder
 from gateway.runtime.monitor.watchdog import Watchdog
@@ -38,7 +37,9 @@ from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.pump import Pump
 from gateway.runtime.record.connection_log import ConnectionLog
+from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.record.tap import Tap, TapContext, TapTarget
 
 if TYPE_CHECKING:  # its SDK is optional
@@ -95,8 +96,9 @@ class Gateway:
         self._open_spool()  # first: another gateway may use it, and then nothing is touched
         recovered = self._open_archive()
         self._sessions = wiring.session_file(self.configuration)
-        append, letters = self.archive.append if self.archive else None, self.dead_letters
-        self._ledger = Ledger(self.counters, append, letters, self._find_route, self._clock)
+        append = self.archive.append if self.archive else None
+        keep = self.dead_letters.put if self.dead_letters else None
+        self._ledger = Ledger(self.counters, append, keep, self._find_route, self._clock)
         for name in wiring.target_endpoints(self.configuration):
             self.lanes[name] = self._make_lane(name)
         self._update_heartbeats()

@@ -34,7 +34,7 @@ from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.copies import CopyMaker
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.inbound.in_flight import SharedBatch
-from gateway.runtime.monitor.counters import ConnectionState, EndpointState
+from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
 

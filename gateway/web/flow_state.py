@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from gateway.runtime.monitor.counters import ConnectionState
-from gateway.runtime.monitor.status import EndpointStatus, RouteStatus
 from gateway.runtime.monitor.watchdog import MAX_MISSED
+from gateway.runtime.record.counters import ConnectionState
+from gateway.runtime.status import EndpointStatus, RouteStatus
 
 UNANSWERED_SECONDS: Final = 5.0  # a connected target that owes an answer for so long is stuck
 REFUSAL_SECONDS: Final = 60.0  # a route that refused a message within this time is refusing

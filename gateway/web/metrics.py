@@ -19,8 +19,8 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from gateway.runtime.monitor.counters import LATENCY_BUCKETS, ConnectionState
-from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.record.counters import LATENCY_BUCKETS, ConnectionState
+from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS
 from gateway.web.snapshot import StatusSnapshot, by_name, lag
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from gateway.runtime.monitor.counters import Refusal
-from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.record.counters import Refusal
+from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS, Moment, Sides, flows_of, sides_of
 
 Json: TypeAlias = dict[str, object]

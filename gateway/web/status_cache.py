@@ -13,9 +13,9 @@ from gateway.config.load import Configuration
 from gateway.logs.redaction import Redactor, secrets_of
 from gateway.routing.route import Route
 from gateway.runtime.gateway import Gateway
-from gateway.runtime.monitor.counters import ConnectionState, Refusal
-from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status, take_status
 from gateway.runtime.monitor.watchdog import MAX_MISSED
+from gateway.runtime.record.counters import ConnectionState, Refusal
+from gateway.runtime.status import EndpointStatus, RouteStatus, Status, take_status
 from gateway.web.rate_history import RateHistory, message_counts
 from gateway.web.snapshot import Json, RouteRefusal, StatusSnapshot, latest_refusals
 

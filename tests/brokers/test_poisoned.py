@@ -19,8 +19,8 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import Outcome, Settlement
 from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.lane import LaneLimits
-from gateway.runtime.monitor.counters import EndpointState
 from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.record.counters import EndpointState
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.wire import Wire

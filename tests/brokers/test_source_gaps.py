@@ -24,7 +24,7 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.runtime.gateway import Gateway
-from gateway.runtime.monitor.status import take_status
+from gateway.runtime.status import take_status
 from gateway.trial.brokers.activemq import FACTORY, JARS, ActiveMq, client_jars, missing
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker

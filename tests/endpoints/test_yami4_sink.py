@@ -16,8 +16,8 @@ from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
 from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.lane import LaneLimits
-from gateway.runtime.monitor.counters import EndpointState
 from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.record.counters import EndpointState
 from gateway.trial.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 from gateway.wire.yami4.messages import MessageHeading
 from tests.brokers.yami4_client import Client

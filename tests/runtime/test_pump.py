@@ -10,13 +10,14 @@ from gateway.config.load import load
 from gateway.endpoints.base import Batch
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
-from gateway.runtime.context import GatewayContext, MessageIds
+from gateway.runtime.context import GatewayContext
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.monitor.counters import EndpointState, RouteCounters
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.pump import Pump
+from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.targets import ScriptedSink

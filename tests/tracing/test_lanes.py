@@ -20,9 +20,9 @@ from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
 from gateway.runtime.delivery.batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.lane import LaneLimits
-from gateway.runtime.monitor.counters import EndpointState
 from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_recorder
 from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.record.counters import EndpointState
 from gateway.tracing import spans as exporting
 from gateway.tracing.context import context_of
 from tests.runtime.targets import ScriptedSink

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from gateway.config.process import WebSettings
 from gateway.routing.route import Route
-from gateway.runtime.monitor.counters import LATENCY_BUCKETS, Refusal
-from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.record.counters import LATENCY_BUCKETS, Refusal
+from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from gateway.web.application import WebApplication
 from gateway.web.rate_history import RateHistory
 from gateway.web.server import WebServer

@@ -18,7 +18,7 @@ import yaml
 from prometheus_client import generate_latest
 
 from gateway.reconcile.report import metrics
-from gateway.runtime.monitor.counters import LATENCY_BUCKETS
+from gateway.runtime.record.counters import LATENCY_BUCKETS
 from gateway.web.metrics import make_registry
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.waiting import PATIENCE

@@ -11,7 +11,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
-from gateway.runtime.monitor.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from tests.chromium import DESKTOP, NEEDS_CHROMIUM, PHONE, WIDE, chromium, media, sized
 from tests.web.page import Page
 from tests.web.status_samples import FakeStatus, endpoint, refusal, route, served, status

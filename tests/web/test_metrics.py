@@ -5,7 +5,7 @@ from collections import Counter
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.runtime.monitor.status import Status
+from gateway.runtime.status import Status
 from gateway.web.metrics import make_registry
 from tests.web.status_samples import START, FakeStatus, endpoint, route, status
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.runtime.monitor.status import Status
+from gateway.runtime.status import Status
 from gateway.web.status_cache import reasons
 from tests.web.status_samples import endpoint, route, status
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.runtime.monitor.status import Status
+from gateway.runtime.status import Status
 from gateway.web.snapshot import StatusSnapshot, latest_refusals, snapshot_json
 from gateway.web.status_cache import redacted
 from tests.web.status_samples import START, endpoint, refusal, route, status

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.config.load import load
 from gateway.runtime.gateway import Gateway
-from gateway.runtime.monitor.counters import ConnectionState
+from gateway.runtime.record.counters import ConnectionState
 from gateway.web.status_cache import MAX_AGE, MAX_AGE_NOT_READY, StatusCache
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.waiting import PATIENCE, until

@@ -1,1 +1,1 @@
-"""Observation of a running gateway: counters, status, heartbeats, watchdog and tracing."""
+"""Observation of a running gateway: heartbeats, watchdog and tracing."""

@@ -7,16 +7,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
+from gateway.routing.route import Route
 from gateway.runtime.delivery.batch import OutboundBatch
-from gateway.runtime.monitor.counters import ConnectionState
 from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.outbound.lane import Lane
-from gateway.runtime.pump import Pump
+from gateway.runtime.record.counters import ConnectionState, EndpointState
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +24,21 @@ CHECK_INTERVAL: Final = 0.5  # seconds between two checks of all lanes and heart
 SEND_INTERVAL: Final = 0.1  # seconds between two checks for messages to send
 MAX_QUEUED: Final = 1_000  # copies of dead letters that wait to be published
 MAX_MISSED: Final = 3  # heartbeats in a row; without them a route counts as stuck
+
+
+class ReceivingSide(Protocol):
+    """The pump of a source, as the watchdog uses it."""
+
+    @property
+    def state(self) -> EndpointState:
+        """The connection of the source."""
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """The routes from the source."""
+
+    def reconnect(self, reason: str) -> None:
+        """Replace the connection of the source."""
 
 
 class Watchdog:
@@ -35,7 +50,7 @@ class Watchdog:
     def __init__(
         self,
         lanes: Mapping[str, Lane],
-        pumps: Mapping[str, Pump],
+        pumps: Mapping[str, ReceivingSide],
         heartbeats: Mapping[str, Heartbeat],
         interval: Callable[[], float],
     ) -> None:
@@ -126,7 +141,7 @@ class Watchdog:
             lane.reconnect(reason)
 
 
-def _targets(pump: Pump, name: str) -> Sequence[str]:
+def _targets(pump: ReceivingSide, name: str) -> Sequence[str]:
     """The endpoints that the route `name` of `pump` sends to."""
     routes = [route for route in pump.routes if route.name == name]
     return sorted({target.endpoint for route in routes for target in route.targets})

@@ -35,8 +35,8 @@ from gateway.runtime.delivery.backlog import MemoryBacklog
 from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
 from gateway.runtime.delivery.lane import LaneLimits, LaneState
 from gateway.runtime.delivery.poisoned_names import PoisonedNames
-from gateway.runtime.monitor.counters import ConnectionState, EndpointState
 from gateway.runtime.outbound.spool import Spool
+from gateway.runtime.record.counters import ConnectionState, EndpointState
 
 log = logging.getLogger(__name__)
 

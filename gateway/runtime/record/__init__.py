@@ -1,1 +1,1 @@
-"""Archive rows of received, delivered and observed messages, of gaps, and their restoration."""
+"""The record of each outcome: archive rows, counters, gaps, taps, and messages restored."""

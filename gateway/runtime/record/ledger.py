@@ -22,12 +22,12 @@ from gateway.runtime.delivery.batch import PendingRow
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.in_flight import Count, CountDead
 from gateway.runtime.delivery.rows import archived_content, fingerprint, fingerprints
-from gateway.runtime.monitor.counters import Refusal, RouteCounters
-from gateway.runtime.outbound.dead_letters import DeadLetters
+from gateway.runtime.record.counters import Refusal, RouteCounters
 
 log = logging.getLogger(__name__)
 
 ArchiveAppend: TypeAlias = Callable[[Sequence[Rows], Callable[[], None]], None]
+KeepLetters: TypeAlias = Callable[[Sequence[DeadLetter], Callable[[], None]], None]
 Counters: TypeAlias = Mapping[str, RouteCounters]
 
 
@@ -49,7 +49,7 @@ class Ledger:
 
     counters: Counters
     archive: ArchiveAppend | None = None
-    dead_letters: DeadLetters | None = None
+    dead_letters: KeepLetters | None = None
     find_route: Callable[[str], Route | None] = lambda _: None  # by name, for its archive settings
     clock: Clock = now  # of the rows
 
@@ -63,7 +63,7 @@ class Ledger:
         """
         try:
             if letters and self.dead_letters is not None:
-                self.dead_letters.put(letters, lambda: self._write_rows(rows, then))
+                self.dead_letters(letters, lambda: self._write_rows(rows, then))
             else:
                 self._write_rows(rows, then)
         except SpoolError as error:

@@ -17,14 +17,14 @@ from gateway.endpoints.base import Batch, Source
 from gateway.errors import ArchiveError, GatewayError, unexpected_error
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.runtime.context import MessageIds
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.rows import fingerprint
-from gateway.runtime.monitor.counters import ConnectionState, EndpointState
 from gateway.runtime.record.connection_log import ConnectionLog
+from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import Watched
 from gateway.runtime.record.ledger import ArchiveAppend
+from gateway.runtime.record.message_ids import MessageIds
 
 log = logging.getLogger(__name__)
 RECEIVE_TIMEOUT: Final = 0.25  # seconds; a stop waits this long for a quiet target

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from gateway.cli.live.dashboard import Limits, dashboard
-from gateway.runtime.monitor.status import Status
+from gateway.runtime.status import Status
 from gateway.terminal.console import print_lines, unlimited_off_terminal
 from gateway.web.snapshot import snapshot_json
 from tests.web.status_samples import FakeStatus, busy, endpoint, refusal, route, status

@@ -12,7 +12,7 @@ from gateway.model.message import HEADER_FIELDS, NO_HEADERS
 from gateway.routing.router import Router
 from gateway.runtime.inbound import header_mapping
 from gateway.runtime.inbound.header_mapping import HeaderMapper
-from gateway.runtime.monitor.counters import RouteCounters
+from gateway.runtime.record.counters import RouteCounters
 from gateway.runtime.wiring import make_source_binding
 from tests.model.test_memory_size import taken
 from tests.runtime.one_route import ONE_ROUTE

@@ -13,8 +13,8 @@ from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.runtime.delivery import lane as lane_states
 from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.lane import LaneLimits
-from gateway.runtime.monitor.counters import EndpointState
 from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.record.counters import EndpointState
 from tests.runtime.targets import ScriptedSink
 from tests.waiting import PATIENCE, until
 

@@ -22,12 +22,12 @@ from gateway.runtime.delivery.batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.lane import MAX_HELD_BYTES, LaneLimits
 from gateway.runtime.delivery.rows import fingerprint
-from gateway.runtime.monitor.counters import EndpointState, RouteCounters
 from gateway.runtime.outbound import spool_db
 from gateway.runtime.outbound.dead_letters import COLUMNS, DeadLetters, from_row
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import FILE_NAME, RETRY_INTERVAL, SpoolDatabase
+from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
 from tests.runtime.targets import ScriptedSink
 from tests.small_disks import make_read_only, mounted, mounted_ext4
@@ -52,7 +52,7 @@ class SpoolRig:
         self.letters = DeadLetters(self.database, letters)
         ticks = count(1)
         self.ledger = Ledger(
-            {"relay": self.counters}, self._archive, self.letters, clock=lambda: next(ticks)
+            {"relay": self.counters}, self._archive, self.letters.put, clock=lambda: next(ticks)
         )
         self.spool = Spool("target", self.database, self.ledger, limits)
         binding = SinkBinding(self.sink, "mqtt", frozenset(), LaneLimits(BACKOFF, capacity))

@@ -1,4 +1,4 @@
-"""ConnectionState states and counters of a running gateway, for status and metrics."""
+"""States of connections, and counters of routes, for status and metrics."""
 
 from __future__ import annotations
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.runtime.monitor.counters import (
-    MAX_REFUSAL_TEXT,
-    MAX_REFUSALS,
-    Refusal,
-    RouteCounters,
-)
+from gateway.runtime.record.counters import MAX_REFUSAL_TEXT, MAX_REFUSALS, Refusal, RouteCounters
 
 
 def test_the_latest_dead_letters_keep_the_begin_of_long_texts() -> None:

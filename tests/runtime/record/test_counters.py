@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.runtime.monitor.counters import RouteCounters
+from gateway.runtime.record.counters import RouteCounters
 
 
 def test_a_latency_is_never_negative() -> None:

@@ -14,9 +14,9 @@ from gateway.endpoints.base import Sink, Source
 from gateway.routing.route import Route
 from gateway.runtime.delivery.backlog import SpoolBacklog
 from gateway.runtime.gateway import Gateway
-from gateway.runtime.monitor.counters import EndpointState, Refusal, RouteCounters
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.pump import Pump
+from gateway.runtime.record.counters import EndpointState, Refusal, RouteCounters
 
 
 @dataclass(frozen=True, slots=True)
