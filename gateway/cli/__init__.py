@@ -34,6 +34,7 @@ MODULES = {  # and their commands, in the order of the help
     "mapping.check": ("check",),
     "mapping.test": ("test",),
     "mapping.explain": ("explain",),
+    "live.connect": ("connect",),
     "mapping.preflight": ("preflight",),
     "mapping.names": ("translate", "match", "names"),
     "mapping.schema": ("schema",),

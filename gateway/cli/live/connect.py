@@ -1,0 +1,57 @@
+"""`gateway connect CONFIG`: open each endpoint once, and print what its broker answers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from time import monotonic
+
+from gateway.cli.parsers import Commands, add_command
+from gateway.config.load import load
+from gateway.endpoints.registry import make_sink
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.errors import GatewayError
+from gateway.terminal import print_line
+
+
+def add_parsers(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "connect",
+        "open every endpoint once and print what its broker answers",
+        "It sends and subscribes nothing. Exit status: 0 every broker accepts the connection, 1 not"
+        " all do.",
+    )
+    parser.add_argument(
+        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line for each endpoint, in the order of the file."""
+    configuration = load(args.config)
+    refused = 0
+    for name, endpoint in configuration.endpoints.items():
+        try:
+            line = _open(endpoint.settings)
+        except GatewayError as error:
+            refused += 1
+            line = str(error)
+        print_line(configuration.references.hide(line, ("endpoints", name)))
+    return int(refused > 0)
+
+
+def _open(settings: EndpointSettings) -> str:
+    """Open the sending side, which needs no subscription, with a client id of its own.
+
+    Raises:
+        EndpointError: the broker does not answer or refuses, or its driver is absent.
+    """
+    begun = monotonic()
+    sink = make_sink(settings, instance="connect")
+    try:
+        sink.open()
+    finally:
+        sink.close()
+    return f"{settings.name}: connected to {settings.broker_key} ({monotonic() - begun:.1f} s)"
