@@ -121,7 +121,8 @@ def verify_archive(
     stored = (parse_day(name) for name in storage.names(Path()))
     known = sorted({*reader.days, *(day for day in stored if day is not None)})
     routes = Verified(tuple(routes_findings(storage, 0, MAX_TIME, key)))
-    return _merged([routes, *(verifier.of_day(day) for day in _without_gaps(known))])
+    days = [verifier.of_day(day) for day in _without_gaps(known)]
+    return _merged([routes, verifier.of_writers(), *days])
 
 
 def sealed_files(storage: Storage, day: date, key: bytes) -> dict[Path, StoredDigest]:
@@ -161,6 +162,15 @@ class _Verifier:
     folder: Path | None  # of the journals
     today: date
     hash_files: HashFiles
+
+    def of_writers(self) -> Verified:
+        """Verify what the writers state now: an archive may have lost all its dates."""
+        begin = _midnight(self.today)
+        writers = known_writers(self.storage, self.folder, self.reader.key)
+        waiting = [] if self.folder is None else waiting_journals(self.folder)
+        proofs = self._proofs(date.min, [], waiting)
+        period = Period(begin, _midnight(self.today + _DAY), begin)
+        return Verified(tuple(writer_findings(writers, period, proofs)), journals=tuple(waiting))
 
     def of_day(self, day: date) -> Verified:
         period = Period(_midnight(day), _midnight(day + _DAY), _midnight(self.today))

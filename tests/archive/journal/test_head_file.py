@@ -24,7 +24,7 @@ from gateway.archive.lookup.reader import read_rows
 from gateway.archive.seals.store import read_seals
 from gateway.archive.segments import convert
 from gateway.archive.storage import LocalStorage
-from gateway.archive.verification.verify import Verified, verify_day
+from gateway.archive.verification.verify import Verified, verify_archive, verify_day
 from gateway.errors import ArchiveError
 from tests.archive.journal_files import damaged_journals
 from tests.archive.samples import DAY, NOON, QUICK, START, identity, noon, put, received
@@ -432,6 +432,8 @@ def test_the_lost_journal_of_a_killed_gateway_is_an_error_for_ever(
     lose(process.kill())
     with suppress(ArchiveError):
         convert_all(tmp_path, key)  # as a night does before the next start
+    whole = verify_archive(LocalStorage(tmp_path), key, journals=tmp_path)
+    assert errors(whole), "an archive without a date has a writer all the same"
     named = {"missing-journal", "missing-seal", "torn-journal"}
     assert named & set(errors(verified(tmp_path, key)))
 
