@@ -16,7 +16,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from docs import archive_tables, class_tables, dialect_tables, man_page, settings_tables
+from docs import (
+    archive_tables,
+    class_tables,
+    dialect_tables,
+    man_page,
+    settings_tables,
+    source_blocks,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(
@@ -35,6 +42,7 @@ TABLES: Mapping[str, Table] = {
     "dialect-names": dialect_tables.names,
     "dialect-subscriptions": dialect_tables.subscriptions,
     "settings": settings_tables.settings,
+    "source": source_blocks.source,
 }
 
 

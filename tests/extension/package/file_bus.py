@@ -20,11 +20,18 @@ from gateway.model.outcome import ACCEPTED, Settlement, rejected
 from gateway.setting import setting
 
 DIALECT = Dialect(
-    name="filebus", level_noun="step", separator=":", any_one="?", any_many="??",
-    any_many_minimum=0, reference="Rules of the file bus", empty_levels=False,
-    empty_levels_in_patterns=False, forbidden={**wildcards_forbidden("?"), **NUL_FORBIDDEN},
+    name="filebus",
+    level_noun="step",
+    separator=":",
+    any_one="?",
+    any_many="??",
+    any_many_minimum=0,
+    reference="Rules of the file bus",
+    empty_levels=False,
+    empty_levels_in_patterns=False,
+    forbidden={**wildcards_forbidden("?"), **NUL_FORBIDDEN},
     limits=(Limit(Unit.BYTES, 512, "Rules of the file bus"),),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,20 +101,26 @@ class Source:
         with transaction(self._settings) as file:
             rows = file.execute(
                 "SELECT name, payload, given, id FROM messages WHERE queue = ? AND id > ?"
-                " ORDER BY id LIMIT 1000", [self._queue, self._last],
-            ).fetchall()  # fmt: skip
-            if rows:
-                self._last = rows[-1][-1]
-                file.execute("UPDATE messages SET given = 1 WHERE queue = ? AND id <= ?",
-                             [self._queue, self._last])  # fmt: skip
+                " ORDER BY id LIMIT 1000",
+                [self._queue, self._last],
+            ).fetchall()
+            last = rows[-1][-1] if rows else self._last
+            file.execute(
+                "UPDATE messages SET given = 1 WHERE queue = ? AND id > ? AND id <= ?",
+                [self._queue, self._last, last],
+            )
+        self._last = last
         given = [Headers(mode=Settings.mode, redelivered=again) for again in (False, True)]
         received.put([Message(name, payload, given[again]) for name, payload, again, _ in rows])
 
     def _confirm(self, count: int) -> None:
         """Remove the oldest messages; one that stays is delivered again."""
         with suppress(NotConnectedError), transaction(self._settings) as file:
-            file.execute("DELETE FROM messages WHERE id IN (SELECT id FROM messages"
-                         " WHERE queue = ? ORDER BY id LIMIT ?)", [self._queue, count])  # fmt: skip
+            file.execute(
+                "DELETE FROM messages WHERE id IN (SELECT id FROM messages"
+                " WHERE queue = ? ORDER BY id LIMIT ?)",
+                [self._queue, count],
+            )
 
     def close(self) -> None:
         received, self._received = self._received, None
