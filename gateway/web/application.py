@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from gateway.web.route_details import route_details
 from gateway.web.snapshot import StatusSnapshot, snapshot_json
 from gateway.web.status_cache import StatusSource
 from gateway.web.status_page import StatusPage
+from gateway.web.token_guard import INTERVAL, Access, TokenGuard
 
 Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
 METHODS: Final = ("GET", "HEAD")
@@ -49,6 +49,7 @@ _HOST: Final = re.compile(  # RFC 9110, 7.2; without user information and zones
 _NUMBER: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 PROBE_PATHS: Final = frozenset({"/healthz", "/readyz"})
 CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": "Bearer"})
+RETRY: Final = MappingProxyType({"Retry-After": f"{INTERVAL:.0f}"})  # in seconds
 
 
 class WebApplication:
@@ -63,8 +64,8 @@ class WebApplication:
         self, statuses: StatusSource, token: str | None = None, *, mutual_tls: bool
     ) -> None:
         self._statuses = statuses
-        self._token = token
-        self._mutual_tls = mutual_tls
+        self._guard = TokenGuard(token)
+        self._local_only = token is None and not mutual_tls
         self._registry = make_registry(statuses.snapshot)
         self._status_made: tuple[StatusSnapshot, HttpResponse] | None = None
         self._status_page = StatusPage(needs_token=token is not None)
@@ -100,23 +101,25 @@ class WebApplication:
             return answer(request)
         if (answer := self._guarded.get(request.path)) is None:
             raise HttpError(404, "no such page")
-        if not self._allowed(request):
+        access = self._access(request)
+        if access is Access.DEFERRED:
+            raise HttpError(429, "too many wrong tokens; try again", RETRY)
+        if access is Access.REFUSED:
             raise HttpError(401, "send the token as `Authorization: Bearer`", CHALLENGE)
         return answer(request)
 
     def _check_host(self, request: HttpRequest) -> None:
-        if self._token is not None or self._mutual_tls:
+        if not self._local_only:
             return
         host = _HOST.fullmatch(request.headers.get("host", ""))
         if host is None or not is_loopback(host["address"] or host["name"]):
             raise HttpError(403, "use a loopback name or address, or configure a token")
 
-    def _allowed(self, request: HttpRequest) -> bool:
-        if self._token is None:
-            return True
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        same = hmac.compare_digest(token.strip().encode(), self._token.encode())
-        return scheme.lower() == "bearer" and same
+    def _access(self, request: HttpRequest) -> Access:
+        return self._guard.check(request.headers.get("authorization", ""), request.peer)
+
+    def _shows_reasons(self, request: HttpRequest) -> bool:
+        return self._access(request) is Access.ALLOWED
 
     def _page(self, _: HttpRequest) -> HttpResponse:
         policy = {"Content-Security-Policy": self._status_page.policy}
@@ -125,13 +128,13 @@ class WebApplication:
     def _health(self, request: HttpRequest) -> HttpResponse:
         """Return 200, or 503 once a thread has ended; the reason is for authorized clients."""
         failure = self._statuses.thread_failure()
-        shown = failure if self._allowed(request) else "a thread ended"
+        shown = failure if self._shows_reasons(request) else "a thread ended"
         return as_text(f"{shown}\n", 503) if failure else as_text("ok\n")
 
     def _readiness(self, request: HttpRequest) -> HttpResponse:
         """Return 200 or 503; the reasons are only for authorized clients."""
         reasons = self._statuses.snapshot().reasons
-        shown = reasons if self._allowed(request) else ()
+        shown = reasons if self._shows_reasons(request) else ()
         text = "\n".join(["not ready" if reasons else "ready", *shown])
         return as_text(text + "\n", 503 if reasons else 200)
 

@@ -19,12 +19,13 @@ _HOST_BITS: Final = 64  # of an IPv6 address, which one client may choose freely
 class PeerConnection:
     """A connection; `since` is when it began to wait for its client.
 
-    Mutable: owned by the event loop's thread.
+    Mutable: owned by the event loop's thread, except `trusted`.
     """
 
     address: str
     since: float  # seconds of the monotonic clock
     serving: bool = False  # a request is being answered
+    trusted: bool = False  # its latest token was right; owned by the guard of the token
     close: Callable[[], object] = lambda: None
 
 

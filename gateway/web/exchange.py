@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qs
 
+from gateway.web.connections import PeerConnection
+
 MAX_PARAMETERS: Final = 8  # of one query
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 JSON_TYPE: Final = "application/json"
@@ -23,6 +25,7 @@ class HttpRequest:
     path: str
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    peer: PeerConnection = field(default_factory=lambda: PeerConnection("", 0.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import socket
 import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from traceback import clear_frames
 from typing import Any, Final
@@ -183,7 +184,7 @@ class WebServer:
         if not self._connections.begin(connection, probe=request.path in PROBE_PATHS):
             return as_json({"error": "too many requests are in progress; try again"}, 503)
         try:
-            return await self._answer(request)
+            return await self._answer(replace(request, peer=connection))
         finally:
             self._connections.end(connection)
 
