@@ -59,6 +59,10 @@ _ROWS = (
         rules.legal_smartsockets_pattern, rules.smartsockets_selects, leading="/",
         forbidden="*", empty_levels=False,
     ),
+    System(
+        "nats", ".", ">", rules.legal_nats_name, rules.legal_nats_pattern, rules.nats_selects,
+        forbidden=rules.NATS_FORBIDDEN, empty_levels=False,
+    ),
 )  # fmt: skip
 SYSTEMS: dict[str, System] = {row.name: row for row in _ROWS}
 

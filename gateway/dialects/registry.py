@@ -9,6 +9,7 @@ from gateway.dialects.dialect import Dialect
 from gateway.dialects.systems.ems import EMS
 from gateway.dialects.systems.ibmmq import IBM
 from gateway.dialects.systems.mqtt import MQTT
+from gateway.dialects.systems.nats import NATS
 from gateway.dialects.systems.rendezvous import RV
 from gateway.dialects.systems.smartsockets import SMARTSOCKETS
 from gateway.dialects.systems.solace import SMF
@@ -24,7 +25,7 @@ def check(dialect: Dialect) -> None:
     _ = dialect.codec  # it can be made
 
 
-_OWN: Final = (EMS, RV, MQTT, IBM, SMF, YAMI4, SMARTSOCKETS)
+_OWN: Final = (EMS, RV, MQTT, IBM, SMF, YAMI4, SMARTSOCKETS, NATS)
 DIALECTS: Final = Registry("gateway.dialects", Dialect, _OWN, check)
 
 

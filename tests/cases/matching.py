@@ -11,8 +11,21 @@ SS = "TIBCO EMS User's Guide, SmartSockets"
 IBM = "IBM, special characters in topics"
 SMF = "Solace, SMF Topics"
 MQTT = "OASIS MQTT 5.0, 4.7"
+NATS = "NATS documentation, Subject-Based Messaging"
+NATS_SERVER = "measured with nats-server 2.9.10"
 
 ROWS: list[tuple[str, str, str, bool, str]] = [
+    ("nats", "time.*.east", "time.us.east", True, NATS),
+    ("nats", "time.*.east", "time.us.east.atlanta", False, NATS),
+    ("nats", "time.us.*", "time.us", False, NATS),
+    ("nats", "time.us.>", "time.us.east.atlanta", True, NATS),
+    ("nats", "time.us.>", "time.us", False, NATS),
+    ("nats", "*.*.east.>", "time.us.east.atlanta", True, NATS),
+    ("nats", "a.b*", "a.b*", True, NATS_SERVER),
+    ("nats", "a.b*", "a.bc", False, NATS_SERVER),
+    ("nats", "a>.b", "a>.b", True, NATS_SERVER),
+    ("nats", ">", "$x.y", True, NATS_SERVER),
+    ("nats", ">", "_INBOX.a", True, NATS_SERVER),
     ("rv", "RUN.*", "RUN.AWAY", True, SDK),
     ("rv", "RUN.*", "RUN.Run.run", False, SDK),
     ("rv", "RUN.*", "Run.away", False, SDK),

@@ -15,6 +15,8 @@ import math
 import re
 from fnmatch import fnmatchcase
 
+NATS_FORBIDDEN = "".join(map(chr, range(33))) + "\x7f"
+
 
 def legal_ems_name(name: str, made: bool) -> bool:
     parts = name.split(".")
@@ -69,6 +71,18 @@ def legal_smartsockets_name(name: str, made: bool) -> bool:
         lead == ""
         and bool(tokens)
         and all(part and "*" not in part and part != "..." for part in tokens)
+    )
+
+
+def legal_nats_name(name: str, made: bool) -> bool:
+    del made
+    parts = name.split(".")
+    return (
+        all(parts)
+        and not {"*", ">"} & set(parts)
+        and not set(NATS_FORBIDDEN) & set(name)
+        and len(name.encode()) <= 4_096
+        and not name.startswith(("$", "_INBOX"))
     )
 
 
@@ -134,6 +148,11 @@ def legal_smartsockets_pattern(text: str) -> bool:
     return lead == "" and bool(tokens) and all(tokens) and "..." not in tokens[:-1]
 
 
+def legal_nats_pattern(text: str) -> bool:
+    parts = text.split(".")
+    return all(parts) and ">" not in parts[:-1] and not set(NATS_FORBIDDEN) & set(text)
+
+
 def ems_selects(pattern: str, name: str) -> bool:
     return dotted_selects(pattern, name, hidden="$")
 
@@ -180,6 +199,10 @@ def yami4_selects(pattern: str, name: str) -> bool:
 
 def smartsockets_selects(pattern: str, name: str) -> bool:
     return _rest_last(pattern.split("/"), name.split("/"), "", "...", "", inner=True)
+
+
+def nats_selects(pattern: str, name: str) -> bool:
+    return dotted_selects(pattern, name)
 
 
 def _tag_selects(pattern: str, tag: str) -> bool:

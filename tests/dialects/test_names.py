@@ -49,6 +49,8 @@ LEGAL = [
     ("yami4", "." * 1_000),
     ("smartsockets", "/foo.bar/baz"),
     ("smartsockets", "/a/..../b"),
+    ("nats", "a*.>b.é\u00a0"),
+    ("nats", "é" * 2_048),
 ]
 
 ILLEGAL = [
@@ -84,6 +86,15 @@ ILLEGAL = [
     ("smartsockets", "/", 1, "empty-element", "token 1 is empty"),
     ("smartsockets", "/a/...", 3, "wildcard-in-name", "'...' is a wildcard"),
     ("smartsockets", "/b*", 2, "wildcard-in-name", "'*' is a wildcard"),
+    ("nats", "q.*.r", 2, "wildcard-in-name", "fills a token"),  # the server delivers it literally
+    ("nats", "q.>", 2, "wildcard-in-name", "fills a token"),
+    ("nats", "q..r", 2, "empty-element", "token 2 is empty"),  # lost without an error
+    ("nats", "a b", 1, "white-space", "ends a subject"),
+    ("nats", "a\x1f", 1, "control-character", "control character"),
+    ("nats", "a\0", 1, "nul", "NUL"),
+    ("nats", "$JS.API.INFO", 0, "reserved", "belong to the system"),
+    ("nats", "_INBOX.a", 0, "reserved", "belong to the system"),
+    ("nats", "n" * 4_097, 0, "too-long", "is 4097 bytes, limit 4096"),
 ]
 
 BAD_PATTERNS = [
@@ -102,6 +113,9 @@ BAD_PATTERNS = [
     ("smf", "a//b", 2, "empty-element"),
     ("smartsockets", "/.../a", 1, "wildcard-not-last"),
     ("smartsockets", "a", 0, "no-leading-separator"),
+    ("nats", "a.>.b", 2, "wildcard-not-last"),
+    ("nats", "a..b", 2, "empty-element"),
+    ("nats", "a b", 1, "white-space"),
     ("yami4", "a\0", 1, "nul"),
 ]
 

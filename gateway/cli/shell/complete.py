@@ -78,7 +78,7 @@ def system_lists(prefix: str, **_: object) -> list[str]:
     from gateway.dialects.brokers import BROKERS  # noqa: PLC0415  # other lines need none
 
     before, comma, _last = prefix.rpartition(",")
-    names = (*systems(), *BROKERS)
+    names = dict.fromkeys((*systems(), *BROKERS))
     return [f"{before}{comma}{name}" for name in names if name not in before.split(",")]
 
 
