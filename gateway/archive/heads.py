@@ -10,18 +10,17 @@ JSON with the `mac` of a seal. Times are microseconds since 1970-01-01 UTC.
 
 from __future__ import annotations
 
-import hmac
-import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from gateway.archive import signed_json
 from gateway.archive.durable import make_folders, replacing
 from gateway.archive.gaps import SourceGap
 from gateway.archive.layout import DAMAGED, HEADS, listed, parse_journal_name
-from gateway.archive.signed_json import Previous, canonical_json, mac_of, parse
+from gateway.archive.signed_json import Previous, fault_of, sign
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
     from gateway.archive.storage import Storage
@@ -92,8 +91,7 @@ class WriterHead:
 
     def signed(self, key: bytes | None) -> Self:
         """Return the head with its `mac`; keyed when there is a `key`."""
-        keyed = replace(self, keyed=key is not None)
-        return replace(keyed, mac=_mac_of(keyed, key))
+        return sign(self, VERSION, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +195,12 @@ def parsed(path: Path, content: bytes, key: bytes | None = None) -> StoredHead:
         return StoredHead(path, None, str(fault))
     if head.writer != path.stem:
         return StoredHead(path, None, f"is that of {head.writer!r}")
-    return StoredHead(path, head, _fault(head, key))
+    return StoredHead(path, head, fault_of(head, VERSION, key))
 
 
 def to_json(head: WriterHead) -> bytes:
     """Return the canonical JSON of `head`."""
-    return canonical_json({"version": VERSION, **asdict(head)})
+    return signed_json.to_json(head, VERSION)
 
 
 def from_json(content: bytes) -> WriterHead:
@@ -211,33 +209,8 @@ def from_json(content: bytes) -> WriterHead:
     Raises:
         ValueError: `content` is no head, or none of this version; the text is a predicate.
     """
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        raise ValueError("is no JSON") from None
-    if not isinstance(document, dict):
-        raise ValueError("is no JSON object")  # noqa: TRY004  # a fault of the content
-    version = document.pop("version", None)
-    if version != VERSION:
-        raise ValueError(f"has version {version!r}; this program reads version {VERSION}")
-    head: WriterHead = parse(WriterHead, document)
+    head = signed_json.from_json(WriterHead, VERSION, content)
     for stem in (head.open, None if head.closed is None else head.closed.journal):
         if stem is not None and parse_journal_name(stem) is None:
             raise ValueError(f"names {stem!r}, which is no journal")
     return head
-
-
-def _fault(head: WriterHead, key: bytes | None) -> str:
-    if head.keyed and key is None:
-        return ""  # nothing can be said: the finding `unchecked-seals` says so
-    if key is not None and not head.keyed:
-        return "has no signature, although a key is given"
-    if not hmac.compare_digest(head.mac.encode(errors="replace"), _mac_of(head, key).encode()):
-        return "is not what its writer wrote, or was signed with another key"
-    return ""
-
-
-def _mac_of(head: WriterHead, key: bytes | None) -> str:
-    document = {"version": VERSION, **asdict(head)}
-    del document["mac"]
-    return mac_of(document, key)

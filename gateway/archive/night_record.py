@@ -9,13 +9,12 @@ are microseconds since 1970-01-01 UTC; dates are YYYY-MM-DD.
 from __future__ import annotations
 
 import hashlib
-import hmac
-import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Self
+from dataclasses import dataclass
+from typing import Final, Self
 
-from gateway.archive.signed_json import Previous, canonical_json, mac_of, parse
+from gateway.archive import signed_json
+from gateway.archive.signed_json import Previous, sign
 
 VERSION: Final = 1
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
@@ -113,13 +112,12 @@ class Night:
 
     def signed(self, key: bytes | None) -> Self:
         """Return the record with its `mac`; keyed when there is a `key`."""
-        keyed = replace(self, keyed=key is not None)
-        return replace(keyed, mac=_mac_of(keyed, key))
+        return sign(self, VERSION, key)
 
 
 def to_json(night: Night) -> bytes:
     """Return the canonical JSON of `night`."""
-    return canonical_json({"version": VERSION, **asdict(night)})
+    return signed_json.to_json(night, VERSION)
 
 
 def from_json(content: bytes) -> Night:
@@ -128,28 +126,12 @@ def from_json(content: bytes) -> Night:
     Raises:
         ValueError: `content` is no record of this version; the text is a predicate.
     """
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        raise ValueError("is no JSON") from None
-    if not isinstance(document, dict):
-        raise ValueError("is no JSON object")  # noqa: TRY004  # a fault of the content
-    version = document.pop("version", None)
-    if version != VERSION:
-        raise ValueError(f"has version {version!r}; this program reads version {VERSION}")
-    night: Night = parse(Night, document)
-    return night
+    return signed_json.from_json(Night, VERSION, content)
 
 
 def fault_of(night: Night, key: bytes | None) -> str:
     """Return why nothing proves the record, as a predicate; empty when its `mac` is right."""
-    if night.keyed and key is None:
-        return ""  # nothing can be said: the finding `unchecked-seals` says so
-    if key is not None and not night.keyed:
-        return "has no signature, although a key is given"
-    if not hmac.compare_digest(night.mac.encode(errors="replace"), _mac_of(night, key).encode()):
-        return "is not what its night wrote, or was signed with another key"
-    return ""
+    return signed_json.fault_of(night, VERSION, key)
 
 
 def extended(evidence: str, macs: Iterable[str]) -> str:
@@ -198,9 +180,3 @@ def joined(spans: Iterable[Span]) -> list[Span]:
         else:
             found.append(span)
     return found
-
-
-def _mac_of(night: Night, key: bytes | None) -> str:
-    document: dict[str, Any] = {"version": VERSION, **asdict(night)}
-    del document["mac"]
-    return mac_of(document, key)

@@ -5,19 +5,29 @@ ARCHIVE/_retired/<writer>.json
 
 from __future__ import annotations
 
-import hmac
-import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.heads import read_heads
-from gateway.archive.signed_json import canonical_json, mac_of
+from gateway.archive.signed_json import fault_of, from_json, sign, to_json
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
 _FOLDER: Final = Path("_retired")
-_SUFFIX: Final = ".json"
 _VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """The statement that a writer will not return after its last `journal`, and why."""
+
+    writer: str
+    why: str
+    at: int  # microseconds since 1970-01-01 UTC
+    journal: str | None
+    keyed: bool = False
+    mac: str = ""
 
 
 def retire(storage: Storage, writer: str, why: str, at: int, key: bytes | None) -> None:
@@ -33,11 +43,8 @@ def retire(storage: Storage, writer: str, why: str, at: int, key: bytes | None) 
     if writer not in heads:
         raise ArchiveError(f"writer {writer!r}: has no head; known are {', '.join(sorted(heads))}")
     head = heads[writer]
-    last = None if head is None else head.last
-    document = {"version": _VERSION, "writer": writer, "why": why, "at": at, "journal": last,
-                "keyed": key is not None}  # fmt: skip
-    content = canonical_json({**document, "mac": mac_of(document, key)})
-    storage.put(_FOLDER / f"{writer}{_SUFFIX}", content)
+    retirement = Retirement(writer, why, at, None if head is None else head.last)
+    storage.put(_path(writer), to_json(sign(retirement, _VERSION, key), _VERSION))
 
 
 def retired_writers(storage: Storage, key: bytes | None) -> dict[str, str | None]:
@@ -48,16 +55,14 @@ def retired_writers(storage: Storage, key: bytes | None) -> dict[str, str | None
     """
     found: dict[str, str | None] = {}
     for name in storage.names(_FOLDER):
-        if not name.endswith(_SUFFIX) or name.startswith("."):
-            continue
         try:
-            document = json.loads(storage.read(_FOLDER / name) or b"")
-            mac = document.pop("mac")
-            sound = (document["keyed"] and key is None) or hmac.compare_digest(
-                mac.encode(), mac_of(document, key).encode()
-            )
-            if sound and document["writer"] == name.removesuffix(_SUFFIX):
-                found[document["writer"]] = document["journal"]
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            each = from_json(Retirement, _VERSION, storage.read(_FOLDER / name) or b"")
+        except ValueError:
             continue
+        if _path(each.writer).name == name and not fault_of(each, _VERSION, key):
+            found[each.writer] = each.journal
     return found
+
+
+def _path(writer: str) -> Path:
+    return _FOLDER / f"{writer}.json"

@@ -10,11 +10,24 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+
+class Signed(Protocol):
+    """A dataclass whose JSON is signed: `keyed` when there was a key, and the `mac` of the rest."""
+
+    @property
+    def keyed(self) -> bool: ...
+
+    @property
+    def mac(self) -> str: ...
+
+
+S = TypeVar("S", bound=Signed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,69 @@ def _parse_members(kind: Any, value: Mapping[str, object], name: str) -> Any:  #
 @cache
 def _types_of(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
+
+
+def sign(value: S, version: int, key: bytes | None) -> S:
+    """Return `value` with its `mac`; keyed when there is a `key`."""
+    keyed: S = replace(value, keyed=key is not None)  # type: ignore[type-var]  # a dataclass
+    signed: S = replace(keyed, mac=_mac_of(keyed, version, key))  # type: ignore[type-var]
+    return signed
+
+
+def to_json(value: Signed, version: int) -> bytes:
+    """Return the canonical JSON of `value`."""
+    return canonical_json(_document(value, version))
+
+
+def from_json(kind: type[S], version: int, content: bytes) -> S:
+    """Parse the JSON of a `kind`; its `mac` is not checked.
+
+    Raises:
+        ValueError: `content` is none, or none of this version; the text is a predicate.
+    """
+    document = document_of(content, version)
+    found: S = parse(kind, document)
+    return found
+
+
+def document_of(content: bytes, version: int) -> dict[str, Any]:
+    """Return the members of a JSON object without its version.
+
+    Raises:
+        ValueError: `content` is none, or of another version; the text is a predicate.
+    """
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        raise ValueError("is no JSON") from None
+    if not isinstance(document, dict):
+        raise ValueError("is no JSON object")  # noqa: TRY004  # a fault of the content
+    found = document.pop("version", None)
+    if found != version:
+        raise ValueError(f"has version {found!r}; this program reads version {version}")
+    return document
+
+
+def fault_of(value: Signed, version: int, key: bytes | None) -> str:
+    """Return why nothing proves `value`, as a predicate; empty when its `mac` is right."""
+    if value.keyed and key is None:
+        return ""  # nothing can be said: the finding `unchecked-seals` says so
+    if key is not None and not value.keyed:
+        return "has no signature, although a key is given"
+    mac = _mac_of(value, version, key)
+    if not hmac.compare_digest(value.mac.encode(errors="replace"), mac.encode()):
+        return "is not what its writer wrote, or was signed with another key"
+    return ""
+
+
+def _document(value: Signed, version: int) -> dict[str, Any]:
+    return {"version": version, **asdict(value)}  # type: ignore[call-overload]  # a dataclass
+
+
+def _mac_of(value: Signed, version: int, key: bytes | None) -> str:
+    document = _document(value, version)
+    del document["mac"]
+    return mac_of(document, key)
 
 
 def mac_of(document: Mapping[str, Any], key: bytes | None) -> str:

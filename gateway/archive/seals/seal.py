@@ -7,12 +7,18 @@ Times are microseconds since 1970-01-01 UTC; digests are lower-case hexadecimal.
 from __future__ import annotations
 
 import hmac
-import json
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, Self, TypeAlias
 
-from gateway.archive.signed_json import Previous, StoredDigest, canonical_json, mac_of, parse
+from gateway.archive.signed_json import (
+    Previous,
+    StoredDigest,
+    canonical_json,
+    document_of,
+    mac_of,
+    parse,
+)
 
 VERSION: Final = 1
 _MERGED: Final = "merged"  # the kind of a seal of a compaction
@@ -140,15 +146,8 @@ def from_json(data: bytes) -> AnySeal:
     Raises:
         ValueError: `data` is no seal, or no seal of this version; the text is a predicate.
     """
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        raise ValueError("is no JSON") from None
-    if not isinstance(document, dict):
-        raise ValueError("is no JSON object")  # noqa: TRY004  # a fault of the content
-    version, kind = document.pop("version", None), document.pop("kind", None)
-    if version != VERSION:
-        raise ValueError(f"has version {version!r}; this program reads version {VERSION}")
+    document = document_of(data, VERSION)
+    kind = document.pop("kind", None)
     seal: AnySeal = parse(MergeSeal if kind == _MERGED else Seal, document)
     return seal
 
