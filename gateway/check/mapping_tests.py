@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from gateway.check.given_headers import given_headers, is_property, jms_fields
 from gateway.config.load import Configuration
 from gateway.config.schema import ExpectedCopy, GivenMessage, MappingTest
-from gateway.errors import SubjectError, TranslationError
-from gateway.model.message import Headers, Message, Value
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.errors import GatewayError, SubjectError, TranslationError
+from gateway.model.message import Headers, Message
+from gateway.routing.header_draft import MICROS_PER_SECOND
 from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.router import Delivery, RouteMatch, Router
 
@@ -26,11 +29,29 @@ class ResultCopy:
     def __str__(self) -> str:
         if self.message is None:
             return f"{self.endpoint} refused ({self.refused})"
-        payload, properties = self.message.payload, dict(self.message.headers.properties)
+        payload, headers = self.message.payload, self.message.headers
         shown = f"{self.endpoint} {self.message.address}"
-        return (
-            shown + (f" {payload!r}" if payload else "") + (f" {properties}" if properties else "")
-        )
+        shown += f" {payload!r}" if payload else ""
+        shown += f" {dict(headers.properties)}" if headers.properties else ""
+        return shown + fields_text(headers.reply_to, header_values(headers))
+
+
+def header_values(of: GivenMessage | ExpectedCopy | Headers) -> dict[str, object]:
+    """Return the header fields that a test states, None where one is absent; `ttl` in seconds."""
+    if isinstance(of, Headers):
+        ttl = None if of.expiry is None else (of.expiry - NOW) / MICROS_PER_SECOND
+    else:
+        ttl = of.ttl
+    return {
+        "priority": of.priority, "ttl": ttl, "content_type": of.content_type,
+        "correlation_id": of.correlation_id,
+    }  # fmt: skip
+
+
+def fields_text(reply_to: str | None, values: Mapping[str, object]) -> str:
+    """Return the fields that are present, for the end of a line."""
+    shown = {"reply_to": reply_to, **values}
+    return "".join(f" {name}={value!r}" for name, value in shown.items() if value is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +69,23 @@ class MappingTestResult:
 
 
 def run_tests(configuration: Configuration) -> list[MappingTestResult]:
-    """Run every test of the configuration, in file order."""
+    """Run every test of the configuration, in file order.
+
+    Raises:
+        GatewayError: the value of a JMS header is illegal.
+    """
     return [_run(name, test, configuration) for name, test in configuration.tests.items()]
 
 
 def _run(name: str, test: MappingTest, configuration: Configuration) -> MappingTestResult:
-    copies = list(_copies(test.given, configuration))
+    try:
+        copies = list(_copies(test.given, configuration))
+        wanted = [(each, jms_fields(each.properties or {})) for each in test.expect]
+    except GatewayError as error:
+        raise GatewayError(f"test {name!r}: {error}") from error
     missing: list[ExpectedCopy] = []
-    for expected in test.expect:
-        met = next((copy for copy in copies if _meets(copy, expected)), None)
+    for expected, fields in wanted:
+        met = next((copy for copy in copies if _meets(copy, expected, fields)), None)
         if met is None:
             missing.append(expected)
         else:
@@ -68,14 +97,26 @@ def _copies(given: GivenMessage, configuration: Configuration) -> Iterator[Resul
     routes = [each for each in configuration.routes if each.endpoint == given.endpoint]
     if not routes:
         return
-    properties: dict[str, Value] = dict(given.properties)
-    headers = Headers(properties=properties, reply_to=given.reply_to)
+    headers = _given(given, configuration.endpoints[given.endpoint].settings)
     message = Message(given.name, given.payload.encode(), headers)
     router = Router(routes[0].dialect, routes, configuration.dictionary)
     for match in router[given.name]:
         if _takes(match, headers):
             for delivery in match.deliveries:
                 yield _copy(message, delivery, router, given.endpoint)
+
+
+def _given(given: GivenMessage, settings: EndpointSettings) -> Headers:
+    """Return the headers of the message, without those that its source does not carry."""
+    ttl, found = given.ttl, header_values(given)
+    found["expiry"] = None if ttl is None else NOW + round(ttl * MICROS_PER_SECOND)
+    fields = {
+        name: value
+        for name, value in found.items()
+        if value is not None and name in settings.carries
+    }
+    headers = replace(given_headers(given.properties, settings), reply_to=given.reply_to)
+    return replace(headers, **fields)  # type: ignore[arg-type]  # fields of `header_values`
 
 
 def _takes(match: RouteMatch, headers: Headers) -> bool:
@@ -103,7 +144,8 @@ def _copy(message: Message, delivery: Delivery, router: Router, source: str) -> 
     return ResultCopy(endpoint, Message(delivery.address, payload, headers))
 
 
-def _meets(copy: ResultCopy, expected: ExpectedCopy) -> bool:
+def _meets(copy: ResultCopy, expected: ExpectedCopy, fields: Mapping[str, object]) -> bool:
+    """Return whether the copy is the expected one; `fields` are of the expected JMS headers."""
     if copy.endpoint != expected.endpoint:
         return False
     if copy.message is None or expected.refused is not None:
@@ -113,7 +155,18 @@ def _meets(copy: ResultCopy, expected: ExpectedCopy) -> bool:
         copy.message.address == expected.name
         and expected.payload in (None, _text(copy.message))
         and expected.reply_to in (None, headers.reply_to)
-        and expected.properties in (None, dict(headers.properties))
+        and (
+            expected.properties is None
+            or {name: each for name, each in expected.properties.items() if is_property(name)}
+            == dict(headers.properties)
+        )
+        and all(getattr(headers, name) == value for name, value in fields.items())
+        and all(
+            value in (None, actual)
+            for value, actual in zip(
+                header_values(expected).values(), header_values(headers).values(), strict=True
+            )
+        )
     )
 
 

@@ -229,8 +229,14 @@ class GivenMessage:
     endpoint: str = setting("endpoint at which the message arrives")
     name: str = setting("name in the dialect of the endpoint; for YAMI4 a tag list")
     payload: str = setting("payload, as text", default="")
-    properties: Mapping[str, Scalar] = setting("properties by name", default_factory=dict)
+    properties: Mapping[str, Scalar] = setting(
+        "properties and JMS headers by name", default_factory=dict
+    )
     reply_to: str | None = setting("reply address", default=None)
+    priority: int | None = setting("priority", default=None, minimum=0, maximum=9)
+    ttl: float | None = setting("seconds until the message expires", default=None, minimum=1e-6)
+    content_type: str | None = setting("type of the payload", default=None)
+    correlation_id: str | None = setting("correlation id", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,9 +248,15 @@ class ExpectedCopy:
     refused: str | None = setting("rule that the name violates", default=None)
     payload: str | None = setting("payload, as text; any when absent", default=None)
     properties: Mapping[str, Scalar] | None = setting(
-        "all properties by name; any when absent", default=None
+        "all properties by name, and JMS headers; any when absent", default=None
     )
     reply_to: str | None = setting("translated reply address; any when absent", default=None)
+    priority: int | None = setting("priority; any when absent", default=None, minimum=0, maximum=9)
+    ttl: float | None = setting(
+        "seconds until the copy expires; any when absent", default=None, minimum=1e-6
+    )
+    content_type: str | None = setting("type of the payload; any when absent", default=None)
+    correlation_id: str | None = setting("correlation id; any when absent", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,12 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from gateway.cli.mapping.given_headers import assumed_values, given_headers, parse_properties
+from gateway.check.given_headers import (
+    assumed_values,
+    given_headers,
+    parse_properties,
+    typed_values,
+)
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration, load
 from gateway.model.message import Headers, Value
@@ -62,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     given = parse_properties(args.properties)
 
     def headers_of(route: Route) -> Headers:
-        return given_headers(given, configuration.endpoints[route.endpoint].settings)
+        settings = configuration.endpoints[route.endpoint].settings
+        return given_headers(typed_values(given, settings), settings)
 
     results = [
         replace(each, pattern=hide(each.pattern), selector=hide(each.selector))

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.check.mapping_tests import MappingTestResult, run_tests
+from gateway.check.mapping_tests import MappingTestResult, fields_text, header_values, run_tests
 from gateway.cli.parsers import Commands, add_command, add_without_secrets
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
@@ -58,4 +58,5 @@ def _expected(expected: ExpectedCopy) -> str:
         return f"{expected.endpoint} refused ({expected.refused})"
     shown = f"{expected.endpoint} {expected.name}"
     shown += f" {expected.payload!r}" if expected.payload is not None else ""
-    return shown + (f" {dict(expected.properties)}" if expected.properties is not None else "")
+    shown += f" {dict(expected.properties)}" if expected.properties is not None else ""
+    return shown + fields_text(expected.reply_to, header_values(expected))

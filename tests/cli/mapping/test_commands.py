@@ -239,3 +239,71 @@ def test_a_failed_test_shows_the_unexpected_copies(
 
 def test_a_configuration_without_tests_gives_exit_status_2(config: Path) -> None:
     assert main(["test", str(config)]) == 2
+
+
+HEADER_CONFIG = """\
+endpoints:
+  from: {kind: memory, dialect: ems}
+  to: {kind: memory, dialect: mqtt}
+routes:
+  r:
+    from: {endpoint: from, pattern: "a.{x}"}
+    to:
+      endpoint: to
+      template: "a/{x}"
+      headers: {set: {ttl: 30, content_type: text/plain}, rename: {urgency: priority}}
+tests:
+  t:
+    given: {endpoint: from, name: a.1, GIVEN}
+    expect: [{endpoint: to, name: a/1, EXPECTED}]
+"""
+
+
+def run_header_test(file: Path, given: str, expected: str) -> int:
+    text = HEADER_CONFIG.replace("GIVEN", given).replace("EXPECTED", expected)
+    file.write_text(text)
+    return main(["test", str(file)])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("priority: 3", "priority: 3, ttl: 30, content_type: text/plain"),
+        ("properties: {urgency: 7}", "priority: 7, properties: {}"),
+        ("correlation_id: c-1, ttl: 5", "correlation_id: c-1, ttl: 30"),
+        ("properties: {JMSPriority: 1}", "priority: 1, properties: {}"),
+        ("priority: 1", "properties: {JMSPriority: 1}"),
+        ("properties: {JMSCorrelationID: c-1}", "properties: {JMSCorrelationID: c-1}"),
+    ],
+)
+def test_a_test_states_header_fields(tmp_path: Path, given: str, expected: str) -> None:
+    assert run_header_test(tmp_path / "gateway.yaml", given, expected) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("priority: 3", "priority: 4"),
+        ("priority: 3", "properties: {JMSPriority: 4}"),
+        ("ttl: 5", "ttl: 5"),
+        ("priority: 3", "content_type: text/html"),
+        ("correlation_id: c-1", "correlation_id: c-2"),
+    ],
+)
+def test_another_header_field_fails_a_test(
+    tmp_path: Path, given: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_header_test(tmp_path / "gateway.yaml", given, expected) == 1
+
+    assert "ttl=30.0 content_type='text/plain'" in capsys.readouterr().out
+
+
+def test_an_illegal_jms_header_names_its_test(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run_header_test(tmp_path / "gateway.yaml", "properties: {JMSPriority: 12}", "ttl: 1") == 2
+    )
+
+    error = "gateway: test 't': JMSPriority is a number from 0 to 9\n"
+    assert capsys.readouterr().err == error
