@@ -82,6 +82,23 @@ def negotiated(then: Behaviour) -> Behaviour:
     return behave
 
 
+def openwire_frame(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def openwire_text(text: str) -> bytes:
+    return len(text).to_bytes(2, "big") + text.encode()
+
+
+def openwire_info(properties: bytes | None = None) -> bytes:
+    """Return the WireFormatInfo of a server that allows frames of any size and nothing else."""
+    if properties is None:
+        any_size = openwire_text("MaxFrameSize") + b"\x06\x7f" + b"\xff" * 7  # a long
+        properties = (1).to_bytes(4, "big") + any_size
+        properties = len(properties).to_bytes(4, "big") + properties
+    return openwire_frame(b"\x01ActiveMQ\0\0\0\x0c\x01" + properties)
+
+
 def relaying(port: int, limit: int, *, frozen: bool) -> Behaviour:
     """Relay to a broker; close, or keep silent, after `limit` bytes from it."""
 

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -24,11 +25,14 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSource, jvm, open_source
 from gateway.endpoints.jms.addresses import TOPIC
 from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms.connection_factory import open_factory
+from gateway.endpoints.jms.jvm import find_jars
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.property_names import decode_property_name
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.model.message import Message
-from gateway.trial.brokers.activemq import ActiveMq
+from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.brokers.hostile_servers import (
     BLOCK,
     Behaviour,
@@ -36,6 +40,9 @@ from tests.brokers.hostile_servers import (
     keep_silent,
     negotiated,
     noise,
+    openwire_frame,
+    openwire_info,
+    openwire_text,
     relaying,
     say,
     say_for_ever,
@@ -53,6 +60,7 @@ HUGE = b"\x7f\xff\xff\xff"  # as a length or a count
 ROOT = Path(__file__).parents[2]
 PASSWORD = "the-secret-word"  # noqa: S105  # for a broker of this test
 STORE_PASSWORD = "trusted"  # noqa: S105  # as above
+ANSWER_CHECK = "org/apache/activemq/openwire/OpenWireUtil.class"
 WHOLE_ANSWERS = 400  # bytes with which a connection may be open; paths of the broker add to them
 TOLD = "NotConnectedError: victim: "
 _numbers = count()
@@ -449,6 +457,12 @@ class Victim:
         found: dict[str, dict[str, object]] = json.loads(line)
         return found
 
+    def code(self) -> int:
+        """Wait for the end of the process, and return its code."""
+        assert self._process is not None
+        self._process.communicate(timeout=PATIENCE)
+        return self._process.returncode
+
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()
@@ -501,6 +515,61 @@ def test_a_silent_server_is_given_up(victim: Victim, behave: Behaviour) -> None:
 
     check_refused(found, "did not answer within 1 s")
     assert cast(int, found["megabytes"]) < 256
+
+
+def test_a_frame_of_two_gigabytes_ends_the_connection_at_once(victim: Victim) -> None:
+    with serving(say(openwire_info() + HUGE)) as port:
+        found = victim.ask(f"tcp://127.0.0.1:{port}")
+
+    check_refused(found, "larger than max allowed 127 MB", "Disposed due to prior exception")
+
+
+@pytest.mark.parametrize("kind", ["java.io.FileOutputStream", "java.io.FileWriter"])
+def test_a_server_makes_no_object_of_a_class_that_it_names(
+    victim: Victim, tmp_path: Path, kind: str
+) -> None:
+    """The attack of CVE-2023-46604; these classes create the file of their argument."""
+    planted = tmp_path / "planted"
+    texts = b"".join(b"\x01" + openwire_text(each) for each in (kind, str(planted)))
+    answer = openwire_frame(b"\x1f\0\0\0\x01\0\0\0\0\x01\x01" + texts)  # ExceptionResponse
+    with serving(say(openwire_info() + answer)) as port:
+        check_refused(victim.ask(f"tcp://127.0.0.1:{port}"))
+
+    assert not planted.exists()
+
+
+def test_a_library_that_makes_them_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = tmp_path / "activemq-client-old.jar"
+    jars = []
+    for jar in find_jars(client_jars()):
+        with zipfile.ZipFile(jar) as new:
+            if ANSWER_CHECK not in new.namelist():
+                jars.append(jar)
+                continue
+            with zipfile.ZipFile(old, "w") as stripped:
+                for name in set(new.namelist()) - {ANSWER_CHECK}:
+                    stripped.writestr(name, new.read(name))
+            jars.append(str(old))
+
+    for classpath, warned in ((client_jars(), False), (tuple(jars), True)):
+        caplog.clear()
+        settings = JmsSettings(name="plant", classpath=classpath, factory=FACTORY)
+        open_factory(settings, open_library(settings), "tcp://127.0.0.1:1")
+        assert ("plant: the ActiveMQ library lets a server run code" in caplog.text) is warned
+
+
+def test_a_length_before_the_login_ends_the_process_with_code_3() -> None:
+    """A library without the check of lengths; its supervisor starts the gateway again."""
+    exhausted = Victim()
+    with (
+        serving(say(openwire_info(HUGE))) as port,
+        pytest.raises(AssertionError, match="OutOfMemoryError"),
+    ):
+        exhausted.ask(f"tcp://127.0.0.1:{port}")
+
+    assert exhausted.code() == 3
 
 
 @pytest.mark.parametrize("frozen", [False, True], ids=["closes", "freezes"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
 from gateway.endpoints.jms import jvm
@@ -10,11 +11,15 @@ from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import EndpointError
 
+log = logging.getLogger(__name__)
+
 TIBCO = "com.tibco.tibjms."
 EMS_SSL = f"{TIBCO}ssl."
 ACTIVEMQ = "org.apache.activemq."
 ACTIVEMQ_FACTORY = f"{ACTIVEMQ}ActiveMQConnectionFactory"
 READ_TIMEOUT_MS = 30_000
+FRAMES_IN_HEAP = 2  # of the largest size
+_ANSWER_CHECK = "org/apache/activemq/openwire/OpenWireUtil.class"
 _SOCKET_SCHEMES = frozenset({"tcp", "ssl", "nio", "nio+ssl"})
 
 
@@ -55,23 +60,39 @@ def _make_factory(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
                 " or javax.net.ssl.trustStore in `jvm_options`"
             )
         if settings.factory.startswith(ACTIVEMQ):
-            url = bounded_url(url)
+            _warn_of_code_from_servers(settings, library)
+            url = bounded_url(url, jvm.max_heap() // FRAMES_IN_HEAP)
         factory = _construct(factory_class, url)
     for name, value in properties.items():
         _set_property(settings, factory, name, value)
     return factory
 
 
-def bounded_url(url: str) -> str:
-    """Return the URL of an ActiveMQ broker with a limit for reads from its socket.
+def bounded_url(url: str, frame_bytes: int) -> str:
+    """Return the URL of an ActiveMQ broker with limits for what its server sends.
 
     The library waits for a TLS handshake while it creates a connection, without a limit of its
     own. It tolerates reads that time out, and closes a connection after 30 seconds of silence.
+    A packet has at most `frame_bytes`. From 5.16.8, 5.17.7 and 5.18.7 on the library allocates
+    no more for the lengths in it (CVE-2025-27533); before them it allocates what they claim.
     """
     scheme, _, rest = url.partition(":")
-    if scheme not in _SOCKET_SCHEMES or "soTimeout=" in rest:
+    if scheme not in _SOCKET_SCHEMES:
         return url
-    return f"{url}{'&' if '?' in rest else '?'}soTimeout={READ_TIMEOUT_MS}"
+    for option in (f"soTimeout={READ_TIMEOUT_MS}", f"wireFormat.maxFrameSize={frame_bytes}"):
+        if option.partition("=")[0] + "=" not in rest:
+            url += f"{'&' if '?' in url else '?'}{option}"
+    return url
+
+
+def _warn_of_code_from_servers(settings: JmsSettings, library: JmsLibrary) -> None:
+    """Warn of a library that makes an object of any class that a server names (CVE-2023-46604)."""
+    if not library.has(_ANSWER_CHECK):
+        log.warning(
+            "%s: the ActiveMQ library lets a server run code (CVE-2023-46604); use"
+            " activemq-client 5.15.16, 5.16.7, 5.17.6, 5.18.3 or newer",
+            settings.name,
+        )
 
 
 def _construct(factory_class: Java, url: str) -> Java:

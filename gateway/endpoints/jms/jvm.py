@@ -64,6 +64,10 @@ class JmsLibrary:
                 f" `jndi_factory`, or add the jar; {CLASSPATH_HELP}"
             ) from error
 
+    def has(self, resource: str) -> bool:
+        """Return whether a jar has the file `resource`."""
+        return _has(self.loader, resource)
+
     def jms(self, name: str) -> Java:
         """Return a type of the JMS interfaces."""
         return self.find(f"{self.package}.jms.{name}")

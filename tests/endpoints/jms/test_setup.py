@@ -17,7 +17,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.jms import build_jars, open_source
 from gateway.endpoints.jms.connection import server_urls
-from gateway.endpoints.jms.connection_factory import EMS_SSL, ems_tls, read_properties
+from gateway.endpoints.jms.connection_factory import EMS_SSL, bounded_url, ems_tls, read_properties
 from gateway.endpoints.jms.consumers import read_subscriptions
 from gateway.endpoints.jms.jakarta import rewrite_class, rewrite_jar
 from gateway.endpoints.jms.jvm import find_jars, start_jvm
@@ -49,6 +49,22 @@ def test_ems_gets_all_servers_in_one_text(
     urls: tuple[str, ...], factory: str, expected: tuple[str, ...]
 ) -> None:
     assert server_urls(replace(EMS, urls=urls, factory=factory)) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("tcp://a:1", "tcp://a:1?soTimeout=30000&wireFormat.maxFrameSize=9"),
+        (
+            "ssl://a:1?wireFormat.maxFrameSize=5",
+            "ssl://a:1?wireFormat.maxFrameSize=5&soTimeout=30000",
+        ),
+        ("nio://a:1?soTimeout=1", "nio://a:1?soTimeout=1&wireFormat.maxFrameSize=9"),
+        ("failover:(tcp://a:1)", "failover:(tcp://a:1)"),  # its servers have options of their own
+    ],
+)
+def test_reads_from_a_server_of_activemq_are_bounded(url: str, expected: str) -> None:
+    assert bounded_url(url, 9) == expected
 
 
 def test_tls_settings_become_parameters_of_ems() -> None:
