@@ -250,3 +250,46 @@ def test_a_broken_package_does_not_stop_the_others(
     warning, name = text.splitlines()
     assert (code, name) == (0, "a.b")
     assert warning.startswith("gateway: warning: package 'file-bus': gateway.dialects: filebus")
+
+
+def test_a_running_gateway_logs_a_broken_package(
+    environment: dict[str, str], installed: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file_bus.py").write_text(BROKEN)
+    config = tmp_path / "gateway.yaml"
+    config.write_text(
+        "endpoints: {a: {kind: memory, dialect: mqtt}}\n"
+        "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}\n"
+    )
+    broken = environment | {"PYTHONPATH": f"{tmp_path}:{installed}:{ROOT}"}
+
+    process = Process(config, broken)
+    process.wait_for("running")
+    assert process.end() == 0
+
+    logged = [each for each in process.lines if "package 'file-bus'" in str(each["message"])]
+    assert {each["level"] for each in logged} == {"warning"}
+
+
+DRIVERS = [
+    pytest.param("raise RuntimeError('no library')", "RuntimeError: no library", id="import"),
+    pytest.param("import no_such_library", "'no_such_library' is not installed", id="absent"),
+    pytest.param("", "AttributeError: module 'file_bus_driver' has no attribute", id="function"),
+]
+
+
+@pytest.mark.parametrize(("code", "reason"), DRIVERS)
+def test_a_driver_that_cannot_be_loaded_is_named_with_its_package(
+    environment: dict[str, str], config: Path, tmp_path: Path, code: str, reason: str
+) -> None:
+    row = (PACKAGE / "file_bus.py").read_text().replace('"file_bus")', '"file_bus_driver")')
+    (tmp_path / "file_bus.py").write_text(row)
+    (tmp_path / "file_bus_driver.py").write_text(code)
+    path = f"{tmp_path}:{environment['PYTHONPATH']}"
+
+    found, text = gateway(environment | {"PYTHONPATH": path}, "run", config)
+
+    assert found == 2, text
+    assert reason in text
+    assert "'file-bus'" in text
+    assert "Traceback" not in text

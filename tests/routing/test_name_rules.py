@@ -171,3 +171,10 @@ def test_short_names_are_resolved_where_a_route_shortens_names(
 def test_rules_of_another_version_are_an_error(rules: list[dict[str, object]]) -> None:
     with pytest.raises(GatewayError, match="cannot be read"):
         to_routes(rules)
+
+
+def test_a_system_of_an_absent_package_is_named(everything: tuple[Route, ...]) -> None:
+    text = json.dumps(to_rules(everything)).replace('"name": "yami4"', '"name": "filebus"')
+
+    with pytest.raises(GatewayError, match=r"^unknown system 'filebus'"):
+        to_routes(json.loads(text))

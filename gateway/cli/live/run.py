@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -101,7 +102,7 @@ def end_without_thread(running: Gateway, signals: SignalQueue, failure: str) -> 
 
 
 def log_unhandled_errors(ended: Callable[[str], None] = lambda _: None) -> None:
-    """Log errors that no code catches: those of threads, and of callbacks in drivers.
+    """Log warnings, and errors that no code catches: those of threads, and of drivers' callbacks.
 
     `ended` receives the reason why a thread ended.
 
@@ -117,6 +118,7 @@ def log_unhandled_errors(ended: Callable[[str], None] = lambda _: None) -> None:
 
     threading.excepthook = of_thread
     sys.unraisablehook = lambda args: log.error("a callback failed", exc_info=args.exc_value)
+    warnings.showwarning = lambda message, *_, **_more: log.warning("%s", message)
 
 
 def tune_garbage_collection() -> None:
