@@ -107,7 +107,7 @@ class Gateway:
             known = recovered.identities.get(name, ())
             self.pumps[name].duplicates.remember(known, BatchCompletion.completed())
         self._echoes.remember(recovered.sent)
-        self._update_taps()
+        self._update_taps(self.configuration)
         for lane in self.lanes.values():
             lane.start()
         for pump in self.pumps.values():
@@ -183,14 +183,16 @@ class Gateway:
         self.reloaded = now()
         new = self._apply_sink_bindings(sinks)
         self._update_heartbeats()
-        self._update_taps()
+        self._update_taps(old)
         self._apply_source_bindings(sources)
         for lane in new:  # after the sources: it looks for those at its broker
             lane.start()
         self._close_unused(wanted)
 
     def _apply_sink_bindings(self, bindings: Mapping[str, SinkBinding]) -> list[Lane]:
-        """Return the new lanes, which are not started."""
+        """Return the new lanes, which are not started; pauses of the others end."""
+        for lane in self.lanes.values():
+            lane.hasten()
         new: list[Lane] = []
         for name, binding in bindings.items():
             if name in self.lanes:
@@ -328,10 +330,21 @@ class Gateway:
         """Return whether the lanes of `endpoints` are connected and have no backlog."""
         return all(self.lanes[name].direct for name in endpoints if name in self.lanes)
 
-    def _update_taps(self) -> None:
-        """Stop the taps that are no longer wanted and start the new ones."""
-        wanted = wiring.tap_targets(self.configuration)
-        _run_in_parallel([self.taps.pop(gone).stop for gone in self.taps.keys() - {*wanted}])
+    def _update_taps(self, old: Configuration) -> None:
+        """Stop the taps that are not wanted with these settings, and start the new ones.
+
+        `old` is the configuration of the taps that run; pauses of those that stay end.
+        """
+        wanted, new = wiring.tap_targets(self.configuration), self.configuration.endpoints
+        kept = {
+            each
+            for each in wanted
+            if each.endpoint in old.endpoints
+            and old.endpoints[each.endpoint].settings == new[each.endpoint].settings
+        }
+        _run_in_parallel([self.taps.pop(gone).stop for gone in self.taps.keys() - kept])
+        for tap in self.taps.values():
+            tap.hasten()
         for target in wanted:
             if target not in self.taps and self.archive is not None:
                 append, message_ids = self.archive.append, self._message_ids

@@ -132,8 +132,12 @@ class Pump:
             self._thread.join(timeout=5)
 
     def rebind(self, binding: SourceBinding) -> None:
-        """Continue with the routes of `binding`, and with its source when it is another one."""
+        """Continue with the routes of `binding`, and with its source when it is another one.
+
+        A pause between attempts to connect ends: its cause may be mended.
+        """
         self._next_binding = binding
+        self.hasten()
 
     @property
     def routes(self) -> tuple[Route, ...]:

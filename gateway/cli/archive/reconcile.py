@@ -228,4 +228,4 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as fault:
-        raise ReconcileError(f"date {text!r}: {fault}; write YYYY-MM-DD") from fault
+        raise ReconcileError(f"{text!r} is no date; write YYYY-MM-DD") from fault

@@ -227,6 +227,6 @@ def _time(option: str, text: str) -> int:
         time = datetime.fromisoformat(text)
     except ValueError as error:
         raise ArchiveError(
-            f"{option} {text!r}: {error}; write 2026-03-14T06:00, in UTC or with an offset"
+            f"{option}: {text!r} is no time; write 2026-03-14T06:00, in UTC or with an offset"
         ) from error
     return microseconds(time if time.tzinfo else time.replace(tzinfo=UTC))

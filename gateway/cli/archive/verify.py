@@ -60,7 +60,7 @@ def parse_date(text: str | None) -> date | None:
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError as error:
-        raise ArchiveError(f"date {text!r}: {error}; write YYYY-MM-DD") from error
+        raise ArchiveError(f"{text!r} is no date; write YYYY-MM-DD") from error
 
 
 def _journals(location: ArchiveLocation, buffer: str | None) -> Path | None:

@@ -183,6 +183,11 @@ class LaneState:
         self.connection, self.direct, self._ours = Connection.BROKEN, False, ours
         return True
 
+    def hasten(self, now: float) -> None:
+        """Connect without the rest of a pause."""
+        if self.connection is Connection.AWAY:
+            self._retry_at = now
+
     def is_stuck(self, now: float) -> float:
         """Return for how many seconds too long no send has been answered; 0 if it is not so."""
         silence = self.silence(now)

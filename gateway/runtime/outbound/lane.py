@@ -154,6 +154,12 @@ class Lane:
         self._lose(NotConnectedError(f"{self.state.name}: its settings changed"), ours=True)
         old.sink.close()
 
+    def hasten(self) -> None:
+        """Try to connect without the rest of the pause."""
+        with self._lock:
+            self._lane.hasten(monotonic())
+            self._notify()
+
     def check_answers(self) -> None:
         """Reconnect if sends have been unanswered for too long; the watchdog calls this."""
         with self._lock:

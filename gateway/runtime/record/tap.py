@@ -84,13 +84,19 @@ class Tap:
             context.clock,
         )  # fmt: skip
         self._stop = threading.Event()
+        self._hastened = threading.Event()  # ends a pause between attempts to connect
         self._thread = threading.Thread(target=self._run, name=target.name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
+    def hasten(self) -> None:
+        """Try to connect without the rest of the pause."""
+        self._hastened.set()
+
     def stop(self) -> None:
         self._stop.set()
+        self._hastened.set()
         if self._thread.is_alive():
             self._thread.join(timeout=4 * RECEIVE_TIMEOUT)
         self._source.close()
@@ -120,7 +126,9 @@ class Tap:
             self.state.lost(error)
             self._source.close()
             refused = not error.retryable
-            self._stop.wait(backoff.pause(self._backoff, monotonic(), random(), refused=refused))  # noqa: S311  # jitter
+            pause = backoff.pause(self._backoff, monotonic(), random(), refused=refused)  # noqa: S311  # jitter
+            self._hastened.wait(pause)
+            self._hastened.clear()
         self._gaps.stopped()
 
     def _record(self, batch: Batch) -> None:

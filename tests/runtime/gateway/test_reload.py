@@ -13,7 +13,8 @@ from gateway.model.message import Message
 from gateway.runtime import wiring
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.gateway import Gateway
-from tests.brokers.mosquitto import free_port
+from gateway.runtime.record.counters import ConnectionState
+from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.runtime.gateway.running import (
     PLANT_AND_EMS,
     BrokerClient,
@@ -197,3 +198,62 @@ def test_a_reload_whose_endpoint_cannot_be_created_changes_nothing(
         ems.receive(1)
 
     assert [row["name"] for row in archive_rows("delivered")] == ["ORDERS.1"]
+
+
+SLOW_TO_RETRY = """\
+gateway: {name: test}
+endpoints:
+  far: {kind: mqtt, port: PORT, backoff_min: 3600, backoff_max: 3600, SETTINGS}
+  ems: {kind: memory, dialect: ems, broker: ems}
+archive: {path: archive}
+routes:
+  out:
+    from: {endpoint: far, pattern: "orders/{rest...}"}
+    to: {endpoint: ems, template: "ORDERS.{rest...}"}
+  back:
+    from: {endpoint: ems, pattern: "BONDS.{rest...}"}
+    to: {endpoint: far, template: "bonds/{rest...}", observe: "bonds/#"}
+"""
+
+
+@pytest.mark.broker
+def test_a_reload_ends_the_pauses_between_attempts_to_connect(
+    start_mosquitto: StartMosquitto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    broker = start_mosquitto()
+    broker.kill()
+    text = SLOW_TO_RETRY.replace("PORT", str(broker.port)).replace(", SETTINGS", "")
+    gateway = Gateway(configured(text))
+    gateway.start()
+    try:
+        (tap,) = gateway.taps.values()
+        states = [gateway.pumps["far"].state, gateway.lanes["far"].state, tap.state]
+        until(lambda: all(each.connection is ConnectionState.LOST for each in states))
+
+        broker.start()
+        gateway.reload(configured(text))
+
+        until(lambda: all(each.connection is ConnectionState.CONNECTED for each in states))
+        assert list(gateway.taps.values()) == [tap]
+    finally:
+        gateway.stop(1.0)
+
+
+@pytest.mark.broker
+def test_a_tap_gets_the_new_settings_of_its_endpoint(
+    start_mosquitto: StartMosquitto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = SLOW_TO_RETRY.replace("PORT", str(start_mosquitto().port))
+    gateway = Gateway(configured(text.replace(", SETTINGS", "")))
+    gateway.start()
+    try:
+        (before,) = gateway.taps.values()
+        gateway.reload(configured(text.replace("SETTINGS", "username: new")))
+
+        (after,) = gateway.taps.values()
+        assert after is not before
+        until(lambda: after.state.connection is ConnectionState.CONNECTED)
+    finally:
+        gateway.stop(1.0)

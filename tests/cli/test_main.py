@@ -1,0 +1,67 @@
+"""The command line itself: its version, and its errors about times and dates."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway import __version__
+from gateway.cli import main
+from tests.waiting import PATIENCE
+
+LOADED = (
+    "import sys; from gateway.cli import main\n"
+    "try: main(['--version'])\n"
+    "except SystemExit: print([each for each in sys.modules if each.startswith('gateway.cli.')])"
+)
+
+
+def test_the_version_loads_no_command() -> None:
+    done = subprocess.run(  # noqa: S603  # this Python
+        [sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
+
+    assert done.stdout == f"gateway {__version__}\n['gateway.cli.parsers']\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            [
+                "replay",
+                "ARCHIVE",
+                "--from",
+                "yesterday",
+                "--to",
+                "2026-03-14",
+                "--config",
+                "C",
+                "--route",
+                "r",
+            ],
+            "--from: 'yesterday' is no time; write 2026-03-14T06:00, in UTC or with an offset",
+        ),
+        (
+            ["archive", "verify", "ARCHIVE", "--date", "2026-02-30"],
+            "'2026-02-30' is no date; write YYYY-MM-DD",
+        ),
+        (
+            ["reconcile", "ARCHIVE", "--date", "today"],
+            "'today' is no date; write YYYY-MM-DD",
+        ),
+    ],
+)
+def test_a_text_that_is_no_time_is_named(
+    words: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text("endpoints: {a: {kind: memory, dialect: mqtt}}\nroutes: {}\n")
+    given = {"ARCHIVE": str(tmp_path), "C": str(config)}
+
+    assert main([given.get(each, each) for each in words]) == 2
+
+    assert capsys.readouterr().err.endswith(f": {reason}\n")
