@@ -24,7 +24,7 @@ from gateway.config.nodes import KeyPath
 from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import faults_of
 from gateway.errors import ConfigError, ConfigErrors, FindingExample
-from gateway.proofs import Finding, prove
+from gateway.proofs import RouteFinding, prove
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.routing.route import Route
 
@@ -84,7 +84,7 @@ def startup_warnings(configuration: Configuration) -> list[ConfigError]:
     return configuration.references.hide_all_in(warnings, configuration.locations)
 
 
-def _as_config_error(finding: Finding, configuration: Configuration) -> ConfigError:
+def _as_config_error(finding: RouteFinding, configuration: Configuration) -> ConfigError:
     at = _key_path(finding)
     severity: str = finding.severity
     if severity == "warning" and finding.rule == "past-limit" and _sets_too_long(at, configuration):
@@ -101,7 +101,7 @@ def _as_config_error(finding: Finding, configuration: Configuration) -> ConfigEr
     return location.error(finding.rule, reason, hint, severity, examples)
 
 
-def _key_path(finding: Finding) -> KeyPath:
+def _key_path(finding: RouteFinding) -> KeyPath:
     """Return the key that a finding is about; of a derived route it is `direction`."""
     at: KeyPath = ("routes", finding.route.removesuffix(REVERSE_SUFFIX))
     if finding.route.endswith(REVERSE_SUFFIX):

@@ -9,7 +9,7 @@ Severity: TypeAlias = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RouteFinding:
     """One finding about a source of a route, or about one of its targets.
 
     `source` and `target` are indexes within the route, from 0; `target` is None for a finding

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gateway.errors import SearchBudgetExceeded
 from gateway.proofs import budget
 from gateway.proofs.budget import SEARCH_TOO_LONG, search_budget, start_question
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.extract import extract_flows, whole_target_flow
 from gateway.proofs.flows.flow import Flow, RouteSource
 from gateway.proofs.rules.allowed import restrict_to_allowed
@@ -39,7 +39,7 @@ ONCE_PER_TARGET = frozenset(  # rules with at most one finding for a target
 
 def prove(
     routes: Sequence[Route], brokers: Mapping[str, str], *, only_errors: bool = False
-) -> list[Finding]:
+) -> list[RouteFinding]:
     """Return every finding about `routes`, by route, errors first.
 
     `brokers` maps each endpoint to an identifier of its broker. Routes that name each other as
@@ -65,7 +65,9 @@ def prove(
     return _sort_findings(found, routes)
 
 
-def _unreachable_sources(sources: Sequence[RouteSource], found: list[Finding]) -> set[RouteSource]:
+def _unreachable_sources(
+    sources: Sequence[RouteSource], found: list[RouteFinding]
+) -> set[RouteSource]:
     """Return the sources that take no name; add the findings about sources to `found`."""
     dead: set[RouteSource] = set()
     for source in sources:
@@ -77,7 +79,7 @@ def _unreachable_sources(sources: Sequence[RouteSource], found: list[Finding]) -
 
 
 def _sendable_flows(
-    flows: Sequence[Flow], found: list[Finding], *, only_errors: bool
+    flows: Sequence[Flow], found: list[RouteFinding], *, only_errors: bool
 ) -> list[Flow]:
     """Return the parts of `flows` that carry names; add findings about single flows to `found`."""
     live: list[Flow] = []
@@ -92,7 +94,7 @@ def _sendable_flows(
     return live
 
 
-def _allowed_parts(flow: Flow, found: list[Finding]) -> list[Flow]:
+def _allowed_parts(flow: Flow, found: list[RouteFinding]) -> list[Flow]:
     """Return the allowed part of `flow`; add a finding about the rest to `found`."""
     try:
         parts, outside = restrict_to_allowed(flow)
@@ -103,7 +105,7 @@ def _allowed_parts(flow: Flow, found: list[Finding]) -> list[Flow]:
     return parts
 
 
-def _prove_target(flow: Flow, edges: KnownEdges, *, only_errors: bool) -> Iterator[Finding]:
+def _prove_target(flow: Flow, edges: KnownEdges, *, only_errors: bool) -> Iterator[RouteFinding]:
     """Run the proofs about one target."""
     try:
         plain = sendable_name(flow)
@@ -122,13 +124,13 @@ def _prove_target(flow: Flow, edges: KnownEdges, *, only_errors: bool) -> Iterat
         yield _unproven(flow)
 
 
-def _unproven(flow: Flow) -> Finding:
+def _unproven(flow: Flow) -> RouteFinding:
     text = f"the names at {flow.target.endpoint!r} are not proved: {SEARCH_TOO_LONG}"
     hint = "use fewer rest wildcards in the pattern"
     return flow.source.finding("unproven", "warning", text, hint, target=flow.target_index)
 
 
-def _prove_inverses(routes: Sequence[Route]) -> Iterator[Finding]:
+def _prove_inverses(routes: Sequence[Route]) -> Iterator[RouteFinding]:
     named = {route.name: route for route in routes}
     for route in routes:
         if (back := named.get(route.inverse)) is not None:
@@ -137,11 +139,11 @@ def _prove_inverses(routes: Sequence[Route]) -> Iterator[Finding]:
                 yield finding
 
 
-def _sort_findings(found: Sequence[Finding], routes: Sequence[Route]) -> list[Finding]:
+def _sort_findings(found: Sequence[RouteFinding], routes: Sequence[Route]) -> list[RouteFinding]:
     """Sort by route and severity; of findings that differ only in an example keep the first."""
     order = {name: at for at, name in enumerate(dict.fromkeys(route.name for route in routes))}
     weight = {"error": 0, "warning": 1, "note": 2}
-    kept: dict[object, Finding] = {}
+    kept: dict[object, RouteFinding] = {}
     not_injective = {_target_of(each) for each in found if each.rule == "not-injective"}
     for each in found:
         if each.rule == "possible-loss" and _target_of(each) in not_injective:
@@ -151,5 +153,5 @@ def _sort_findings(found: Sequence[Finding], routes: Sequence[Route]) -> list[Fi
     return sorted(kept.values(), key=lambda each: (order[each.route], weight[each.severity]))
 
 
-def _target_of(finding: Finding) -> tuple[str, int, int | None]:
+def _target_of(finding: RouteFinding) -> tuple[str, int, int | None]:
     return finding.route, finding.source, finding.target

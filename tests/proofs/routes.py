@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gateway.dialects.base import Dialect
 from gateway.dialects.registry import DIALECTS, find_dialect
-from gateway.proofs import Finding, prove
+from gateway.proofs import RouteFinding, prove
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
@@ -54,7 +54,7 @@ def findings(
     *routes: Route,
     allow: Sequence[str] = (),
     quiet: frozenset[str] = QUIET,
-) -> list[Finding]:
+) -> list[RouteFinding]:
     """Return the findings without those of the rules in `quiet`."""
     limited = [allowing(each, allow) for each in routes] if allow else routes
     ends = {target.endpoint for each in routes for target in each.targets}
@@ -76,7 +76,7 @@ def rules(*routes: Route, allow: Sequence[str] = ()) -> list[str]:
     return [found.rule for found in findings(*routes, allow=allow)]
 
 
-def only(found: list[Finding], rule: str) -> Finding:
+def only(found: list[RouteFinding], rule: str) -> RouteFinding:
     """Return the one finding of a rule."""
     (finding,) = [each for each in found if each.rule == rule]
     return finding

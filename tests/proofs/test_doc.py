@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gateway.dialects.registry import DIALECTS
-from gateway.proofs import Finding, prove
+from gateway.proofs import RouteFinding, prove
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
@@ -94,7 +94,7 @@ def reported(section: str, text: str) -> list[str]:
     return [line(each) for each in found if each.rule in SECTIONS[section]]
 
 
-def line(finding: Finding) -> str:
+def line(finding: RouteFinding) -> str:
     text = f"{finding.route}: {finding.severity}: {finding.rule}: {finding.text}; {finding.hint}"
     return re.sub(r"(\S{40})\S{20,}", r"\1...", text)
 

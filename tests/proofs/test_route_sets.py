@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.proof_sets import SETS, SYSTEMS
 from gateway.errors import SearchBudgetExceeded
-from gateway.proofs import Finding, budget, prove
+from gateway.proofs import RouteFinding, budget, prove
 from gateway.proofs.flows.extract import extract_flows
 from gateway.proofs.rules import shares
 from gateway.routing.route import Route
@@ -29,7 +29,7 @@ LATE = {"everything", "globs", "meshed"}  # sets whose first eight routes have n
 PAIRED = {"delivered-twice", "copies", "collision", "merged"}
 
 
-def of(rules: set[str], routes: Sequence[Route]) -> list[Finding]:
+def of(rules: set[str], routes: Sequence[Route]) -> list[RouteFinding]:
     return [found for found in prove(routes, EVERY) if found.rule in rules]
 
 
@@ -83,7 +83,7 @@ def test_similar_routes_have_the_findings_of_each_pair(routes: list[Route]) -> N
 def check_pairs(routes: list[Route]) -> None:
     """Compare the findings of all routes with those of every pair."""
     every = of(PAIRED, routes)
-    slow: dict[str, list[Finding]] = {each.name: [] for each in routes}
+    slow: dict[str, list[RouteFinding]] = {each.name: [] for each in routes}
     for one, other in combinations(routes, 2):
         slow[other.name] += [each for each in of(PAIRED, [one, other]) if each.route == other.name]
     for name, expected in slow.items():

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
-from gateway.proofs.finding import Finding, Severity
+from gateway.proofs.finding import RouteFinding, Severity
 from gateway.routing.route import Route, Target
 from gateway.routing.template_functions import TemplateFunction
 
@@ -74,11 +74,11 @@ class RouteSource:
         endpoints: Sequence[str] = (),
         *,
         target: int | None = None,
-    ) -> Finding:
+    ) -> RouteFinding:
         """Return a finding about this route; without `endpoints` all examples are source names."""
         endpoints = tuple(endpoints) or (self.route.endpoint,) * len(example)
         what = (rule, severity, text, hint, tuple(example), endpoints)
-        return Finding(self.route.name, self.source_index, target, *what)
+        return RouteFinding(self.route.name, self.source_index, target, *what)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.extract import make_flow, selected_patterns
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.equations import source_patterns
@@ -33,7 +33,7 @@ def refused_patterns(target: Target) -> list[Pattern]:
     return found
 
 
-def restrict_to_allowed(flow: Flow) -> tuple[list[Flow], Finding | None]:
+def restrict_to_allowed(flow: Flow) -> tuple[list[Flow], RouteFinding | None]:
     """Return the part of `flow` that its target allows, and a finding when there is another part.
 
     The part is one flow for each allowed pattern, or `flow` itself when all names are allowed.
@@ -54,7 +54,7 @@ def restrict_to_allowed(flow: Flow) -> tuple[list[Flow], Finding | None]:
     return flows, _outside(flow, inner)
 
 
-def _outside(flow: Flow, patterns: Sequence[Pattern]) -> Finding | None:
+def _outside(flow: Flow, patterns: Sequence[Pattern]) -> RouteFinding | None:
     """Return the finding about a target name outside of `patterns`, if any may be."""
     tried: list[Pattern] = []
     endpoint = flow.target.endpoint

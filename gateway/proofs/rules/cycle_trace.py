@@ -10,7 +10,7 @@ from typing import TypeAlias
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.pattern import Pattern
 from gateway.proofs.budget import SEARCH_TOO_LONG
-from gateway.proofs.finding import Finding, Severity
+from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.equations import exact_source_patterns, source_patterns
 from gateway.proofs.search.examples import find_example
@@ -80,7 +80,7 @@ def names_before(flow: Flow, names: Sequence[NameSet]) -> list[NameSet]:
     return [each for each in found if each.example() is not None]
 
 
-def judge_cycle(cycle: Cycle, names: Sequence[NameSet]) -> Finding | None:
+def judge_cycle(cycle: Cycle, names: Sequence[NameSet]) -> RouteFinding | None:
     """Return the finding about a cycle; `names` may travel it, from its first flow.
 
     Names that travel it twice are tried first. None when no name exists.
@@ -121,7 +121,7 @@ def _trace(cycle: Cycle, levels: tuple[str, ...]) -> _Trace:
     return _Trace(tuple(hops), Ending.CHANGES)
 
 
-def _finding(cycle: Cycle, trace: _Trace) -> Finding:
+def _finding(cycle: Cycle, trace: _Trace) -> RouteFinding:
     first, hops = cycle[0], trace.hops[: len(cycle)]
     stations = [f"{hops[0].source_name!r} at {first.source.route.endpoint!r}"]
     stations += [
@@ -142,7 +142,7 @@ def _finding(cycle: Cycle, trace: _Trace) -> Finding:
     )
 
 
-def unproven_cycle(cycle: Cycle, reason: str) -> Finding:
+def unproven_cycle(cycle: Cycle, reason: str) -> RouteFinding:
     """Return the warning that a cycle is neither proved nor excluded."""
     first = cycle[0]
     routes = " -> ".join(repr(flow.source.route.name) for flow in (*cycle, first))

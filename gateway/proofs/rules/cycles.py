@@ -16,7 +16,7 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.model.pattern import Pattern
 from gateway.model.pattern_index import candidate_pairs
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow, shape_numbers
 from gateway.proofs.rules.cycle_trace import (
     NOT_PROVED,
@@ -35,7 +35,7 @@ MAX_STEPS_BACK = 4_000  # hops that are followed in all
 Graph: TypeAlias = dict[Flow, list[Flow]]  # a flow, and the flows that may send to it
 
 
-def prove_cycles(flows: Sequence[Flow]) -> Iterator[Finding]:
+def prove_cycles(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
     """Yield a finding for each cycle.
 
     The gateway drops a message that comes straight back through the `inverse` of its route, by

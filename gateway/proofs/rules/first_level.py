@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gateway.dialects.base import Dialect
 from gateway.model.pattern import AnyMany, Glob, Pattern
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.samples import translate_towards
 from gateway.proofs.search.translated_name import RefusedName, TranslatedName
@@ -14,7 +14,7 @@ from gateway.proofs.search.translated_name import RefusedName, TranslatedName
 HINT = "begin the template with a fixed level, unless this is intended"
 
 
-def prove_first_level(flow: Flow) -> Iterator[Finding]:
+def prove_first_level(flow: Flow) -> Iterator[RouteFinding]:
     """Yield a note when publishers choose the beginning of the target name, with the consequences.
 
     Raises:

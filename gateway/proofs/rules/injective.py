@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gateway.model.pattern import Literal, Pattern
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow, LevelVariable, LossyCall, Part
 from gateway.proofs.rules.ambiguity import ambiguous_texts
 from gateway.proofs.rules.loss import Loss, loss_of
@@ -20,7 +20,7 @@ MAX_TRIALS = 1_500  # names that are tried where equations are not solved
 NamePair = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-def prove_injective(flow: Flow) -> Finding | None:
+def prove_injective(flow: Flow) -> RouteFinding | None:
     """Return a finding when two names become one, or when that is not ruled out; None is a proof.
 
     Raises:
@@ -164,7 +164,7 @@ class _Search:
         return {at for at, level in levels if at not in places and not isinstance(level, Literal)}
 
 
-def _finding(flow: Flow, loss: Loss, one: TranslatedName, other: TranslatedName) -> Finding:
+def _finding(flow: Flow, loss: Loss, one: TranslatedName, other: TranslatedName) -> RouteFinding:
     text = (
         f"{one.source_name!r} and {other.source_name!r} both become {one.target_name!r} "
         f"at {flow.target.endpoint!r}: {_reason(flow, loss)}"

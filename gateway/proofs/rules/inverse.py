@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
-from gateway.proofs.finding import Finding, Severity
+from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.extract import extract_flows
 from gateway.proofs.flows.flow import Flow, RouteSource
 from gateway.proofs.rules.injective import colliding_names
@@ -30,7 +30,7 @@ MAX_REST_LENGTHS = 4  # numbers of levels for a rest wildcard, from its minimum 
 HINT = "make the template of each route equal to the pattern of the other"
 
 
-def prove_inverse(forward: Route, backward: Route) -> Finding | None:
+def prove_inverse(forward: Route, backward: Route) -> RouteFinding | None:
     """Return a finding with a name that `backward` does not translate back to itself, if any."""
     brokers = {route.endpoint: route.endpoint for route in (forward, backward)}
     brokers |= {
@@ -99,7 +99,7 @@ def _shapes(flow: Flow) -> Iterator[tuple[str, ...]]:
             yield tuple(levels)
 
 
-def _judge_name(flow: Flow, inverse: RouteSource, levels: tuple[str, ...]) -> Finding | None:
+def _judge_name(flow: Flow, inverse: RouteSource, levels: tuple[str, ...]) -> RouteFinding | None:
     """Return a finding when one name does not come back as itself."""
     sent_name = translate_by_flow(flow, levels)
     if sent_name is None:

@@ -13,7 +13,7 @@ from gateway.dialects.base import Dialect
 from gateway.dialects.names import split_levels
 from gateway.errors import LimitError
 from gateway.model.limits import Limit, Unit
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.growth import KnownEdges, NameGrowth
 from gateway.proofs.search.translated_name import RefusedName, TranslatedName
@@ -37,7 +37,7 @@ class _Edge:
     limit: Limit
 
 
-def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterator[Finding]:
+def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterator[RouteFinding]:
     """Yield a finding when some legal names of the source are past a limit of the target.
 
     `plain` is a name that the target accepts; `edges` is kept from flow to flow.
@@ -84,7 +84,7 @@ def _cap(flow: Flow, unit: Unit) -> int | None:
     return min(caps, default=None)
 
 
-def _finding(flow: Flow, edges: Sequence[_Edge]) -> Finding:
+def _finding(flow: Flow, edges: Sequence[_Edge]) -> RouteFinding:
     ends = flow.source.route.endpoint, flow.target.endpoint
     clauses = "; ".join(_clause(flow, edge) for edge in edges)
     room = _room(flow.source.route.dialect)

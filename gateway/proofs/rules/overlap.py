@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from gateway.model.pattern_index import PatternIndex
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow, shape_numbers
 from gateway.proofs.rules.overlap_findings import more_pairs, overlap_findings, unproven_pairs
 from gateway.proofs.rules.overlap_search import Overlap, find_overlap, of_one_target
@@ -22,7 +22,7 @@ SHARED_PAIRS = 4_000  # pairs beyond these, for all flows together
 MAX_FINDINGS_PER_RULE = 3  # of one route; `more` says that there are others
 
 
-def prove_overlaps(flows: Sequence[Flow]) -> Iterator[Finding]:
+def prove_overlaps(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
     """Yield messages that arrive twice, and names of different routes or targets that collide."""
     pairs = _Pairs(flows)
     by_brokers: defaultdict[tuple[str, str], PatternIndex[Flow]] = defaultdict(PatternIndex)
@@ -55,7 +55,7 @@ class _Pairs:
         self._more: dict[int, Flow] = {}  # routes with findings that are not reported
         self._open: dict[int, Flow] = {}  # routes with pairs that are not searched
 
-    def findings(self, flow: Flow, candidates: Iterator[Flow]) -> Iterator[Finding]:
+    def findings(self, flow: Flow, candidates: Iterator[Flow]) -> Iterator[RouteFinding]:
         """Yield the findings about `flow` and each of `candidates`, which may repeat."""
         number, searched = flow.source.number, 0
         seen: set[Flow] = set()
@@ -80,7 +80,7 @@ class _Pairs:
                 return
             yield from self._new_findings(other, flow, overlap)
 
-    def incomplete(self) -> Iterator[Finding]:
+    def incomplete(self) -> Iterator[RouteFinding]:
         """Yield a finding for each route whose pairs are not all searched and reported."""
         for number, flow in (self._more | self._open).items():
             has_findings = number not in self._open or self._found[number, "delivered-twice"]
@@ -90,7 +90,7 @@ class _Pairs:
         same_source = one.source.broker == other.source.broker
         return self._shapes[one], self._shapes[other], same_source, of_one_target(one, other)
 
-    def _new_findings(self, one: Flow, other: Flow, overlap: Overlap) -> Iterator[Finding]:
+    def _new_findings(self, one: Flow, other: Flow, overlap: Overlap) -> Iterator[RouteFinding]:
         """Yield the findings that no other patterns of the two targets have given yet."""
         number = other.source.number
         targets = (one.source.number, one.target_index), (number, other.target_index)

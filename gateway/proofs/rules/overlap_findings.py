@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.proofs.finding import Finding, Severity
+from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.rules.overlap_search import Overlap, of_one_target
 from gateway.proofs.search.translated_name import TranslatedName
@@ -12,7 +12,7 @@ from gateway.proofs.search.translated_name import TranslatedName
 NARROW_HINT = "narrow one of the patterns, or exclude from one what the other takes"
 
 
-def overlap_findings(one: Flow, other: Flow, overlap: Overlap) -> Iterator[Finding]:
+def overlap_findings(one: Flow, other: Flow, overlap: Overlap) -> Iterator[RouteFinding]:
     """Yield the findings about two flows, as findings of `other`."""
     if overlap.copies is not None:
         yield _copied(one, other, *overlap.copies)
@@ -24,21 +24,21 @@ def overlap_findings(one: Flow, other: Flow, overlap: Overlap) -> Iterator[Findi
         yield other.source.finding("unproven", "warning", text, hint, target=other.target_index)
 
 
-def more_pairs(flow: Flow) -> Finding:
+def more_pairs(flow: Flow) -> RouteFinding:
     """Return the note that a route has more findings than are reported."""
     text = "names of still more routes collide with those of this one; only the first are reported"
     hint = "mend the findings above, then check again"
     return flow.source.finding("more", "note", text, hint, target=flow.target_index)
 
 
-def unproven_pairs(flow: Flow) -> Finding:
+def unproven_pairs(flow: Flow) -> RouteFinding:
     """Return the warning that a route has pairs that are not searched."""
     text = "names may collide with those of further routes: there are more pairs than were searched"
     hint = "give the route a prefix of its own, or use fewer rest wildcards"
     return flow.source.finding("unproven", "warning", text, hint, target=flow.target_index)
 
 
-def _copied(one: Flow, other: Flow, first: TranslatedName, second: TranslatedName) -> Finding:
+def _copied(one: Flow, other: Flow, first: TranslatedName, second: TranslatedName) -> RouteFinding:
     source, target = other.endpoints
     name, made, by = second.source_name, second.target_name, _by(one, other)
     if first.target_levels == second.target_levels:
@@ -68,7 +68,9 @@ def _copied(one: Flow, other: Flow, first: TranslatedName, second: TranslatedNam
     )
 
 
-def _collision(one: Flow, other: Flow, first: TranslatedName, second: TranslatedName) -> Finding:
+def _collision(
+    one: Flow, other: Flow, first: TranslatedName, second: TranslatedName
+) -> RouteFinding:
     target, made = other.target.endpoint, second.target_name
     ends = one.source.route.endpoint, other.source.route.endpoint
     names = f"{first.source_name!r} from {ends[0]!r} and {second.source_name!r} from {ends[1]!r}"

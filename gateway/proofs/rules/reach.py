@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gateway.dialects.base import parse_pattern
 from gateway.errors import SearchBudgetExceeded
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.extract import selected_patterns
 from gateway.proofs.flows.flow import Flow, RouteSource
 from gateway.proofs.search.examples import find_example
@@ -17,7 +17,7 @@ from gateway.proofs.search.translated_name import RefusedName, spell_subject, tr
 _NAME_DEPENDENT_RULES = frozenset({"not-allowed", "missing-part"})  # other names may keep them
 
 
-def prove_reachable(source: RouteSource) -> Iterator[Finding]:
+def prove_reachable(source: RouteSource) -> Iterator[RouteFinding]:
     """Yield findings about a route without names, idle excludes, and a wider subscription."""
     start_question()
     try:
@@ -32,7 +32,7 @@ def prove_reachable(source: RouteSource) -> Iterator[Finding]:
         yield source.finding("unproven", "warning", text, "use fewer rest wildcards in the pattern")
 
 
-def _unreachable(source: RouteSource) -> Finding:
+def _unreachable(source: RouteSource) -> RouteFinding:
     text = source.route.source.text
     excludes = ", ".join(repr(each.text) for each in source.route.excludes)
     if not excludes:
@@ -48,7 +48,7 @@ def _unreachable(source: RouteSource) -> Finding:
     return source.finding("unreachable", "error", reason, hint, () if name is None else (name,))
 
 
-def _names_of_system(source: RouteSource) -> Iterator[Finding]:
+def _names_of_system(source: RouteSource) -> Iterator[RouteFinding]:
     """Yield a note when the route takes names that its system keeps for itself."""
     if source.route.names_system:
         text = source.route.source.text
@@ -57,14 +57,14 @@ def _names_of_system(source: RouteSource) -> Iterator[Finding]:
         yield source.finding("system-names", "note", reason, hint)
 
 
-def _idle_excludes(source: RouteSource) -> Iterator[Finding]:
+def _idle_excludes(source: RouteSource) -> Iterator[RouteFinding]:
     for exclude in source.route.excludes:
         if find_example([source.patterns, selected_patterns(exclude)]) is None:
             text = f"{exclude.text!r} excludes no name of {source.route.source.text!r}"
             yield source.finding("idle-exclude", "warning", text, "correct it, or leave it out")
 
 
-def _widened(source: RouteSource) -> Iterator[Finding]:
+def _widened(source: RouteSource) -> Iterator[RouteFinding]:
     """Yield a note when the subscription selects names that the route drops."""
     taken = source.route.source
     subscribed = parse_pattern(taken.subscription, source.route.dialect)
@@ -85,7 +85,7 @@ def _widened(source: RouteSource) -> Iterator[Finding]:
     yield source.finding("widened", "note", text, hint, (name,))
 
 
-def unused_captures(source: RouteSource) -> Iterator[Finding]:
+def unused_captures(source: RouteSource) -> Iterator[RouteFinding]:
     """Yield a note for each named capture that a target's template does not use."""
     spans = dict(source.route.source.spans)
     for index, target in enumerate(source.route.targets):
@@ -102,7 +102,7 @@ def unused_captures(source: RouteSource) -> Iterator[Finding]:
                 yield source.finding("capture-unused", "note", text, hint, target=index)
 
 
-def prove_sendable(flow: Flow) -> Finding | None:
+def prove_sendable(flow: Flow) -> RouteFinding | None:
     """Return the finding that the target refuses every name; for a flow without a sendable name.
 
     The trial names are short and plain, longer, and such that functions find their parts; a rule

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gateway.dialects.base import Dialect, parse_pattern
 from gateway.dialects.name_limits import ANY_REST
 from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.samples import translate_towards
 from gateway.proofs.search.translated_name import RefusedName
@@ -15,7 +15,7 @@ from gateway.proofs.search.translated_name import RefusedName
 HINT = "exclude such names from the route, or accept that they become dead letters"
 
 
-def prove_not_refused(flow: Flow) -> Iterator[Finding]:
+def prove_not_refused(flow: Flow) -> Iterator[RouteFinding]:
     """Yield a note when the limits of the target forbid some names of the route, one each rule.
 
     Raises:

@@ -13,7 +13,7 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.model.language import covers, intersection_example
 from gateway.model.pattern_index import PatternIndex
 from gateway.proofs.budget import SEARCH_TOO_LONG
-from gateway.proofs.finding import Finding
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import RouteSource
 from gateway.proofs.search.translated_name import spell_subject
 from gateway.routing.source_pattern import SourcePattern
@@ -24,7 +24,7 @@ HINT = (
 )
 
 
-def prove_shares(sources: Sequence[RouteSource]) -> Iterator[Finding]:
+def prove_shares(sources: Sequence[RouteSource]) -> Iterator[RouteFinding]:
     """Yield a finding for each route with a name that also arrives by another share."""
     by_endpoint: defaultdict[str, list[RouteSource]] = defaultdict(list)
     for source in sources:
@@ -34,7 +34,7 @@ def prove_shares(sources: Sequence[RouteSource]) -> Iterator[Finding]:
             yield from _shared_twice(group)
 
 
-def _shared_twice(group: Sequence[RouteSource]) -> Iterator[Finding]:
+def _shared_twice(group: Sequence[RouteSource]) -> Iterator[RouteFinding]:
     every: PatternIndex[RouteSource] = PatternIndex()
     shared: PatternIndex[RouteSource] = PatternIndex()
     for source in group:
@@ -52,7 +52,9 @@ def _shared_twice(group: Sequence[RouteSource]) -> Iterator[Finding]:
                 shared.add(pattern, source)
 
 
-def _first_conflict(source: RouteSource, candidates: Sequence[RouteSource]) -> Iterator[Finding]:
+def _first_conflict(
+    source: RouteSource, candidates: Sequence[RouteSource]
+) -> Iterator[RouteFinding]:
     pattern = source.route.source
     for other in candidates:
         earlier = other.route.source

@@ -19,7 +19,7 @@ _OLDEST: Final = 31 * 24 * HOUR  # before the end of the date: of receipts whose
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class RulePeriod:
     """A time in which a writer ran with the routes of `rules`, JSON; empty when it is damaged.
 
     Units: microseconds since 1970-01-01 UTC; the end is excluded.
@@ -42,7 +42,7 @@ class Expected:
 class RouteHistory:
     """The periods of each writer, in order; a `mapping` replaces them all."""
 
-    periods: Mapping[str, Sequence[Period]] = field(default_factory=dict)
+    periods: Mapping[str, Sequence[RulePeriod]] = field(default_factory=dict)
     mapping: str = ""
 
     def __bool__(self) -> bool:
@@ -66,7 +66,7 @@ class RouteHistory:
         every = [each for periods in self.periods.values() for each in periods]
         return sorted({at for each in every for at in (each.since, each.since + RELOAD)})
 
-    def _during(self, writer: str, first: int, last: int) -> Iterator[Period]:
+    def _during(self, writer: str, first: int, last: int) -> Iterator[RulePeriod]:
         for each in self.periods.get(writer, ()):
             if each.since <= last and first < each.until + RELOAD:
                 yield each
@@ -91,7 +91,7 @@ def read_history(
         each for each in routes_files(storage) if each.since < end and each.until > end - _OLDEST
     ]
     findings: list[Finding] = []
-    periods: dict[str, list[Period]] = {}
+    periods: dict[str, list[RulePeriod]] = {}
     for stored in read_routes(storage, files, key):
         rules = "" if stored.rules is None else json.dumps(stored.rules)
         try:
@@ -101,5 +101,5 @@ def read_history(
             findings.append(error("damaged-routes", place, str(fault)))
             rules = ""
         own = periods.setdefault(stored.file.writer, [])
-        own.append(Period(stored.file.since, stored.file.until, rules))
+        own.append(RulePeriod(stored.file.since, stored.file.until, rules))
     return RouteHistory(periods), findings

@@ -75,7 +75,7 @@ _UNKNOWN: Final = GapAdvice("the source may have missed messages", "Read the rea
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class ReportedOutage:
     """Gaps of one endpoint with the same rule and interval; `counted` ones may have lost messages.
 
     `lost` is None where the broker gives no number. An endpoint of "" stands for the gateway.
@@ -114,7 +114,7 @@ def rule_of(name: str) -> GapAdvice:
     return known.get(name, _UNKNOWN)
 
 
-def outages(rows: Iterable[Row]) -> list[Outage]:
+def outages(rows: Iterable[Row]) -> list[ReportedOutage]:
     """Return the outages in the rows of `gaps`, those that may have lost messages first.
 
     A gap has a row for each route of its source; these rows are one outage.
@@ -138,10 +138,10 @@ def _is_counted(row: Row) -> bool:
     return row.get("rule") != GapRule.AWAY.value and row.get("kept") is not True
 
 
-def _outage(rows: Sequence[Row]) -> Outage:
+def _outage(rows: Sequence[Row]) -> ReportedOutage:
     first = rows[0]
     known = [lost for row in rows if isinstance(lost := row.get("lost"), int)]
-    return Outage(
+    return ReportedOutage(
         gateway=word(first, "gateway"),
         endpoint=word(first, "endpoint"),
         rule=word(first, "rule"),
@@ -191,7 +191,7 @@ class LaneBar:
     css: str
     begin: float
     width: float
-    outage: Outage
+    outage: ReportedOutage
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +211,11 @@ class Lanes:
     total: int
 
 
-def lanes(found: Sequence[Outage], day: date) -> Lanes:
+def lanes(found: Sequence[ReportedOutage], day: date) -> Lanes:
     """Return a lane for each source with an outage, those with counted gaps first."""
     midnight = datetime.combine(day, time(), UTC)
     several = len({each.gateway for each in found}) > 1
-    by_source: dict[tuple[str, str], list[Outage]] = defaultdict(list)
+    by_source: dict[tuple[str, str], list[ReportedOutage]] = defaultdict(list)
     for each in found:
         by_source[each.lane, each.gateway if several else ""].append(each)
     drawn = [
@@ -225,7 +225,7 @@ def lanes(found: Sequence[Outage], day: date) -> Lanes:
     return Lanes(drawn, len(by_source))
 
 
-def bands(found: Sequence[Outage], day: date, route: str | None = None) -> list[Band]:
+def bands(found: Sequence[ReportedOutage], day: date, route: str | None = None) -> list[Band]:
     """Return the outages of `day` as bands of a chart, those that may have lost messages first.
 
     With a `route` only those that concern it; the outage of a gateway concerns every route.
@@ -253,7 +253,7 @@ def _merged(css: str, bars: Sequence[LaneBar]) -> list[Band]:
     ]
 
 
-def _bars(group: Sequence[Outage], midnight: datetime) -> list[LaneBar]:
+def _bars(group: Sequence[ReportedOutage], midnight: datetime) -> list[LaneBar]:
     """Return the bars of the outages that touch the day; an unknown end is the end of the day."""
     bars = []
     for each in group:

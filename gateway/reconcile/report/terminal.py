@@ -16,7 +16,7 @@ from rich.text import Text
 from gateway.archive.findings import Finding
 from gateway.model.copy_class import CLASSES, COLUMNS, Severity
 from gateway.reconcile.report.formatting import shortened
-from gateway.reconcile.report.gaps import Outage, clock, outages, rule_of
+from gateway.reconcile.report.gaps import ReportedOutage, clock, outages, rule_of
 from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Row, Rows, count
 from gateway.reconcile.report.verdict import state
@@ -111,8 +111,8 @@ def _print_dead_letters(rows: Rows, console: Console) -> None:
         console.print(Text(f"{_INDENT}{shortened(str(row['reason'] or '-'))}"), soft_wrap=True)
 
 
-def _gap_lines(found: Sequence[Outage], day: date) -> Iterator[str]:
-    by_rule: dict[tuple[str, bool], list[Outage]] = {}
+def _gap_lines(found: Sequence[ReportedOutage], day: date) -> Iterator[str]:
+    by_rule: dict[tuple[str, bool], list[ReportedOutage]] = {}
     for outage in found:
         by_rule.setdefault((outage.rule, outage.counted), []).append(outage)
     for (rule, _), group in by_rule.items():
@@ -121,7 +121,7 @@ def _gap_lines(found: Sequence[Outage], day: date) -> Iterator[str]:
             yield f"... and {len(group) - _MAX_LINES} more [{rule}]; --json has all"
 
 
-def _gap_line(outage: Outage, day: date) -> str:
+def _gap_line(outage: ReportedOutage, day: date) -> str:
     word = "source gap" if outage.counted else "source away"
     lost = "" if outage.lost is None else f", {outage.lost:,} messages lost"
     reason = shortened(outage.reason) or rule_of(outage.rule).meaning

@@ -80,11 +80,11 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class LaneEnd:
     """The lane has stopped."""
 
 
 DiskAction: TypeAlias = Read | Mark
 Action: TypeAlias = (
-    Open | Close | Recover | Check | Send | Finish | Store | Read | Mark | Wait | End
+    Open | Close | Recover | Check | Send | Finish | Store | Read | Mark | Wait | LaneEnd
 )

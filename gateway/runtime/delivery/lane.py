@@ -22,8 +22,8 @@ from gateway.runtime.delivery.actions import (
     Action,
     Check,
     Close,
-    End,
     Finish,
+    LaneEnd,
     Mark,
     Open,
     Read,
@@ -250,7 +250,7 @@ class LaneState:
         """
         match self.connection:
             case Connection.ENDED:
-                return End()
+                return LaneEnd()
             case Connection.BROKEN:
                 return Recover()
             case Connection.UP:

@@ -21,8 +21,8 @@ from gateway.runtime.delivery.actions import (
     Action,
     Check,
     Close,
-    End,
     Finish,
+    LaneEnd,
     Mark,
     Open,
     Read,
@@ -318,7 +318,7 @@ class Lane:
         while True:
             try:
                 action = self._next()
-                if isinstance(action, End):
+                if isinstance(action, LaneEnd):
                     return
                 self._perform(action)
             except (
