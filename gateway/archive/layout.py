@@ -34,7 +34,7 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import Final, NamedTuple
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 OPEN: Final = ".open"
 ACK: Final = ".ack"
 DONE: Final = ".done"

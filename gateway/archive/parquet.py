@@ -15,6 +15,7 @@ _ROW_GROUP_ROWS: Final = 250_000  # small enough that readers skip groups by the
 _ENCODINGS: Final = {  # unique or ascending values, which a dictionary would not shrink
     "id": "DELTA_BYTE_ARRAY",
     "origin_id": "DELTA_BYTE_ARRAY",
+    "trace": "DELTA_BYTE_ARRAY",
     "time": "DELTA_BINARY_PACKED",
     "received": "DELTA_BINARY_PACKED",
     "source_time": "DELTA_BINARY_PACKED",

@@ -56,6 +56,7 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "source_name": "string",  # on delivered and dead: the name at the source
         "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
         "origin_id": "string",  # the message id of the source system, where it has one
+        "trace": "binary",  # 16 bytes: the trace id of the message; null where it is `id`
         "attempt": "int32",  # 1 for the first attempt of this leg
         "source_time": "timestamp",  # time of sending, where known; on gap: its begin
         "time": "timestamp",  # of this event; on received: the arrival; on gap: its end so far

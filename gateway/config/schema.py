@@ -186,7 +186,7 @@ class TargetSettings:
         default=None,
     )
     add_message_id: bool = setting(
-        "add the property `gateway_id`, a unique id, to each copy",
+        "add the properties `gateway_id`, a unique id, and `gateway_trace` to each copy",
         default=False,
     )
 

@@ -20,6 +20,7 @@ Properties: TypeAlias = Mapping[str, Value]
 NO_PROPERTIES: Properties = MappingProxyType({})
 UNKNOWN_SIZE = -1 << 60  # of headers; any sum with it is below zero
 GATEWAY_ID = "gateway_id"  # property with the message id that a gateway assigned, in hex
+GATEWAY_TRACE = "gateway_trace"  # property with the trace id: 32 hexadecimal digits
 
 
 class DeliveryMode(IntEnum):

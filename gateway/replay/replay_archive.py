@@ -189,6 +189,7 @@ def _row(copy: ReplayCopy, at: int) -> Rows:
         "name": message.address,
         "source_name": row["name"],
         "id": row["id"],
+        "trace": row["trace"],
         "attempt": REPLAY_ATTEMPT,
         "time": at,
         "received": microseconds(row["received"] or row["time"]),

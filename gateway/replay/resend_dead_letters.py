@@ -23,6 +23,7 @@ from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.dead_letters import DELETE
 from gateway.runtime.wiring import archive_location, dictionary_for
+from gateway.tracing.context import trace_of
 
 RECOVERED: Final = Settlement(Outcome.ACCEPTED, reason="an earlier replay delivered it")
 
@@ -173,6 +174,7 @@ class Resend:
     def _row(self, attempt: ResendAttempt) -> Rows:
         letter, message, at = attempt.letter, attempt.message, now()
         size, digest = fingerprint(message.payload)
+        trace = trace_of(message.headers.properties)
         converted = self._is_converted(letter)
         outcome = RowOutcome.CONVERTED if converted else RowOutcome.ACCEPTED
         common: dict[str, Cell] = {
@@ -184,6 +186,7 @@ class Resend:
             "name": message.address,
             "source_name": letter.source_name,
             "id": letter.id,
+            "trace": None if trace == letter.id else trace,
             "attempt": letter.attempts + 1,
             "time": at,
             "received": letter.time,

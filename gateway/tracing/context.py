@@ -1,4 +1,4 @@
-"""W3C Trace Context: parses `traceparent` and writes it.
+"""The trace of a message: W3C Trace Context, which it parses and writes, and the trace id.
 
 W3C Trace Context (2021-11-23), section 3.2: version, trace id, parent id and flags in lower-case
 hexadecimal digits. Further fields may follow in later versions, and never in version 00.
@@ -10,13 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.model.message import Properties
+from gateway.model.message import GATEWAY_TRACE, Properties
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 SAMPLED: Final = 0x01  # 3.2.2.5.1: the sender may have recorded it
 _FORMAT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _FORBIDDEN_VERSION: Final = "ff"  # 3.2.2.1
+_TRACE: Final = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,18 @@ def context_of(properties: Properties) -> TraceContext | None:
         return None
     state = properties.get(TRACESTATE)
     return TraceContext(trace, span, bool(flags & SAMPLED), state if isinstance(state, str) else "")
+
+
+def trace_of(properties: Properties) -> bytes | None:
+    """The trace id of a received message, 16 bytes: from a gateway before, else from its publisher.
+
+    None if it carries none: its id at this gateway is its trace id.
+    """
+    given = properties.get(GATEWAY_TRACE)
+    if isinstance(given, str) and _TRACE.fullmatch(given):
+        return bytes.fromhex(given)
+    context = context_of(properties)
+    return None if context is None else context.trace.to_bytes(16, "big")
 
 
 def with_context(properties: Properties, trace: int, span: int) -> Properties:

@@ -1,4 +1,4 @@
-"""All rows of one message, found by its id in the archive or by the id of its source."""
+"""The path of one message over all gateways, found by its id at one of them or at a source."""
 
 from __future__ import annotations
 
@@ -8,48 +8,57 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.layout import day_of, parse_day
+from gateway.archive.layout import parse_day
 from gateway.archive.lookup.reader import Row, find_batches, row_files
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
 _ID: Final = re.compile(r"[0-9a-f]{32}")
-_RUN: Final = 8  # bytes at the begin of an id: the start of the gateway in microseconds
 _DAY: Final = timedelta(days=1)
 _BATCH_ROWS: Final = 1_000
 
 
 def message_rows(storage: Storage, identity: str, day: date | None = None) -> Iterator[Row]:
-    """Yield the rows of a message, date by date; with `day`, of it and the dates beside it.
+    """Yield the rows of the messages of one trace; with `day`, of it and the dates beside it.
 
-    `identity` is 32 hexadecimal digits, or the id that the source gave the message. A tap archives
-    an arrival with an id of its own, and names the message as its origin.
+    `identity` is the id of a message at a gateway, its trace id, or the id that a source gave it.
+    A tap archives an arrival with an id of its own, and the message's trace id.
 
     Raises:
         ArchiveError: the archive cannot be reached, or a segment cannot be read.
     """
+    days = _days(storage, day)
     text = identity.lower().replace("-", "")
     wanted = pc.field("origin_id") == identity
-    first = date.min
+    traces: set[bytes] = set()
     if _ID.fullmatch(text):
         own = bytes.fromhex(text)
+        traces.add(own)
         wanted = (pc.field("id") == own) | (pc.field("origin_id") == text) | wanted
-        first = day_of(int.from_bytes(own[:_RUN], "big")) - _DAY
-    for each in _days(storage, first, day):
-        for path in row_files(storage, each):
-            for batch in find_batches(storage, path, wanted, _BATCH_ROWS):
+    found = _rows(storage, days, wanted, ["id", "trace", "origin_id"])
+    traces.update(row["trace"] or row["id"] for row in found)
+    values = pa.array(sorted(traces), pa.binary())
+    of_trace = pc.field("trace").is_null() & pc.field("id").isin(values)
+    yield from _rows(storage, days, pc.field("trace").isin(values) | of_trace)
+
+
+def _rows(
+    storage: Storage, days: list[date], wanted: pc.Expression, columns: list[str] | None = None
+) -> Iterator[Row]:
+    for day in days:
+        for path in row_files(storage, day):
+            for batch in find_batches(storage, path, wanted, _BATCH_ROWS, columns):
                 yield from batch.to_pylist()
 
 
-def _days(storage: Storage, first: date, day: date | None) -> list[date]:
+def _days(storage: Storage, day: date | None) -> list[date]:
     try:
         found = [parse_day(name) for name in storage.names(Path())]
     except OSError as error:
         raise ArchiveError(f"archive: cannot be read: {error}") from error
     return sorted(
-        each
-        for each in found
-        if each is not None and each >= first and (day is None or abs(each - day) <= _DAY)
+        each for each in found if each is not None and (day is None or abs(each - day) <= _DAY)
     )

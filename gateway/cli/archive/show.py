@@ -1,4 +1,4 @@
-"""`gateway archive show`: print every row of one message."""
+"""`gateway archive show`: print the path of one message, row by row."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gateway.cli.archive.forget import check_folder
 from gateway.cli.archive.verify import parse_date
 from gateway.cli.parsers import Commands, add_command
 
-_HEADLINE: Final = ("time", "leg", "target")  # shown in the first line of a row
-_HEXADECIMAL: Final = ("id", "hash")
+_HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
+_HEXADECIMAL: Final = ("id", "trace", "hash")
 _MAX_VALUE: Final = 2_000  # characters
 
 
@@ -22,13 +22,16 @@ def add_parsers(actions: Commands) -> None:
     parser = add_command(
         actions,
         "show",
-        "print every row of a message",
-        "All dates since the start of its gateway are searched. Exit status: 0 found, 1 not found,"
-        " 2 not searched.",
+        "print the path of a message over all gateways of the archive, row by row",
+        "All dates are searched. Exit status: 0 found, 1 not found, 2 not searched.",
     )
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add("id", metavar="ID", help="32 hexadecimal digits, or the id that the source gave it")
+    add(
+        "id",
+        metavar="ID",
+        help="id or trace id in 32 hexadecimal digits, or the id that a source gave it",
+    )
     add("--date", metavar="D", help="search this date and the ones beside it: YYYY-MM-DD, UTC")
     add("--json", action="store_true", help="print a JSON object for each row")
     parser.set_defaults(run=run)

@@ -19,7 +19,6 @@ from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import (
-    GATEWAY_ID,
     NO_PROPERTIES,
     DeliveryMode,
     Headers,
@@ -189,7 +188,7 @@ class BatchReader:
             for _ in range(reader.read_int()):
                 name = reader.read_text()
                 value = reader.read_value()
-                if name.startswith(names.GATEWAY_PREFIX) and name != GATEWAY_ID:
+                if name.startswith(names.GATEWAY_PREFIX) and name not in names.IDS:
                     own[name] = value
                 else:
                     properties[names.decode_property_name(name)] = value

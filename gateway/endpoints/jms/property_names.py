@@ -8,12 +8,13 @@ from functools import lru_cache, wraps
 from typing import Final, TypeVar
 from unicodedata import category
 
-from gateway.model.message import GATEWAY_ID
+from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE
 
 GATEWAY_PREFIX: Final = "gateway_"  # names of properties for headers that are no field of JMS
 ORIGIN, TIME, SOURCE_ID = (f"{GATEWAY_PREFIX}{name}" for name in ("origin", "time", "source_id"))
 EXPIRY, CONTENT_TYPE = f"{GATEWAY_PREFIX}expiry", f"{GATEWAY_PREFIX}content_type"
 CORRELATION_FORM, PROPERTY_TYPES = f"{GATEWAY_PREFIX}correlation", f"{GATEWAY_PREFIX}types"
+IDS: Final = frozenset({GATEWAY_ID, GATEWAY_TRACE})  # properties, with their own names
 BODY_FORM: Final = "jms.body"  # property of the gateway's message: the type of the JMS body
 BODY_ERROR: Final = "jms.error"  # property of the gateway's message: why a body was unreadable
 JMS_TYPE: Final = "JMSType"
@@ -62,7 +63,7 @@ def encode_property_name(name: str) -> str | None:
     """
     if name in _SET_BY_ONE_SERVER:
         return None
-    if name in _SETTABLE or name == GATEWAY_ID:
+    if name in _SETTABLE or name in IDS:
         return name
     reserved = name.upper() in _RESERVED_WORDS or name.startswith(("JMS", GATEWAY_PREFIX))
     parts = [

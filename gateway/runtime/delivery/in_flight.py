@@ -163,6 +163,10 @@ class InFlightBatch:
             actions += self._spooled_and_rejected(lane_batch, settlements, attempts, at)
         return actions + self.release()
 
+    def trace(self, position: int) -> bytes:
+        """The 16-byte trace id of the message at `position`."""
+        return self._record.trace(position)
+
     def message_id(self, position: int) -> bytes:
         """The id of the message at `position` in the batch."""
         return self._record.message_id(position)

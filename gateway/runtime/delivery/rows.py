@@ -17,6 +17,7 @@ from gateway.model.message import Headers, Message, Payload, identity_of
 from gateway.model.outcome import Settlement
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch
+from gateway.tracing.context import trace_of
 
 PROPERTY_PREFIX: Final = "property."  # of the properties among the archived headers
 FULL_SIZE: Final = "payload_cut_from"  # header of a cut payload: its full size in bytes
@@ -194,6 +195,10 @@ class BatchRecord:
         origin = self._origin
         return origin.run.to_bytes(8, "big") + (origin.first + position).to_bytes(8, "big")
 
+    def trace(self, position: int) -> bytes:
+        """The 16-byte trace id of the message at `position`."""
+        return trace_of(self._messages[position].headers.properties) or self.message_id(position)
+
     def size(self, positions: Sequence[int]) -> int:
         """Payload bytes of the messages at `positions`."""
         found = _at(self._as_range(positions), self._shared()["size"])
@@ -225,6 +230,9 @@ class BatchRecord:
                 "hash": hashes,
                 "mode": [message.headers.mode for message in messages],
             }
+            traces = traces_of(messages)
+            if any(traces):
+                self._shared_columns["trace"] = traces
         return self._shared_columns
 
 
@@ -259,6 +267,12 @@ def _message_ids(run: int, first: int, count: int) -> list[Cell]:
     """Ids of `count` consecutive messages: 8 bytes of the run, 8 of the number in the run."""
     start = run.to_bytes(8, "big")
     return [start + number.to_bytes(8, "big") for number in range(first, first + count)]
+
+
+def traces_of(messages: Sequence[Message]) -> list[Cell]:
+    """The trace ids that the messages carry."""
+    carried = [message.headers.properties for message in messages]
+    return [trace_of(each) if each else None for each in carried]
 
 
 def _header_columns(headers: Sequence[Headers]) -> Columns:

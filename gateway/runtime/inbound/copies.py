@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gateway.endpoints.base import Batch
 from gateway.errors import TranslationError
-from gateway.model.message import GATEWAY_ID, Message
+from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE, Message
 from gateway.routing.payload_conversion import convert_payload
 from gateway.runtime.delivery.duplicates import copy_id
 from gateway.runtime.delivery.in_flight import LaneBatch
@@ -44,7 +44,8 @@ class CopyMaker:
                     payload = convert_payload(payload, target.conversion)
                 message = Message(delivery.address, payload, headers)
                 if target is not None and target.add_message_id:
-                    message = _with_id(message, self._copy_id(batch, position, in_flight))
+                    copy = self._copy_id(batch, position, in_flight)
+                    message = _with_ids(message, copy, in_flight.trace(position).hex())
             except TranslationError as error:
                 in_flight.refuse(position, replace(delivery, rule=error.rule, reason=str(error)))
                 continue
@@ -72,7 +73,7 @@ class CopyMaker:
         return copy_id(self._endpoint, identity, message)
 
 
-def _with_id(message: Message, copy: str) -> Message:
-    """Add the property `gateway_id` to a copy."""
-    properties = {**message.headers.properties, GATEWAY_ID: copy}
+def _with_ids(message: Message, copy: str, trace: str) -> Message:
+    """Add the properties `gateway_id` and `gateway_trace` to a copy."""
+    properties = {**message.headers.properties, GATEWAY_ID: copy, GATEWAY_TRACE: trace}
     return replace(message, headers=replace(message.headers, properties=properties))

@@ -61,6 +61,9 @@ class SharedBatch:
             )
         self._perform(actions)
 
+    def trace(self, position: int) -> bytes:
+        return self._in_flight.trace(position)
+
     def message_id(self, position: int) -> bytes:
         return self._in_flight.message_id(position)
 

@@ -18,7 +18,7 @@ from gateway.errors import ArchiveError, GatewayError, unexpected_error
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.delivery.backoff import Backoff
-from gateway.runtime.delivery.rows import fingerprint
+from gateway.runtime.delivery.rows import fingerprint, traces_of
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
@@ -166,6 +166,7 @@ def observed_rows(
             "name": [message.address for message in messages],
             "id": [run + (first + number).to_bytes(8, "big") for number in range(len(messages))],
             "origin_id": [_gateway_id(message) for message in messages],
+            "trace": traces_of(messages),
             "mode": [int(message.headers.mode) for message in messages],
             "redelivered": [message.headers.redelivered for message in messages],
             "size": [size for size, _ in fingerprints],

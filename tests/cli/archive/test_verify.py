@@ -112,7 +112,7 @@ def test_every_row_of_a_message_is_shown(
     for given in (identity(7).hex(), "ID:\u202e1"):
         assert main(["archive", "show", str(tmp_path), given]) == 0
         out = capsys.readouterr().out
-        assert out.splitlines()[0] == "2026-03-14 12:00:00.000000 UTC  received"
+        assert out.splitlines()[0] == "2026-03-14 12:00:00.000000 UTC  edge  orders  received"
         assert "  name         a/b7" in out
         assert f"  id           {identity(7).hex()}" in out
         assert "a\\x1b[2J" in out

@@ -80,7 +80,7 @@ def test_plain_readers_read_every_row_once_before_and_after(
     assert [each for each in verified.findings if each.weight is Weight.ERROR] == []
     with storage.open(day_folder(Path(), DAY) / merged[0]) as file:
         metadata = ds.ParquetFileFormat().inspect(file).metadata
-    assert metadata[b"gateway.schema"] == b"2"
+    assert metadata[b"gateway.schema"] == b"3"
 
 
 def test_a_failure_on_an_executor_changes_nothing(

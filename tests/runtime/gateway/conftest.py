@@ -45,3 +45,11 @@ def sensors() -> Iterator[BrokerClient]:
     client = BrokerClient("sensors", "yami4")
     yield client
     client.close()
+
+
+@pytest.fixture
+def last() -> Iterator[BrokerClient]:
+    """A client of the broker `ems2`, with the naming rules of TIBCO EMS."""
+    client = BrokerClient("ems2", "ems")
+    yield client
+    client.close()
