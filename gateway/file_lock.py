@@ -19,8 +19,11 @@ class FileLockedError(OSError):
 
 
 def _open_closed_to_others(path: str, flags: int) -> int:
-    """Open a file that is no symbolic link; whoever may read it could lock it."""
-    return os.open(path, flags | os.O_NOFOLLOW, 0o640)
+    """Open a file that is no symbolic link; whoever may read it could lock it.
+
+    A pipe without a reader is an error and not waited for.
+    """
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o640)
 
 
 def try_lock(file: int) -> bool:

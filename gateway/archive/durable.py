@@ -26,9 +26,35 @@ def open_private(path: str | Path, flags: int) -> int:
     """Open a file, an `opener` of the built-in `open`; a new one is closed to other users.
 
     Raises:
-        OSError: the file cannot be opened, or is a symbolic link.
+        OSError: the file cannot be opened, or is a symbolic link, a pipe or a device.
     """
-    return os.open(path, flags | os.O_NOFOLLOW, _FILE_MODE)
+    return _regular(os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, _FILE_MODE), path)
+
+
+def open_regular(path: Path) -> int:
+    """Open a regular file for reading; return its descriptor, which the caller closes.
+
+    Raises:
+        OSError: it is absent, or a folder, a pipe or a device; a pipe is not waited for.
+    """
+    return _regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK), path)
+
+
+def _regular(file: int, path: str | Path) -> int:
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+    return file
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a regular file.
+
+    Raises:
+        OSError: as `open_regular`.
+    """
+    with os.fdopen(open_regular(path), "rb") as file:
+        return file.read()
 
 
 def close_to_others(path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from gateway.archive import signed_json
-from gateway.archive.durable import make_folders, replacing
+from gateway.archive.durable import make_folders, read_regular, replacing
 from gateway.archive.gaps import SourceGap
 from gateway.archive.layout import DAMAGED, HEADS, listed, parse_journal_name
 from gateway.archive.signed_json import Previous, fault_of, sign
@@ -141,7 +141,7 @@ def read_head(root: Path, writer: str, key: bytes | None = None) -> StoredHead:
     """
     path = head_path(Path(), writer)
     try:
-        content = (root / path).read_bytes()
+        content = read_regular(root / path)
     except FileNotFoundError:
         return StoredHead(path, None)
     return parsed(path, content, key)
@@ -172,7 +172,7 @@ def upload_heads(storage: Storage, buffer: Path) -> None:
     """
     for path in listed(buffer / HEADS):
         if not path.name.startswith("."):
-            storage.put(Path(HEADS) / path.name, path.read_bytes())
+            storage.put(Path(HEADS) / path.name, read_regular(path))
 
 
 def open_gaps(heads: Sequence[StoredHead]) -> list[SourceGap]:

@@ -111,6 +111,7 @@ def journals(root: Path, writer: str | None = None) -> list[Path]:
         (name, path)
         for path in listed(journal_folder(root), OPEN)
         if (name := parse_journal_name(path.stem)) and writer in (None, name.writer)
+        if path.is_file() and not path.is_symlink()
     ]
     return [path for _, path in sorted(found)]
 

@@ -19,7 +19,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from gateway.archive.durable import make_folders, replacing, sync_folder
+from gateway.archive.durable import make_folders, read_regular, replacing, sync_folder
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import MAX_TIME, ROUTES, listed
 from gateway.archive.signed_json import canonical_json, mac_of
@@ -73,7 +73,7 @@ def write_routes(
             default=None,
         )
         if newest is not None:
-            if (root / newest.path).read_bytes() == _content(writer, newest.since, rules, key):
+            if read_regular(root / newest.path) == _content(writer, newest.since, rules, key):
                 return
             since = max(since, newest.since + 1)  # a clock may be set back
         with replacing(root / _path(writer, since)) as file:

@@ -11,7 +11,6 @@ import errno
 import hashlib
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -22,7 +21,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from gateway.archive.durable import exchange_folders, make_folders, replacing, sync_folder
+from gateway.archive.durable import (
+    exchange_folders,
+    make_folders,
+    open_regular,
+    read_regular,
+    replacing,
+    sync_folder,
+)
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import write_table
 from gateway.archive.signed_json import StoredDigest
@@ -148,26 +154,14 @@ class LocalStorage:
         return found
 
     def open(self, path: Path) -> pa.NativeFile:
-        os.close(self._opened(path))  # a pipe would be waited for
+        os.close(open_regular(self._root / path))  # a pipe would be waited for
         return pa.OSFile(os.fsencode(self._root / path))  # a name may be no UTF-8
 
     def read(self, path: Path) -> bytes | None:
-        with suppress(FileNotFoundError), os.fdopen(self._opened(path), "rb") as file:
+        with suppress(FileNotFoundError), os.fdopen(open_regular(self._root / path), "rb") as file:
             _check_size(path, os.fstat(file.fileno()).st_size)
             return file.read()
         return None
-
-    def _opened(self, path: Path) -> int:
-        """Return the descriptor of a regular file.
-
-        Raises:
-            OSError: it is absent, or a folder, a pipe or a device.
-        """
-        file = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK)
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            os.close(file)
-            raise OSError(errno.EINVAL, "is no regular file", str(path))
-        return file
 
     def move(self, path: Path, new: Path) -> None:
         final = self._root / new
@@ -242,7 +236,7 @@ class RemoteStorage:
         final = self._at(path)
         found = self._filesystem.get_file_info(final)
         if found.type is not fs.FileType.File or found.size != source.stat().st_size:
-            self._put(final, pa.py_buffer(source.read_bytes()))
+            self._put(final, pa.py_buffer(read_regular(source)))
 
     def names(self, folder: Path) -> list[str]:
         selector = fs.FileSelector(self._at(folder), allow_not_found=True)

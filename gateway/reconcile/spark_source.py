@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from gateway.archive.compaction.current import current_files
+from gateway.archive.durable import read_regular
 from gateway.archive.journal.file import acknowledged_size
 from gateway.archive.layout import parse_day
 from gateway.archive.location import ArchiveLocation, absolute_location
@@ -205,7 +206,7 @@ class ArchiveReader(DataSourceReader):
     def _journal_rows(self, storage: Storage, path: Path) -> Iterator[pa.RecordBatch]:
         """Yield the acknowledged rows of a journal; those of its segments when it is converted."""
         try:
-            data = path.read_bytes()[: acknowledged_size(path)]
+            data = read_regular(path)[: acknowledged_size(path)]
         except FileNotFoundError:
             for day in self._days(storage):
                 for each, _, digest in self._files(storage, day):

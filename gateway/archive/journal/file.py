@@ -15,7 +15,7 @@ from pathlib import Path
 from time import sleep
 from typing import Final
 
-from gateway.archive.durable import sync_folder
+from gateway.archive.durable import open_regular, read_regular, sync_folder
 from gateway.archive.journal.ends import Head, Trailer, new_hash
 from gateway.archive.layout import ACK, DAMAGED, DONE
 from gateway.archive.signed_json import Previous
@@ -136,7 +136,7 @@ def acknowledged_size(path: Path) -> int | None:
     A crash of the machine may leave an older number, or none, which counts as 0.
     """
     try:
-        content = path.with_suffix(ACK).read_bytes()
+        content = read_regular(path.with_suffix(ACK))
     except FileNotFoundError:
         return None
     return _SIZE.unpack(content)[0] if len(content) == _SIZE.size else 0
@@ -148,7 +148,7 @@ def claim_journal(path: Path) -> int | None:
     Return None when a gateway writes the journal, or another converter has it.
     """
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = open_regular(path)
     except FileNotFoundError:
         return None
     # A converter may have renamed the file between the opening and the lock.
@@ -161,7 +161,7 @@ def claim_journal(path: Path) -> int | None:
 def is_in_use(path: Path) -> bool:
     """Return whether a process has the journal at `path`, or it is gone."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             return not try_share(file.fileno())
     except FileNotFoundError:
         return True

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gateway.archive.durable import make_folders, sync_folder
+from gateway.archive.durable import make_folders, read_regular, sync_folder
 from gateway.archive.heads import StoredHead, WriterHead, head_path, read_head, write_head
 from gateway.archive.journal.ends import link_of
 from gateway.archive.journal.file import acknowledged_size
@@ -101,7 +101,7 @@ def last_link(root: Path, writer: str) -> Previous | None:
     last = None
     for path in sorted(journals(root, writer), key=_number_in, reverse=True):
         with suppress(FileNotFoundError):  # a converter noted its end, then removed it
-            last = link_of(path.stem, path.read_bytes(), acknowledged_size(path))
+            last = link_of(path.stem, read_regular(path), acknowledged_size(path))
         if last is not None:
             break
     head = read_head(root, writer).head

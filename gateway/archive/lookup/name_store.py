@@ -21,7 +21,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from gateway.archive.durable import close_to_others, make_folders, open_private, sync_folder
+from gateway.archive.durable import (
+    close_to_others,
+    make_folders,
+    open_private,
+    open_regular,
+    sync_folder,
+)
 from gateway.archive.layout import NAMES, safe_name
 from gateway.clock import now
 from gateway.errors import ArchiveError
@@ -258,7 +264,7 @@ def _update(index: sqlite3.Connection, file: Path) -> None:
     """Add the names that follow the indexed part of `file`; a file that was cut is read again."""
     found = index.execute("SELECT size FROM files WHERE name = ?", (file.name,)).fetchone()
     done = int(found[0]) if found else 0
-    with file.open("rb") as lines:
+    with os.fdopen(open_regular(file), "rb") as lines:
         if os.fstat(lines.fileno()).st_size < done:
             done = 0
         lines.seek(done)

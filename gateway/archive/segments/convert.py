@@ -20,7 +20,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from gateway.archive.durable import sync_folder
+from gateway.archive.durable import read_regular, sync_folder
 from gateway.archive.heads import upload_heads
 from gateway.archive.journal.ends import new_hash, read_head, read_trailer
 from gateway.archive.journal.file import (
@@ -159,7 +159,7 @@ def convert_abandoned(location: ArchiveLocation, storage: Storage, key: bytes | 
 
 def _has_key(journal: Path, key: bytes | None) -> bool:
     """Return whether `key` is that of a journal; only a trailer proves which key it is."""
-    data = journal.read_bytes()
+    data = read_regular(journal)
     head, trailed = read_head(data), read_trailer(data)
     if head is None or not head.keyed:
         return key is None

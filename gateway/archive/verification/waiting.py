@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from gateway.archive.durable import open_regular
 from gateway.archive.journal.ends import Head, read_head
 from gateway.archive.layout import JournalName, journals, parse_journal_name
 from gateway.archive.signed_json import Previous
@@ -43,7 +45,7 @@ def _waiting(root: Path) -> Iterator[WaitingJournal]:
     for path in journals(root):
         name = parse_journal_name(path.stem)
         try:
-            with path.open("rb") as file:
+            with os.fdopen(open_regular(path), "rb") as file:
                 live = not try_share(file.fileno())
                 start = file.read(_HEAD_BYTES)
         except FileNotFoundError:

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.archive.durable import replace_text
+from gateway.archive.durable import read_regular, replace_text
 from gateway.archive.findings import Finding
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import COLUMNS
@@ -87,7 +87,7 @@ def read_state(folder: Path) -> FollowState | None:
     """
     path = folder / STATE
     try:
-        content: Any = json.loads(path.read_bytes())
+        content: Any = json.loads(read_regular(path))
         return FollowState(
             int(content["batch"]),
             date.fromisoformat(content["open_from"]),

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgpack
 
-from gateway.archive.durable import replacing
+from gateway.archive.durable import read_regular, replacing
 from gateway.archive.journal.records import Cell, Damage, Rows, is_journal, read_records
 from gateway.archive.layout import journal_folder, journals, writer_name
 from gateway.archive.schema import Leg
@@ -48,7 +48,7 @@ def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredSt
     times: list[int] = []
     for path in journals(root, writer_name(gateway))[-MAX_JOURNALS:]:
         try:
-            data = path.read_bytes()
+            data = read_regular(path)
         except OSError:
             continue  # converted meanwhile
         for rows in _batches(data) if is_journal(data) else ():
@@ -79,7 +79,7 @@ def _saved_echoes(root: Path, gateway: str) -> list[SentCopy]:
     """Return what `save_echoes` kept, once."""
     path = _echo_file(root, gateway)
     try:
-        saved = msgpack.unpackb(path.read_bytes())
+        saved = msgpack.unpackb(read_regular(path))
         return [((broker, name, digest), tuple(origin)) for broker, name, digest, origin in saved]
     except FileNotFoundError:
         return []

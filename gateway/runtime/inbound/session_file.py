@@ -13,7 +13,7 @@ import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from gateway.archive.durable import make_folders, replace_text
+from gateway.archive.durable import make_folders, read_regular, replace_text
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class SessionFile:
 
 def _read(path: Path) -> dict[str, list[str]]:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_regular(path))
         return {str(session): [*map(str, each)] for session, each in found.items()}
     except FileNotFoundError:
         return {}
