@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from gateway.cli.mapping.name_requests import answer
 from gateway.config.load import load
 from gateway.dialects.dialect import NUL_FORBIDDEN, Dialect, Prohibition, wildcards_forbidden
 from gateway.dialects.first_character import PrefixMapping, PrefixRule
-from gateway.dialects.registry import DIALECTS, find_dialect
+from gateway.dialects.registry import DIALECTS, check, find_dialect
 from gateway.errors import GatewayError
 from gateway.model.limits import Limit, Unit
 from gateway.web.lookup import look_up
@@ -112,6 +113,13 @@ def test_a_name_is_registered_once() -> None:
     assert find_dialect("invented") is INVENTED
     with pytest.raises(GatewayError, match="invented: is already registered"):
         DIALECTS.register(INVENTED)
+
+
+def test_a_separator_is_one_character() -> None:
+    for dialect in DIALECTS.values():
+        check(dialect)
+    with pytest.raises(ValueError, match="the separator '::' is not one character"):
+        check(replace(INVENTED, separator="::"))
 
 
 @given(data=st.data())

@@ -13,11 +13,12 @@ import pytest
 from gateway.endpoints import registry
 from gateway.endpoints.kind import EndpointKind
 from gateway.endpoints.registry import ENDPOINT_KINDS, find_kind, make_sink
-from gateway.endpoints.settings.base import ALL_FIELDS, TlsSettings
+from gateway.endpoints.settings.base import ALL_FIELDS, EndpointSettings, TlsSettings
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import DriverMissingError
 from gateway.model.message import HEADER_FIELDS
+from gateway.setting import setting
 
 SETTINGS = [*(kind.settings for kind in ENDPOINT_KINDS.values()), TlsSettings]
 
@@ -86,3 +87,33 @@ def test_importing_the_registry_loads_no_driver() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+
+
+@dataclasses.dataclass(frozen=True)
+class Undeclared(MemorySettings):
+    extra: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bare:
+    name: str = setting("name of the endpoint", default="bare")
+
+
+UNREADABLE = [
+    pytest.param(Undeclared, "json", "Undeclared.extra is not declared by setting", id="field"),
+    pytest.param(Bare, "json", "Bare has no 'dialect'", id="member"),
+    pytest.param(MemorySettings, "no_such_module", "No module named 'no_such_module'", id="module"),
+]
+
+
+@pytest.mark.parametrize(("settings", "module", "reason"), UNREADABLE)
+def test_a_row_that_nothing_can_read_is_refused(
+    settings: type[EndpointSettings], module: str, reason: str
+) -> None:
+    with pytest.raises((TypeError, ModuleNotFoundError), match=reason):
+        registry.check(EndpointKind("of-a-test", settings, module))
+
+
+@pytest.mark.parametrize("kind", ENDPOINT_KINDS.values(), ids=lambda kind: kind.name)
+def test_every_own_row_can_be_read(kind: EndpointKind) -> None:
+    registry.check(kind)
