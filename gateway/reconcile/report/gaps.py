@@ -1,4 +1,4 @@
-"""The gaps of sources: rules, the outages in which routes may have missed messages, their lanes."""
+"""The gaps of sources: rules, the outages in which routes may have missed messages, timelines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.archive.gaps import GapRule
 from gateway.reconcile.report.charts import Band
 from gateway.reconcile.report.rows import Row, word
 
-MAX_LANES: Final = 40
+MAX_TIMELINES: Final = 40
 DAY_SECONDS: Final = 86_400
 HOUR_SECONDS: Final = 3_600
 _LEAST_WIDTH: Final = 240  # seconds; a shorter outage is drawn as wide as this
@@ -92,7 +92,7 @@ class ReportedOutage:
     counted: bool
 
     @property
-    def lane(self) -> str:
+    def label(self) -> str:
         """The source of the outage, as the report names it."""
         return self.endpoint or f"gateway {self.gateway or '-'}"
 
@@ -125,7 +125,7 @@ def outages(rows: Iterable[Row]) -> list[ReportedOutage]:
                _is_counted(row))  # fmt: skip
         groups.setdefault(key, []).append(row)
     found = map(_outage, groups.values())
-    return sorted(found, key=lambda each: (not each.counted, str(each.begin), each.lane))
+    return sorted(found, key=lambda each: (not each.counted, str(each.begin), each.label))
 
 
 def source_gaps(rows: Iterable[Row]) -> int:
@@ -182,7 +182,7 @@ def clock(at: datetime | None, day: date) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneBar:
+class TimelineBar:
     """An outage within the day, or its part of the day.
 
     Units: seconds after midnight.
@@ -195,34 +195,34 @@ class LaneBar:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class Timeline:
     """The outages of one source, of one gateway when several have it."""
 
     label: str
     gateway: str  # "" when all outages are of one gateway
-    bars: Sequence[LaneBar]
+    bars: Sequence[TimelineBar]
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
-    """The lanes that are drawn, and the number of all."""
+class Timelines:
+    """The timelines that are drawn, and the number of all."""
 
-    drawn: Sequence[Lane]
+    drawn: Sequence[Timeline]
     total: int
 
 
-def lanes(found: Sequence[ReportedOutage], day: date) -> Lanes:
-    """Return a lane for each source with an outage, those with counted gaps first."""
+def timelines(found: Sequence[ReportedOutage], day: date) -> Timelines:
+    """Return a timeline for each source with an outage, those with counted gaps first."""
     midnight = datetime.combine(day, time(), UTC)
     several = len({each.gateway for each in found}) > 1
     by_source: dict[tuple[str, str], list[ReportedOutage]] = defaultdict(list)
     for each in found:
-        by_source[each.lane, each.gateway if several else ""].append(each)
+        by_source[each.label, each.gateway if several else ""].append(each)
     drawn = [
-        Lane(label, "" if label == f"gateway {gateway}" else gateway, _bars(group, midnight))
-        for (label, gateway), group in list(by_source.items())[:MAX_LANES]
+        Timeline(label, "" if label == f"gateway {gateway}" else gateway, _bars(group, midnight))
+        for (label, gateway), group in list(by_source.items())[:MAX_TIMELINES]
     ]
-    return Lanes(drawn, len(by_source))
+    return Timelines(drawn, len(by_source))
 
 
 def bands(found: Sequence[ReportedOutage], day: date, route: str | None = None) -> list[Band]:
@@ -237,7 +237,7 @@ def bands(found: Sequence[ReportedOutage], day: date, route: str | None = None) 
     return [*_merged("bad", bars), *_merged("calm", bars)]
 
 
-def _merged(css: str, bars: Sequence[LaneBar]) -> list[Band]:
+def _merged(css: str, bars: Sequence[TimelineBar]) -> list[Band]:
     spans: list[tuple[float, float, int]] = []  # begin and end in seconds, and outages
     for begin, end in sorted(
         (each.begin, each.begin + each.width) for each in bars if each.css == css
@@ -253,14 +253,14 @@ def _merged(css: str, bars: Sequence[LaneBar]) -> list[Band]:
     ]
 
 
-def _bars(group: Sequence[ReportedOutage], midnight: datetime) -> list[LaneBar]:
+def _bars(group: Sequence[ReportedOutage], midnight: datetime) -> list[TimelineBar]:
     """Return the bars of the outages that touch the day; an unknown end is the end of the day."""
     bars = []
     for each in group:
         begin = _second(each.begin, midnight, 0)
         width = max(_second(each.end, midnight, DAY_SECONDS) - begin, _LEAST_WIDTH)
         begin = min(begin, DAY_SECONDS - width)
-        bars.append(LaneBar("bad" if each.counted else "calm", begin, width, each))
+        bars.append(TimelineBar("bad" if each.counted else "calm", begin, width, each))
     return bars
 
 

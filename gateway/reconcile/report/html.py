@@ -32,7 +32,7 @@ from gateway.reconcile.report.formatting import (
     rest,
     shortened,
 )
-from gateway.reconcile.report.gaps import DAY_SECONDS, bands, clock, lanes, outages, rule_of
+from gateway.reconcile.report.gaps import DAY_SECONDS, bands, clock, outages, rule_of, timelines
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import (
     count,
@@ -97,7 +97,7 @@ def page(report: Report) -> str:
         sample_tables=details.sample_tables(report),
         dead_letters=details.frequent_dead_letters(report),
         finding_groups=details.finding_groups(report),
-        gap_lanes=lanes(found, report.day),
+        gap_timelines=timelines(found, report.day),
         outages=found,
         step_durations=details.step_durations(report),
     )  # fmt: skip

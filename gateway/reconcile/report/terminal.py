@@ -126,7 +126,7 @@ def _gap_line(outage: ReportedOutage, day: date) -> str:
     lost = "" if outage.lost is None else f", {outage.lost:,} messages lost"
     reason = shortened(outage.reason) or rule_of(outage.rule).meaning
     interval = f"{clock(outage.begin, day)} to {clock(outage.end, day)}"
-    return f"{word}: {shortened(outage.lane)}, {interval}{lost}: {reason} [{outage.rule}]"
+    return f"{word}: {shortened(outage.label)}, {interval}{lost}: {reason} [{outage.rule}]"
 
 
 def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:

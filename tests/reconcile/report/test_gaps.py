@@ -1,4 +1,4 @@
-"""Gaps of sources: outages from rows, and their lanes over the day."""
+"""Gaps of sources: outages from rows, and their timelines over the day."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gateway.reconcile.report.figures import figures
 from gateway.reconcile.report.gaps import (
     DAY_SECONDS,
     GAP_RULES,
-    MAX_LANES,
+    MAX_TIMELINES,
     bands,
     clock,
-    lanes,
     outages,
     rule_of,
     source_gaps,
     time_of,
+    timelines,
 )
 from gateway.reconcile.report.html import page
 from tests.reconcile.summaries import DAY, clean, eventful, gap, gappy
@@ -83,9 +83,9 @@ def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
         gap("away", 6, 1),
         {**gap("dropped", 5, 0, endpoint="other"), "begin": None, "end": None},
     ]
-    found = lanes(outages(rows), DAY.date())
+    found = timelines(outages(rows), DAY.date())
 
-    plant, other = sorted(found.drawn, key=lambda lane: lane.label != "plant")
+    plant, other = sorted(found.drawn, key=lambda timeline: timeline.label != "plant")
     assert sorted((bar.begin, bar.width, bar.css) for bar in plant.bars) == [
         (0, 1_800, "bad"), (21_600, 240, "calm"), (DAY_SECONDS - 240, 240, "bad"),
     ]  # fmt: skip
@@ -94,11 +94,11 @@ def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
 
 def test_the_number_of_lanes_is_bounded() -> None:
     rows = [gap("session-lost", 6, 77, endpoint=f"plant-{n}") for n in range(500)]
-    found = lanes(outages(rows), DAY.date())
+    found = timelines(outages(rows), DAY.date())
 
-    assert (len(found.drawn), found.total) == (MAX_LANES, 500)
+    assert (len(found.drawn), found.total) == (MAX_TIMELINES, 500)
     text = page(replace(clean(), gaps=rows))
-    assert f"{MAX_LANES} of 500 sources" in text
+    assert f"{MAX_TIMELINES} of 500 sources" in text
     assert "200 of 500 are shown" in text
 
 
@@ -125,9 +125,9 @@ def test_the_size_of_a_chart_is_bounded() -> None:
 
 
 def test_a_source_of_two_gateways_has_two_lanes() -> None:
-    found = lanes(outages(eventful().gaps), DAY.date())
+    found = timelines(outages(eventful().gaps), DAY.date())
 
-    assert sorted((lane.label, lane.gateway) for lane in found.drawn) == [
+    assert sorted((timeline.label, timeline.gateway) for timeline in found.drawn) == [
         ("gateway east", ""), ("headquarters", "east"), ("headquarters", "west"),
         ("plant", "east"), ("plant", "west"),
     ]  # fmt: skip

@@ -124,8 +124,8 @@ def test_gaps_are_drawn_as_wide_as_they_last(browser: webdriver.Chrome, tmp_path
 
     script = """
         const width = (each) => each.getBoundingClientRect().width;
-        return [...document.querySelectorAll('.lane svg')].flatMap((lane) =>
-            [...lane.querySelectorAll('rect')].map((bar) => width(bar) / width(lane)));
+        return [...document.querySelectorAll('.timeline svg')].flatMap((timeline) =>
+            [...timeline.querySelectorAll('rect')].map((bar) => width(bar) / width(timeline)));
     """
     whole, short, half_an_hour, *_ = run(browser, script)
     assert abs(whole - 1) < 0.01
