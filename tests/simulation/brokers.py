@@ -20,7 +20,7 @@ from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.matching import matches
 from gateway.model.message import Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
-from gateway.wire.mqtt.packets import PUBCOMP, PUBREL
+from gateway.wire.mqtt.packets import PINGREQ, PUBCOMP, PUBREL
 from tests.simulation.connections import Connection
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
@@ -262,7 +262,9 @@ class Broker:
         released = [each for kind, each, _ in packets.responses if kind == PUBREL]
         self.log.coverage["pubrel"] += len(released)
         answers += [(PUBCOMP, each, 0) for each in released]
-        connection.down.put(("answers", 0, answers))
+        pings = packets.session.count(PINGREQ)  # each follows the messages that it came with
+        self.log.coverage["ping"] += pings
+        connection.down.put(("answers", pings, answers))
 
     def _answer(self, connection: Connection, message: Message) -> Settlement:
         payload = message.payload

@@ -24,6 +24,7 @@ from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message
 from gateway.wire.mqtt.packets import (
     ACK_PREFIXES,
+    PINGREQ,
     PUBACK,
     PUBCOMP,
     PUBREC,
@@ -48,6 +49,7 @@ class SimulatedMqttConnection:
 
     session = _Session()
     backlog = written = 0
+    pings = 0
     answer_awaited = False
 
     def __init__(self, client: str, connection: Connection) -> None:
@@ -59,6 +61,11 @@ class SimulatedMqttConnection:
     def failure(self) -> GatewayError | None:
         lost = self.connection
         return NotConnectedError(f"{self._client}: {lost.reason}") if lost.broken else None
+
+    def ping(self, *pieces: bytes) -> int:
+        self.pings += 1
+        self.write(*pieces, PINGREQ)
+        return self.pings
 
     def answer(self, data: bytes) -> None:
         self.write(data)
@@ -210,7 +217,7 @@ class PacketSink:
             answers = item[2]
             acked = [each for kind, each, reason in answers if kind == PUBACK and not reason]
             others = [each for each in answers if each[0] != PUBACK or each[2]]
-            state.packets_received(DecodedPackets(acked_ids=acked, responses=others))
+            state.packets_received(DecodedPackets(acked_ids=acked, responses=others, pongs=item[1]))
 
         def lost() -> None:
             state.connection_lost(NotConnectedError(f"{self.client}: {link.connection.reason}"))

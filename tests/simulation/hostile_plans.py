@@ -38,6 +38,7 @@ def _names_not_taken(random: Random, seed: int) -> Plan:
         spool=random.random() < 0.6, batch=random.choice((1, 3, 1_000)),
         window=random.choice((5, 20, 100)), latency=random.choice((0.001, 0.02)), backoff=BACKOFF,
         until=sent[-1].at, exactly_once=random.random() < 0.4, bound=None if others else BOUND,
+        qos=random.choice((0, 0, 1, None)),
     )  # fmt: skip
 
 

@@ -196,6 +196,14 @@ def _only_fast_rounds(real: Method) -> Method:
     return find
 
 
+def _confirm_at_once(real: Method) -> Method:
+    def confirm(self: PublishState, connection: Any, batch: Any, positions: Any) -> None:  # noqa: ANN401
+        real(self, connection, batch, positions)
+        self._unconfirmed.answered(connection.pings + 1)
+
+    return confirm
+
+
 def _raise(_endpoint: str, error: Exception) -> Any:  # noqa: ANN401
     raise error
 
@@ -260,6 +268,8 @@ MUTATIONS: Final = (
              "_was_received", _instead(_is_unreleased)),
     Mutation("a message of QoS 2 without an answer is sent again", publish_state, "RETRY",
              _instead(ACCEPTED)),
+    Mutation("a message of QoS 0 is delivered when a ping after it is answered", PublishState,
+             "_confirm", _confirm_at_once),
     Mutation("no packet id is in flight twice", PublishState, "_free_ids",
              _instead(lambda _self, count: [*range(1, count + 1)])),
     Mutation("a tap settles a message when its row is durable", Tap, "_record",

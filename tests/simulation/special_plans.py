@@ -37,6 +37,7 @@ def _break_in_a_burst(random: Random, seed: int) -> Plan:
         (Fault(at, "cut", "b"), second), _RESTLESS,
         spool=random.random() < 0.85, when_full="dead-letter-oldest" if full else "slow",
         spool_messages=4 if full else None, latency=0.2, flush=0.2, batch=1, window=100,
+        qos=random.choice((None, None, 0)),
     )  # fmt: skip
 
 

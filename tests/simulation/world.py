@@ -169,8 +169,6 @@ class World:
                 continue
             if self.books.arrivals.get((payload, target)) or self.books.is_damaged(payload):
                 continue
-            if self._is_unanswered(payload, target):
-                continue  # on its way; it must arrive while no connection breaks
             if not self.outcomes.is_on_disk(each, target, payload):
                 text = f"{short(payload)} of {client} is nowhere for {target}"
                 self.books.report("settled-too-early", text)
@@ -178,12 +176,6 @@ class World:
             return
         if expected and self.plan.archive and not each.disk.has_hash(xxh3_128_digest(payload)):
             self.books.report("settled-without-row", f"{short(payload)} of {client}")
-
-    def _is_unanswered(self, payload: bytes, target: str) -> bool:
-        """Whether a copy is sent at QoS 0."""
-        qos, system = self.plan.sink_qos, self.plan.brokers[target]
-        once = any(each.once for each in self.plan.publications if each.payload == payload)
-        return system == "mqtt5" and qos is not None and (qos == 0 or not once)
 
     # The faults.
 

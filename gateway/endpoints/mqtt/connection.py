@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import select
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -78,6 +79,8 @@ class MqttConnection:
         self._failure: GatewayError | None = None
         self._closing = self._write_failed = False
         self._ping_sent = 0.0  # when the unanswered ping was sent; 0 without one
+        self._ping_lock = threading.Lock()  # from the number of a ping to its bytes
+        self.pings = 0  # PINGREQs that were sent; the broker answers them in order
         self._reading = True
         self._last_block = 0  # bytes
         self._answers = 0  # bytes of answers since nothing waited to be written
@@ -140,6 +143,17 @@ class MqttConnection:
             raise self._errors.not_connected(error) from error
         if not done:
             self.wake()
+
+    def ping(self, *pieces: bytes) -> int:
+        """Write `pieces` and a PINGREQ; return its number, from 1 on.
+
+        Raises:
+            NotConnectedError: the connection is over.
+        """
+        with self._ping_lock:
+            self.pings += 1
+            self.write(*pieces, PINGREQ)
+            return self.pings
 
     def answer(self, data: bytes) -> None:
         """Write an answer to received packets; too many that wait pause the reading.
@@ -382,7 +396,7 @@ class MqttConnection:
             return
         self._ping_sent = self._ping_sent or now
         try:
-            self.write(PINGREQ)
+            self.ping()
         except GatewayError as error:
             self._fail(error)
 

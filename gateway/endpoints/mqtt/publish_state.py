@@ -1,7 +1,7 @@
 """The messages in flight of one MQTT connection.
 
 Nothing is sent again here: when the connection is lost, every message without an answer is settled
-`RETRY`, and the broker may get it twice.
+`RETRY`, and the broker may get it twice. The answer to a message of QoS 0 is that to a later ping.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from contextlib import suppress
 from gateway import clock
 from gateway.endpoints.base import Settle, unwritable
 from gateway.endpoints.mqtt.connection import MqttConnection
+from gateway.endpoints.mqtt.publish_batch import PublishBatch, UnconfirmedMessages
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError, TranslationError
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, RETRY, rejected
 from gateway.wire.mqtt.packets import PUBCOMP, PUBREC, DecodedPackets, encode_pubrel
 from gateway.wire.mqtt.reasons import FAILURE, publish_settlement
 
@@ -30,21 +31,6 @@ MAX_BACKLOG = 4_194_304  # bytes that the socket has not taken; above it `send` 
 WRITE_SIZE = 262_144  # bytes written at once
 CHECK_INTERVAL = 0.1  # seconds between checks of the connection while `send` waits
 SUCCESS = 0
-
-
-class PublishBatch:
-    """One batch in flight.
-
-    Mutable: guarded by the lock of its `PublishState`.
-    """
-
-    __slots__ = ("positions", "settled", "settlements", "unsettled")
-
-    def __init__(self, size: int, settled: Settle) -> None:
-        self.settlements: list[Settlement] = [ACCEPTED] * size
-        self.unsettled = size + 1  # one more, until `send` has written all of it
-        self.settled = settled
-        self.positions: dict[int, int] = {}  # packet id -> the message last sent with it
 
 
 class PublishState:
@@ -60,6 +46,8 @@ class PublishState:
         self._owners: dict[int, PublishBatch] = {}  # by packet id
         self._in_flight: dict[PublishBatch, None] = {}  # oldest first
         self._last_id = 0
+        self._unconfirmed = UnconfirmedMessages()  # of QoS 0
+        self._lost: GatewayError | None = None
         self._progress: tuple[PublishBatch | None, int, int] = (None, 0, 0)
         self._progress_since = 0.0
         self._window = settings.send_window
@@ -104,6 +92,7 @@ class PublishState:
         encoder.start(now)
         settled = 0
         ids: list[int] = []
+        unconfirmed = 0  # messages of QoS 0
         for position, message in enumerate(messages):
             if not ids and encoder.needs_id(message):
                 self._flush(connection, encoder)
@@ -120,11 +109,11 @@ class PublishState:
                 if packet_id:
                     batch.positions[ids.pop()] = position
                 else:
-                    settled += 1
+                    unconfirmed += 1
             if encoder.size >= WRITE_SIZE:
                 self._flush(connection, encoder)
                 self._wait_for_socket(connection)
-        self._flush(connection, encoder)
+        self._write_rest(connection, batch, messages, unconfirmed)
         with self._changed:
             for packet_id in ids:
                 self._owners.pop(packet_id, None)
@@ -134,6 +123,45 @@ class PublishState:
     def _flush(self, connection: MqttConnection, encoder: PublishEncoder) -> None:
         if encoder.size:
             connection.write(*encoder.take())
+
+    def _write_rest(
+        self,
+        connection: MqttConnection,
+        batch: PublishBatch,
+        messages: Sequence[Message],
+        unconfirmed: int,
+    ) -> None:
+        """Write what is left of a batch with so many messages of QoS 0."""
+        settlements, needs_id = batch.settlements, self._encoder.needs_id
+        if not unconfirmed:
+            self._flush(connection, self._encoder)
+        elif unconfirmed == len(messages):
+            self._confirm(connection, batch, range(unconfirmed))
+        else:
+            positions = [
+                position
+                for position, message in enumerate(messages)
+                if settlements[position] is ACCEPTED and not needs_id(message)
+            ]
+            self._confirm(connection, batch, positions)
+
+    def _confirm(
+        self, connection: MqttConnection, batch: PublishBatch, positions: Sequence[int]
+    ) -> None:
+        """Write what is left; the answer to a ping after it settles the messages of QoS 0."""
+        connection.follow()
+        number = 0
+        if self._unconfirmed.is_asking(connection.pings):
+            self._flush(connection, self._encoder)
+        else:
+            number = connection.ping(*(self._encoder.take() if self._encoder.size else ()))
+        with self._changed:
+            if self._lost is not None:
+                raise self._lost
+            self._unconfirmed.add(number or connection.pings + 1, batch, positions)
+            asks = self._unconfirmed.must_ask(connection.pings)
+        if asks:
+            connection.ping()
 
     def _wait_for_socket(self, connection: MqttConnection) -> None:
         with self._changed:
@@ -199,14 +227,24 @@ class PublishState:
                     pubrels.append(encode_pubrel(packet_id))
                 else:
                     self._settle(packet_id, kind, reason, finished)
+            finished += self._unconfirmed.answered(packets.pongs)
             for batch in finished:
                 del self._in_flight[batch]
             self._changed.notify_all()
-        if pubrels and self.connection is not None:
-            with suppress(NotConnectedError):  # `connection_lost` follows
-                self.connection.answer(b"".join(pubrels))
+        with suppress(GatewayError):  # `connection_lost` follows
+            self._respond(b"".join(pubrels))
         for batch in finished:
             batch.settled(batch.settlements)
+
+    def _respond(self, pubrels: bytes) -> None:
+        """Send the PUBRELs, and the ping that messages of QoS 0 wait for."""
+        connection = self.connection
+        if connection is None:
+            return
+        if pubrels:
+            connection.answer(pubrels)
+        if self._unconfirmed.must_ask(connection.pings):
+            connection.ping()
 
     def _settle(self, packet_id: int, kind: int, reason: int, finished: list[PublishBatch]) -> None:
         batch = self._owners.pop(packet_id, None)
@@ -249,9 +287,9 @@ class PublishState:
 
     def connection_lost(self, failure: GatewayError) -> None:
         """Settle every message without an answer as `RETRY`."""
-        del failure
-        finished: list[PublishBatch] = []
         with self._changed:
+            self._lost = failure
+            finished = self._unconfirmed.lose()
             for packet_id, batch in self._owners.items():
                 position = batch.positions.get(packet_id)
                 if position is not None:
@@ -278,3 +316,4 @@ class PublishState:
         self._in_flight.pop(batch, None)
         for packet_id in [i for i, owner in self._owners.items() if owner is batch]:
             del self._owners[packet_id]
+        self._unconfirmed.remove(batch)

@@ -12,7 +12,7 @@ from typing import Final, Self
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
-from gateway.wire.mqtt.packets import PINGREQ, DecodedPackets
+from gateway.wire.mqtt.packets import DecodedPackets
 
 SETTLED: Final = 1.0  # seconds in which a network ends all of its connections
 
@@ -45,7 +45,7 @@ class Witness:
             return False
         self._answered.clear()
         try:
-            self._connection.write(PINGREQ)
+            self._connection.ping()
         except NotConnectedError:
             return False
         return self._answered.wait(self._timeout) and not self._lost.is_set()

@@ -44,6 +44,7 @@ class DecodedPackets:
     acked_ids: list[int] = field(default_factory=list)  # packet ids of successful PUBACKs
     responses: list[tuple[int, int, int]] = field(default_factory=list)  # type, packet id, reason
     session: list[bytes] = field(default_factory=list)  # whole packets
+    pongs: int = 0  # answers to a PINGREQ
     has_special: bool = False  # a message is retained or of QoS 2
 
 
@@ -161,7 +162,9 @@ class PacketDecoder:
                     stop += _decode_pubacks(buffer, stop, acked_ids)
             elif PUBACK <= kind <= PUBCOMP:
                 packets.responses.append(_decode_response(kind, buffer, body, stop))
-            elif kind != PINGRESP:
+            elif kind == PINGRESP:
+                packets.pongs += 1
+            else:
                 packets.session.append(buffer[position:stop])
             position = stop
         self._need = 2

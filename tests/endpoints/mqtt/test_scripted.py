@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from gateway.endpoints.base import Batch, Source, Subscription
+from gateway.endpoints.base import Batch, Sink, Source, Subscription
 from gateway.endpoints.mqtt import open_sink, open_source
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import MqttSession
@@ -318,6 +318,68 @@ def test_a_qos_2_message_is_accepted_with_its_pubcomp(peer: Peer) -> None:
 
     assert first == ACCEPTED
     assert second.rule == "not-authorised"
+
+
+PING, PONG = b"\xc0\x00", b"\xd0\x00"
+
+
+def connected(peer: Peer) -> Sink:
+    sink = open_sink(peer.settings)
+    future = peer.opening(sink)
+    peer.write(WELCOME)
+    future.result(PATIENCE)
+    return sink
+
+
+def test_qos_0_is_not_delivered_to_a_broker_that_closes_for_a_name(peer: Peer) -> None:
+    sink, answer = connected(peer), Answer()
+    sink.send([Message("good", b""), Message("b.ad", b"")], answer)
+    assert b"good" in peer.read()
+    assert b"b.ad" in peer.read()
+    peer.hang_up()
+    settlements = answer.wait()
+    sink.close()
+
+    assert settlements == [RETRY, RETRY]
+
+
+def test_qos_0_is_delivered_when_the_broker_answers_a_ping_after_it(peer: Peer) -> None:
+    sink, first, second, third = connected(peer), Answer(), Answer(), Answer()
+    sink.send([Message("a", b"")], first)
+    sink.send([Message("b", b"")], second)
+    packets = [peer.read() for _ in range(3)]
+    assert [each[:1] for each in packets] == [b"\x30", PING[:1], b"\x30"]  # one ping in flight
+    peer.write(PONG)
+    assert first.wait() == [ACCEPTED]
+    assert peer.read() == PING
+    assert not second.has_come
+    peer.write(PONG)
+    assert second.wait() == [ACCEPTED]
+    sink.send([], Answer())  # as an idle lane does
+    sink.send([Message("c", b""), Message("d", b"", ONCE)], third)
+    assert [peer.read()[0] for _ in range(3)] == [0x30, 0x32, 0xC0]
+    peer.write(PONG)
+    peer.hang_up()
+    settlements = third.wait()
+    sink.close()
+
+    assert settlements == [ACCEPTED, RETRY]
+
+
+def test_only_the_answer_to_its_own_ping_confirms_qos_0(peer: Peer) -> None:
+    sink, answer = connected(peer), Answer()
+    connection = sink._connection  # type: ignore[attr-defined]  # noqa: SLF001  # its own ping
+    connection.ping()
+    sink.send([Message("a", b"")], answer)
+    assert [peer.read()[0] for _ in range(2)] == [0xC0, 0x30]
+    peer.write(PONG)
+    assert peer.read() == PING
+    assert not answer.has_come
+    peer.hang_up()
+    settlements = answer.wait()
+    sink.close()
+
+    assert settlements == [RETRY]
 
 
 def test_messages_without_an_answer_are_retried_when_the_connection_ends(peer: Peer) -> None:
