@@ -139,6 +139,11 @@ JMS = pytest.param(JmsBroker, ".", id="jms", marks=pytest.mark.nightly)  # two b
 SOLACE = pytest.param(smf, "/", id="solace")
 
 
+AWAY = pytest.mark.parametrize(
+    "seconds", [pytest.param(3, id="short"), pytest.param(60, id="long", marks=pytest.mark.chaos)]
+)
+
+
 @contextmanager
 def started(broker: Broker) -> Iterator[Broker]:
     broker.start()
@@ -233,9 +238,7 @@ def test_freezes_of_the_broker_and_reloads_lose_no_message(
     check_marked(read_archive(tmp_path), witness.duplicates)
 
 
-@pytest.mark.parametrize(
-    "seconds", [pytest.param(3, id="short"), pytest.param(60, id="long", marks=pytest.mark.chaos)]
-)
+@AWAY
 @pytest.mark.parametrize(
     ("make", "separator", "frozen"),
     [
@@ -271,4 +274,28 @@ def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(
             tick.wait(MAX_PAUSE)
             end_after_all(gateway, load, witness)
 
+    check_marked(read_archive(tmp_path), witness.duplicates)
+
+
+@AWAY
+def test_a_yami4_broker_that_is_away_for_long_gets_all_messages_later(
+    tmp_path: Path, start_mosquitto: StartMosquitto, seconds: int
+) -> None:
+    """It keeps nothing when it ends, so nothing is on its way through it then."""
+    source, target = start_mosquitto(), start_mosquitto()
+    with started(yami4(tmp_path)) as broker:
+        config = write_config(tmp_path, broker, ".", source.port, target.port)
+        with (
+            load_and_witness(source.port, target.port, RATE) as (load, witness),
+            running(config) as gateway,
+        ):
+            connected(gateway)
+            load.publish(RATE)
+            witness.wait_for(RATE)
+            broker.kill()
+            load.publish(RATE * (1 + seconds))
+            broker.start()
+            sent = end_after_all(gateway, load, witness)
+
+    assert sent > RATE * seconds
     check_marked(read_archive(tmp_path), witness.duplicates)
