@@ -156,8 +156,8 @@ class CopyClass(Enum):
     RECOVERED = ClassFacts(
         name="recovered",
         severity=Severity.ACCOUNTED,
-        condition="it was missing or a dead letter, and a replay delivered it, on whichever day; it"
-        " is outside the order checks",
+        condition="it was missing or a dead letter, and a replay delivered it, on the same day or"
+        " later; the order checks leave it out",
         meaning="were missing or dead letters, and arrived when gateway replay sent them again",
         arrived=True,
         chart_style="good",

@@ -86,7 +86,7 @@ class Pump:
     def stop_receiving(self, *, removed: bool = False) -> None:
         """Receive no further batch; batches in flight continue.
 
-        A source that a reload `removed` has no gap from now on.
+        With `removed` a reload took the source away: no gap begins.
         """
         self._removed = removed
         self._stop.set()

@@ -170,5 +170,5 @@ def _notes(draft: RouteDraft, secrets: Sequence[str]) -> Iterable[str]:
     if any(line.pattern == "#" and (line.local or line.remote) for line in draft.lines):
         yield (
             "`#` behind a prefix also matches the prefix without its slash. The route excludes that"
-            " name; mosquitto prepends the other prefix to it."
+            " name, and mosquitto sends it with the other prefix in front."
         )
