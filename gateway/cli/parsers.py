@@ -29,7 +29,7 @@ def add_without_secrets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without-secrets",
         action="store_true",
-        help="for a machine without the secrets: accept references without a value and absent files",
+        help="for a machine without secrets: accept references without a value and absent files",
     )
 
 

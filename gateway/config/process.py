@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from gateway.archive.location import DEFAULT_BUFFER
@@ -118,6 +118,17 @@ class WebSettings:
         minimum=1,
         maximum=100,
     )
+
+    @property
+    def fixed(self) -> WebSettings:
+        """The settings that need a restart: all but the values of tokens and certificates."""
+        return replace(
+            self,
+            token=self.token and "",
+            cert_file=self.cert_file and "",
+            key_file=None,
+            client_ca_file=self.client_ca_file and "",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -415,7 +415,10 @@ class Gateway:
 
 def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None:
     for section in RESTART_SECTIONS:
-        if getattr(old, section) != getattr(wanted, section):
+        before, after = getattr(old, section), getattr(wanted, section)
+        if section == "web" and before is not None and after is not None:
+            before, after = before.fixed, after.fixed
+        if before != after:
             log.warning("section %r changed; restart the gateway to apply it", section)
     if old.gateway.name != wanted.gateway.name:
         log.warning("the gateway's name changed; restart the gateway to apply it")

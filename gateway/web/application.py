@@ -82,6 +82,10 @@ class WebApplication:
             "/metrics": self._metrics,
         }
 
+    def use_token(self, token: str) -> None:
+        """Take another token from now on; only for an application that has one."""
+        self._guard.use(token)
+
     def answer(self, request: HttpRequest) -> HttpResponse:
         """Answer any request; errors of the client become a status of 4xx."""
         try:

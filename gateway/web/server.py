@@ -8,6 +8,7 @@ import logging
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -58,6 +59,24 @@ class WebServer:
         self._thread = threading.Thread(target=self._run, name="web", daemon=True)
         self._tls = None if settings.cert_file is None else _context(settings)
         self._listening = _listen(settings)
+
+    def prepared(self, settings: WebSettings) -> Callable[[], None]:
+        """Read the certificates of `settings`; the result takes them and the token into use.
+
+        Open connections stay. Settings in `WebSettings.fixed` need a restart.
+
+        Raises:
+            WebError: a certificate cannot be used.
+        """
+        same = settings.fixed == self._settings.fixed
+        tls = _context(settings) if same and settings.cert_file is not None else self._tls
+
+        def use() -> None:
+            self._tls = tls
+            if same and settings.token is not None:
+                self._application.use_token(settings.token)
+
+        return use
 
     def start(self) -> None:
         """Start to answer requests."""

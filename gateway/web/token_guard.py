@@ -44,6 +44,11 @@ class TokenGuard:
         self._all_tries: dict[str, float] = {}  # when each address has all its tries again
         self._next_warning = 0.0
 
+    def use(self, token: str) -> None:
+        """Take another token from now on."""
+        with self._lock:
+            self._token = token.encode()
+
     def check(self, authorization: str, peer: PeerConnection) -> Access:
         """Judge the header `Authorization` of a request; an empty one is no guess."""
         if self._token is None:

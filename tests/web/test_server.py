@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,48 @@ def test_with_mutual_tls_only_known_clients_are_answered(certificates: Path) -> 
         for options in unknown:
             with pytest.raises(WebError):
                 StatusClient(options).status()
+        assert StatusClient(known).status()["ready"] is True
+
+
+def test_other_certificates_and_another_token_are_taken_into_use(certificates: Path) -> None:
+    folder = certificates
+    make_certificate(folder, "other-authority", None)
+    make_certificate(folder, "other", "other-authority", "subjectAltName=IP:127.0.0.1")
+    old = WebSettings(
+        port=0, cert_file=str(folder / "server.pem"), key_file=str(folder / "server.key"),
+        token="the-first-token-of-the-page",  # noqa: S106  # of this test alone
+    )  # fmt: skip
+    new = replace(
+        old, cert_file=str(folder / "other.pem"), key_file=str(folder / "other.key"),
+        token="the-second-token-of-the-page",  # noqa: S106  # of this test alone
+    )  # fmt: skip
+    with served(FakeStatus(status()), old) as server:
+        old_token, new_token = folder / "old-token", folder / "new-token"
+        old_token.write_text(str(old.token))
+        new_token.write_text(str(new.token))
+        before = ConnectionOptions(server.url, old_token, folder / "authority.pem")
+        after = ConnectionOptions(server.url, new_token, folder / "other-authority.pem")
+        assert StatusClient(before).status()["ready"] is True
+
+        take = server.prepared(new)
+        assert StatusClient(before).status()["ready"] is True
+        take()
+
+        assert StatusClient(after).status()["ready"] is True
+        for wrong in (replace(after, ca_file=before.ca_file), replace(after, token_file=old_token)):
+            with pytest.raises(WebError):
+                StatusClient(wrong).status()
+
+
+def test_certificates_that_cannot_be_used_change_nothing(certificates: Path) -> None:
+    settings = guarded(certificates)
+    with served(FakeStatus(status()), settings) as server:
+        with pytest.raises(WebError, match="cannot use the certificates"):
+            server.prepared(replace(settings, cert_file=str(certificates / "absent.pem")))
+        known = ConnectionOptions(
+            server.url, None, certificates / "authority.pem",
+            certificates / "client.pem", certificates / "client.key",
+        )  # fmt: skip
         assert StatusClient(known).status()["ready"] is True
 
 

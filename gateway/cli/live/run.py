@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.check.examine import load_proven, startup_warnings
 from gateway.cli.live.signals import STOP_SIGNALS, SignalQueue
@@ -24,6 +24,9 @@ from gateway.logs.lines import FORMATS, LEVELS, LogControl, set_up_logging
 from gateway.logs.redaction import secrets_of
 from gateway.runtime.gateway import Gateway
 from gateway.web import open_server
+
+if TYPE_CHECKING:
+    from gateway.web.server import WebServer
 
 log = logging.getLogger(__name__)
 GC_THRESHOLD: Final = 100_000  # new objects; Python's default of 700 took a tenth of the CPU time
@@ -79,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     handle_signals(
         signals,
         {
-            signal.SIGHUP: partial(reload, running, args.config, log_control),
+            signal.SIGHUP: partial(reload, running, args.config, log_control, server),
             signal.SIGUSR1: log_control.raise_level,
             signal.SIGUSR2: log_control.restore_level,
         },
@@ -140,7 +143,7 @@ def handle_signals(signals: SignalQueue, actions: Mapping[int, Callable[[], None
         actions[number]()
 
 
-def reload(running: Gateway, path: Path, log_control: LogControl) -> None:
+def reload(running: Gateway, path: Path, log_control: LogControl, server: WebServer | None) -> None:
     """Load and apply the configuration again; one with errors changes nothing and is logged.
 
     An error that is no finding is a fault of the gateway; it is logged, and the gateway runs on.
@@ -148,7 +151,10 @@ def reload(running: Gateway, path: Path, log_control: LogControl) -> None:
     try:
         wanted = load_proven(path)
         log_control.hide(secrets_of(wanted))
+        use = server.prepared(wanted.web) if server and wanted.web else None
         running.reload(wanted)
+        if use is not None:
+            use()
     except ConfigErrors as errors:
         for finding in errors.findings:
             log.error("%s", finding)  # noqa: TRY400  # the finding is complete

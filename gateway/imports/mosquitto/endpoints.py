@@ -211,7 +211,9 @@ class _BridgeSide:
     def qos(self) -> EndpointSetting:
         """Highest QoS of the topics, so that no message crosses with a lower one than before."""
         found = sorted({line.qos for line in self._topics})
-        note = "The highest QoS of the topics; messages of topics with a lower one may cross with it."
+        note = (
+            "The highest QoS of the topics; messages of topics with a lower one may cross with it."
+        )
         return EndpointSetting("qos", found[-1], note if len(found) > 1 else "")
 
     def _encrypted(self) -> bool:
