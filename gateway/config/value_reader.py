@@ -246,7 +246,8 @@ class ConfigReader:
 
     def _text(self, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
         if not isinstance(node, yaml.ScalarNode):
-            return self._fail(at, "type", f"expected text, not {_describe(node)}")
+            hint = "write it in quotes: YAML reads {x} as a mapping" if _is_braces(node) else ""
+            return self._fail(at, "type", f"expected text, not {_describe(node)}", hint)
         if node.tag == "tag:yaml.org,2002:null" and node.value != "":
             return self._fail(at, "type", "expected text, not null", "write it in quotes")
         if meta.get("secret") and not REFERENCE.search(node.value):
@@ -373,6 +374,13 @@ def _mapping_of(node: yaml.Node, meta: Mapping[str, Any]) -> yaml.Node:
 def _raw_text(node: yaml.Node) -> str:
     """Return the text of the file; a reference, whose value may be a secret, is not resolved."""
     return str(node.value)
+
+
+def _is_braces(node: yaml.Node) -> bool:
+    """Return whether `node` is a capture without quotes, such as {x}."""
+    return isinstance(node, yaml.MappingNode) and all(
+        isinstance(value, yaml.ScalarNode) and value.value == "" for _, value in node.value
+    )
 
 
 def _describe(node: yaml.Node) -> str:

@@ -15,7 +15,7 @@ from gateway.check.given_headers import (
     parse_properties,
     typed_values,
 )
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_without_secrets
 from gateway.config.load import Configuration, load
 from gateway.model.message import Headers, Value
 from gateway.routing.explain import RouteResult, TargetResult, explain
@@ -56,13 +56,14 @@ def add_parsers(commands: Commands) -> None:
         help="property or JMS header of the message, for selectors: amount=150, JMSPriority=5;"
         " repeatable",
     )
+    add_without_secrets(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
-    configuration = load(args.config)
+    configuration = load(args.config, without_secrets=args.without_secrets)
     hide = partial(configuration.references.hide, at=("routes",))
     given = parse_properties(args.properties)
 

@@ -307,3 +307,28 @@ def test_an_illegal_jms_header_names_its_test(
 
     error = "gateway: test 't': JMSPriority is a number from 0 to 9\n"
     assert capsys.readouterr().err == error
+
+
+def test_explain_needs_no_secret_when_it_is_told_so(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs = 'mqtt, password: "${env:ABSENT_PASSWORD}", username: u}'
+    config.write_text(
+        CONFIG.replace("plant: {kind: memory, dialect: mqtt}", "plant: {kind: " + needs)
+    )
+    words = ["explain", "plant/hall/x", "--config", str(config), "--from", "plant"]
+
+    assert main(words) == 1
+    assert main([*words, "--without-secrets"]) == 0
+
+    assert "-> ems (ems) SENSORS.hall.x" in capsys.readouterr().out
+
+
+def test_a_template_without_quotes_gets_a_hint(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG.replace('"SENSORS.{site}.{rest...}"', "{site}"))
+
+    assert main(["check", str(config)]) == 1
+
+    assert "write it in quotes: YAML reads {x} as a mapping" in capsys.readouterr().err
