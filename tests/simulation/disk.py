@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from greenlet import GreenletExit
 
+from gateway.archive.durable import read_regular
 from gateway.archive.journal.ends import Head, Trailer, link_of, new_hash
 from gateway.archive.journal.head_file import number_of
 from gateway.archive.journal.records import Damage, is_journal, read_records
@@ -388,3 +389,8 @@ def simulated_journals(root: Path, writer: str | None = None) -> list[SimulatedJ
     """The journals of the disk that are not converted, in place of `layout.journals`."""
     del root, writer
     return [each for each in running_disk().journals if not each.converted]
+
+
+def simulated_content(path: Path | SimulatedJournalFile) -> bytes:
+    """The content of a journal or of a real file, in place of `durable.read_regular`."""
+    return path.read_bytes() if isinstance(path, SimulatedJournalFile) else read_regular(path)

@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded before they are patched
-from gateway.archive import layout
+from gateway.archive import durable, layout
 from gateway.archive.journal import head_file
 from gateway.archive.journal.rolling import RollingJournal
 from gateway.endpoints import registry
@@ -23,7 +23,12 @@ from gateway.errors import SpoolError
 from gateway.file_lock import FileLock
 from gateway.runtime.outbound import spool_db
 from tests.simulation.books import Finding
-from tests.simulation.disk import SimulatedRollingJournal, simulated_end, simulated_journals
+from tests.simulation.disk import (
+    SimulatedRollingJournal,
+    simulated_content,
+    simulated_end,
+    simulated_journals,
+)
 from tests.simulation.exactly_once import failing_encoder
 from tests.simulation.installing import installed
 from tests.simulation.plan import Plan
@@ -92,6 +97,7 @@ def simulate(
             id(RollingJournal): SimulatedRollingJournal,
             id(head_file.last_end): simulated_end,
             id(layout.journals): simulated_journals,
+            id(durable.read_regular): simulated_content,
             id(registry.make_source): world.make_source,
             id(registry.make_sink): world.make_sink,
         }
