@@ -50,6 +50,7 @@ MAX_FLOAT = 10**9  # of every fraction and time; the system's timers take no mor
 NAMED_SECTIONS = (("routes",), ("tests",))  # the rules of a dialect decide about their texts
 _SELECTOR = ("selector",)  # a key in whose text no placeholder stands for every word
 _TRUE, _FALSE = {"true", "yes", "on"}, {"false", "no", "off"}
+_ADDRESS_KEYS = ("url", "urls", "host", "port", "address")  # by kind of endpoint
 _INVALID: Any = object()  # stands for a value with findings
 NO_VALUES: Mapping[str, object] = types.MappingProxyType({})
 
@@ -196,7 +197,7 @@ class ConfigReader:
             if (field := known.get(key.value)) is None:
                 at_key = (*at, key.value)
                 self.locations[at_key] = location_of(self.path, key)
-                hint = did_you_mean(key.value, known)
+                hint = did_you_mean(key.value, known) or _address_key(key.value, known)
                 self.report(at_key, "unknown-field", f"unknown field {key.value!r}", hint)
                 continue
             facts = {**field.metadata, "default": field.default}
@@ -374,6 +375,12 @@ def _mapping_of(node: yaml.Node, meta: Mapping[str, Any]) -> yaml.Node:
 def _raw_text(node: yaml.Node) -> str:
     """Return the text of the file; a reference, whose value may be a secret, is not resolved."""
     return str(node.value)
+
+
+def _address_key(word: str, known: Mapping[str, object]) -> str:
+    """Return a hint at the key for the address, when `word` is that of another kind."""
+    found = next((each for each in _ADDRESS_KEYS if each in known), "")
+    return f"did you mean {found!r}?" if found and word in _ADDRESS_KEYS else ""
 
 
 def _is_braces(node: yaml.Node) -> bool:

@@ -332,3 +332,13 @@ def test_a_template_without_quotes_gets_a_hint(
     assert main(["check", str(config)]) == 1
 
     assert "write it in quotes: YAML reads {x} as a mapping" in capsys.readouterr().err
+
+
+def test_the_address_of_another_kind_of_endpoint_gets_a_hint(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG.replace("kind: memory, dialect: ems", "kind: solace, host: broker"))
+
+    assert main(["check", str(config)]) == 1
+
+    assert "unknown field 'host'; did you mean 'url'?" in capsys.readouterr().err
