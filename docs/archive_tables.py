@@ -21,6 +21,7 @@ TYPES: Mapping[str, str] = {
     "map": "map of string to string",
 }
 LINE = re.compile(r'^ {8}"(?P<name>\w+)": "\w+",(?:  # (?P<text>.+))?$', re.MULTILINE)
+VALUE = re.compile(r'^    (?P<name>[A-Z]+) = "\w+"  # (?P<text>.+)$', re.MULTILINE)
 
 
 def columns(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
@@ -33,6 +34,17 @@ def columns(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
         required = ", never null" if name == "COLUMNS" and column in schema.REQUIRED else ""
         rows.append(f"| `{column}` | {TYPES.get(kind, kind)}{required} | {meanings[column]} |")
     return rows
+
+
+def values(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """One row for each value of the enum that is the argument; the meaning is its comment."""
+    del lines
+    (name,) = arguments
+    body = Path(schema.__file__).read_text(encoding="utf-8").partition(f"class {name}(Enum)")[2]
+    texts = {each["name"]: each["text"] for each in VALUE.finditer(body.partition("\n\n\n")[0])}
+    rows = ["| value | meaning |", "| --- | --- |"]
+    kind: type[schema.Leg | schema.RowOutcome] = getattr(schema, name)
+    return [*rows, *(f"| `{each.value}` | {texts[each.name]} |" for each in kind)]
 
 
 def _meanings(name: str) -> dict[str, str]:

@@ -34,6 +34,7 @@ BLOCK = re.compile(
 Table = Callable[[Sequence[str], Sequence[str]], list[str]]
 TABLES: Mapping[str, Table] = {
     "archive": archive_tables.columns,
+    "archive-values": archive_tables.values,
     "brokers": dialect_tables.brokers,
     "class-advice": class_tables.advice,
     "classes": class_tables.classes,

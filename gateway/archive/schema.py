@@ -26,7 +26,7 @@ NOT_COPIES: Final = (Leg.GAP.value, Leg.CUT.value)  # rows that no reconciliatio
 class RowOutcome(Enum):
     """The result of the event: values of the column `outcome`."""
 
-    RECEIVED = "received"
+    RECEIVED = "received"  # on received rows only
     ACCEPTED = "accepted"  # the payload must be the received one: hashes are compared
     CONVERTED = "converted"  # the route converted the payload, so the hashes differ
     REJECTED = "rejected"  # the copy is a dead letter

@@ -6,6 +6,7 @@ leaves those whole.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from gateway.reconcile.report.summary import from_json, to_json
 SUMMARY: Final = "summary.json"
 _NEW: Final = ".new-"  # before the name of the hidden folder
 _EXCEPTIONS: Final = "exceptions"
+_UNQUOTED: Final = re.compile("[ -]")  # in names of classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,9 @@ class ResultFolder:
         open_storage(self.location).remove(self.new)
 
     def write(self, name: str, table: pa.Table) -> None:
-        open_storage(self.location).write(self.new / name / "part-00000.parquet", table)
+        """Write a table of results; no column needs quotes in a query."""
+        named = table.rename_columns([_UNQUOTED.sub("_", each) for each in table.column_names])
+        open_storage(self.location).write(self.new / name / "part-00000.parquet", named)
 
     def write_exceptions(self, partition: int, rows: Iterable[pa.RecordBatch]) -> None:
         """Write the exceptions of one partition; a repeated task replaces its file."""
