@@ -10,7 +10,7 @@ from gateway.model.memory_size import text_size
 from gateway.model.message import Message
 from gateway.wire.mqtt.topic_filters import inner_filter, selects
 
-# bytes of the topics of remembered retained messages; a further message can be received twice
+# bytes of the topics of remembered retained messages; a further one is marked when it comes again
 MAX_RETAINED_SIZE = 16 << 20
 
 
