@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from gateway.archive.heads import WriterHead, write_head
 from gateway.archive.layout import MAX_TIME, day_start
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.retention import remove_days
@@ -101,6 +102,7 @@ def test_a_damaged_file_is_a_finding(
     tmp_path: Path, key: bytes | None, damage: Callable[[dict[str, object]], bytes], fault: str
 ) -> None:
     write_routes(tmp_path, "edge", ONE, 5, key)
+    write_head(tmp_path, WriterHead("edge", "edge", 5), key)
     path = tmp_path / "_routes" / "edge-5.json"
     storage = LocalStorage(tmp_path)
     assert not verify_archive(storage, key).findings
