@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +32,7 @@ def add_parsers(actions: Commands) -> None:
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (all dates)")
     add("--buffer", metavar="DIR", help="archive.buffer of a remote archive, to see open journals")
+    add("--json", action="store_true", help="print the result as one JSON object")
     add_seal_key(parser)
     parser.set_defaults(run=run)
 
@@ -38,6 +41,9 @@ def run(args: argparse.Namespace) -> int:
     location, day = parse_location(args.archive), parse_date(args.date)
     check_folder(location)
     verified = _verify(location, day, seal_key(args), _journals(location, args.buffer))
+    if args.json:
+        print(json.dumps(_facts(verified)))
+        return int(not verified.complete)
     for finding in verified.findings:
         print_line(str(finding))
     for pause in verified.pauses:
@@ -49,6 +55,23 @@ def run(args: argparse.Namespace) -> int:
         print(f"{verified.unproven} more rows, which seals list, are absent or changed")
     print(f"not proven: {errors} errors" if errors else "proven: nothing is missing or changed")
     return int(not verified.complete)
+
+
+def _facts(verified: Verified) -> dict[str, object]:
+    """Return the result for scripts; its keys are in docs/archive.md. Times: microseconds UTC."""
+    return {
+        "version": 1,
+        "proven": verified.complete,
+        "seals": verified.seals,
+        "segments": len(verified.segments),
+        "rows": sum(segment.rows for segment in verified.segments),
+        "unproven": verified.unproven,
+        "findings": [{**asdict(each), "weight": each.weight.value} for each in verified.findings],
+        "pauses": [
+            {"gateway": each.gateway, "begin": each.begin, "end": each.end}
+            for each in verified.pauses
+        ],
+    }
 
 
 def parse_date(text: str | None) -> date | None:

@@ -43,6 +43,12 @@ def test_a_missing_segment_is_not_proven(
     assert absent == "6 more rows, which seals list, are absent or changed"
     assert last == "not proven: 1 errors"
 
+    assert verify(tmp_path, "--date", DAY, "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["findings"][0]["rule"] == "missing-segment"
+    assert found["findings"][0]["weight"] == "error"
+    assert (found["version"], found["proven"], found["unproven"]) == (1, False, 6)
+
 
 @pytest.mark.parametrize("by", ["file", "environment", "no"])
 def test_the_key_is_a_file_or_a_variable(
