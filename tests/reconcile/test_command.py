@@ -234,7 +234,7 @@ def test_a_loss_among_ten_thousand_routes_is_in_the_verdict(
 @pytest.mark.parametrize(
     ("date", "options", "text"),
     [
-        pytest.param("2026-02-30", [], "date '2026-02-30': day", id="no-such-day"),
+        pytest.param("2026-02-30", [], "'2026-02-30' is no date", id="no-such-day"),
         pytest.param("yesterday", [], "write YYYY-MM-DD", id="no-date"),
         pytest.param("2026-03-14", ["--spooled-days", "-1"], "0 or more", id="negative"),
     ],

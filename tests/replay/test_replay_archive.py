@@ -498,7 +498,7 @@ def test_a_past_expiry_is_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error_text"),
     [
-        pytest.param(["--from", "noon"], "--from 'noon': ", id="time"),
+        pytest.param(["--from", "noon"], "--from: 'noon' is no time", id="time"),
         pytest.param(["--to", "2020-01-01"], "is not after --from", id="backwards"),
         pytest.param(["--route", "other"], "no route 'other' in the configuration", id="route"),
     ],

@@ -17,7 +17,7 @@ from gateway.archive.compaction import compact_day as compaction
 from gateway.archive.compaction import merge as merging
 from gateway.archive.compaction.compact_day import CompactionReport, compact_day
 from gateway.archive.compaction.current import current_files
-from gateway.archive.layout import PAIRS, SETS, day_folder, seal_folder
+from gateway.archive.layout import PAIRS, SCHEMA_VERSION, SETS, day_folder, seal_folder
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.storage import LocalStorage, Storage, open_storage
@@ -251,7 +251,7 @@ def test_a_segment_with_the_columns_of_another_version_stays(tmp_path: Path) -> 
 
     (finding,) = done.findings
     assert (finding.rule, done.segments) == ("foreign-file", 0)
-    assert "its columns are not those of version 2" in finding.text
+    assert f"its columns are not those of version {SCHEMA_VERSION}" in finding.text
     assert names(open_storage(location)) == before
 
 

@@ -189,7 +189,7 @@ def test_a_wrong_list_of_faults_is_an_error(text: str, reason: str) -> None:
         pytest.param(["--names", "2"], "--names 2: each of 4 routes", id="few-names"),
         pytest.param(["--clock-skew", "-1"], "--clock-skew -1: is not 0 to an hour", id="clock"),
         pytest.param(["--skew", "2"], "--skew 2.0: is not a share", id="skew"),
-        pytest.param(["--date", "today"], "date 'today': ", id="date"),
+        pytest.param(["--date", "today"], "'today' is no date", id="date"),
         pytest.param(["--faults", "lost=1"], "faults: 'lost=1' is no fault", id="fault"),
         pytest.param(["--fault-minutes", "1", "--faults", "loss=100"], "do not fit", id="crowded"),
     ],
