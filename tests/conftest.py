@@ -16,6 +16,7 @@ from xdist.workermanage import WorkerController
 pytest_plugins = [
     "tests.brokers.activemq",
     "tests.brokers.mosquitto",
+    "tests.brokers.nats_server",
     "tests.archive.bucket",
     "tests.reconcile.sparking",
 ]

@@ -16,6 +16,7 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError, first_line
@@ -123,6 +124,24 @@ _ROWS: Final = (
             "yami4-drop": "overflow_policy: drop_update",
         },
         starters={"yami4": Starter("yami4", 12345, 'url: "tcp://{address}"  # tcps:// with TLS\n')},
+    ),
+    EndpointKind(
+        "nats",
+        NatsSettings,
+        "gateway.endpoints.nats",
+        extra="nats",
+        typed_properties=False,
+        gives_identity=True,
+        encrypted_schemes=("tls",),
+        delivery_variants={"nats-jetstream": "jetstream: true", "nats-core": "jetstream: false"},
+        starters={
+            "nats": Starter(
+                "nats",
+                4222,
+                'url: "nats://{address}"  # tls:// with TLS\n'
+                "# stream: PLANT\n# create_stream: true\n# subjects: [plant.>]\n" + _LOG_IN,
+            ),
+        },
     ),
     EndpointKind(
         "memory",

@@ -14,6 +14,7 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
@@ -149,6 +150,20 @@ def _solace(request: pytest.FixtureRequest) -> System:
     )
 
 
+def _nats(request: pytest.FixtureRequest) -> System:
+    server = request.getfixturevalue("nats_server")
+    return System(
+        NatsSettings(
+            name="nats", url=server.url, stream="T", create_stream=True, subjects=("t.>",)
+        ),
+        spell=lambda levels: ".".join(levels).replace(" ", "%20"),  # as names are translated
+        rest=lambda levels: ".".join((*levels, ">")),
+        illegal="a.*.b",
+        stop=server.stop,
+        start=server.start,
+    )
+
+
 SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "memory": _memory,
     "mqtt-3.1.1": _mqtt_3,
@@ -156,4 +171,5 @@ SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "yami4": _yami4,
     "jms": _jms,
     "solace": _solace,
+    "nats": _nats,
 }

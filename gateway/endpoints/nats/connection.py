@@ -1,0 +1,203 @@
+"""A connection of nats-py with an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as LateError
+from pathlib import Path
+from threading import Thread, current_thread
+from typing import Any, Final, TypeVar
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.nats import NatsSettings
+from gateway.endpoints.tls import client_context
+from gateway.errors import EndpointError, NotConnectedError, first_line
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+CLOSE_TIMEOUT: Final = 2.0  # seconds
+_MISSED: Final = 2  # unanswered questions that are tolerated
+_REFUSALS: Final = ("authorization", "authentication", "user credentials", "permissions")
+
+
+class NatsConnection:
+    """One log-in; `on_end` is called once, in any thread, when it ends by itself.
+
+    Thread-safe: the library is used in its own thread alone; `call` and `spawn` go there.
+    """
+
+    def __init__(self, settings: NatsSettings, on_end: Callable[[NotConnectedError], None]) -> None:
+        """Connect.
+
+        Raises:
+            NotConnectedError: no server answers.
+            EndpointError: the log-in is refused, or a file cannot be used.
+        """
+        self._settings, self._on_end = settings, on_end
+        self._reason = "the server closed the connection"
+        self.is_over = False
+        self.client: Any = None
+        self.jetstream: Any = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._run, name=f"{settings.name}-nats", daemon=True)
+        self._thread.start()
+        try:
+            self.call(self._connect(), len(settings.addresses) * settings.connect_timeout + 1)
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Run `work` in the connection's thread and return its result.
+
+        Raises:
+            NotConnectedError: the server does not answer in time, or the connection is lost.
+            EndpointError: the server refuses.
+        """
+        name = self._settings.name
+        future = self.spawn(work)
+        try:
+            return future.result(timeout or self._settings.answer_timeout)
+        except EndpointError:
+            raise
+        except (TimeoutError, LateError, asyncio.CancelledError) as error:
+            future.cancel()
+            raise NotConnectedError(f"{name}: no answer in time") from error
+        except (NatsError, OSError) as error:
+            raise refusal(name, error) from error
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start `work` in the connection's thread.
+
+        Raises:
+            NotConnectedError: the connection is closed.
+        """
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError as error:
+            work.close()
+            raise NotConnectedError(f"{self._settings.name}: not connected") from error
+
+    def end(self, reason: str) -> None:
+        """End the connection for `reason`; the first reason counts."""
+        if not self.is_over:
+            self.is_over = True
+            self._on_end(NotConnectedError(f"{self._settings.name}: {reason}"))
+
+    def close(self) -> None:
+        """Release everything, after what is already written; never raises."""
+        self.is_over = True
+        loop = self._loop
+        if loop.is_closed():
+            return
+        if self.client is not None:
+            try:
+                self.call(self._leave(), CLOSE_TIMEOUT)
+            except EndpointError as error:
+                log.debug("%s: closing: %s", self._settings.name, error)
+        loop.call_soon_threadsafe(loop.stop)
+        if self._thread is not current_thread():
+            self._thread.join(CLOSE_TIMEOUT)
+
+    async def make_stream(self) -> None:
+        """Create the stream when the settings ask for it and it does not exist."""
+        settings = self._settings
+        if not settings.create_stream:
+            return
+        try:
+            await self.jetstream.stream_info(settings.stream)
+        except NotFoundError:
+            await self.jetstream.add_stream(name=settings.stream, subjects=list(settings.subjects))
+
+    def _run(self) -> None:
+        loop = self._loop
+        try:
+            loop.run_forever()
+            loop.run_until_complete(_cancel_all())
+        finally:
+            loop.close()
+
+    async def _connect(self) -> None:
+        failure: Exception | None = None
+        for url in self._settings.addresses:
+            client = Client()
+            try:
+                await asyncio.wait_for(
+                    client.connect(url, **self._options(url)), self._settings.connect_timeout
+                )
+            except (TimeoutError, NatsError, OSError) as error:
+                failure = client.last_error or error
+                await client.close()
+                continue
+            self.client = client
+            self.jetstream = JetStreamContext(client, timeout=self._settings.answer_timeout)
+            return
+        raise refusal(self._settings.name, failure or OSError("no server"))
+
+    def _options(self, url: str) -> dict[str, Any]:
+        settings = self._settings
+        found: dict[str, Any] = {
+            "user": settings.username,
+            "password": settings.password,
+            "token": settings.token,
+            "user_credentials": settings.credentials_file,
+            "nkeys_seed": settings.nkey_file,
+        }
+        for file in (settings.credentials_file, settings.nkey_file):
+            if file is not None and not Path(file).is_file():
+                raise EndpointError(f"{settings.name}: {file}: no such file")
+        if settings.tls is not None or url.startswith("tls://"):
+            tls = settings.tls or TlsSettings()
+            found["tls"] = client_context(settings.name, tls)
+            found["tls_hostname"] = tls.server_hostname
+        return {key: value for key, value in found.items() if value is not None} | {
+            "name": settings.name,
+            "allow_reconnect": False,
+            "max_reconnect_attempts": 1,  # it tries twice, and then the next address
+            "reconnect_time_wait": 0,
+            "connect_timeout": settings.connect_timeout,
+            "ping_interval": settings.keepalive,
+            "max_outstanding_pings": _MISSED,
+            "error_cb": self._note,
+            "closed_cb": self._ended,
+            "disconnected_cb": self._ended,
+        }
+
+    async def _note(self, error: Exception) -> None:
+        log.debug("%s: %s", self._settings.name, error)
+        self._reason = first_line(error)
+
+    async def _ended(self) -> None:
+        if self.client is not None:
+            self.end(self._reason)
+
+    async def _leave(self) -> None:
+        if self.client.is_connected:
+            await self.client.flush(CLOSE_TIMEOUT / 2)
+        await self.client.close()
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def refusal(name: str, error: Exception) -> EndpointError:
+    """Return the error of a failed connection or request: lost, or refused for good."""
+    text = f"{name}: {first_line(error)}"
+    if any(word in text.lower() for word in _REFUSALS):
+        return EndpointError(text)
+    if (getattr(error, "code", None) or 500) < 500:  # noqa: PLR2004  # the server's classes are HTTP's
+        return EndpointError(f"{name}: {getattr(error, 'description', error)}")
+    return NotConnectedError(text)

@@ -1,0 +1,315 @@
+"""A NATS source: a durable pull consumer of JetStream, or subscriptions of core NATS.
+
+Answers leave in the order of arrival. A consumer redelivers what its last reader left behind only
+after `ack_wait`, and newer messages before it; so `open` returns all of that to the server, which
+then delivers it first and in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, Final
+
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import NotFoundError
+
+from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.continuity import Continuity, Retention
+from gateway.endpoints.nats.connection import NatsConnection
+from gateway.endpoints.nats.headers import read_headers
+from gateway.endpoints.nats.subjects import selects
+from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, Taken, mark_redelivered
+from gateway.endpoints.settings.nats import NatsSettings
+from gateway.errors import EndpointError, NotConnectedError, SubjectError, SubscriptionRefusedError
+from gateway.model.memory_size import messages_size
+from gateway.model.message import Message
+from gateway.model.outcome import Outcome, Settlement
+
+ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
+PULL: Final = 500  # messages of one request
+PULL_EXPIRES: Final = 5.0  # seconds
+MAX_RETURNED: Final = 100_000  # messages; the server redelivers older ones after `ack_wait`
+PAUSE: Final = 0.02  # seconds between looks at a full queue
+OVERHEAD: Final = 300  # bytes of memory of an arrival beside its message
+DROPPED: Final = "the stream's limits, or a purge, removed messages before they were read"
+_STATUS_GONE: Final = ("consumer deleted", "consumer is push", "no responders", "server shutdown")
+_NO_NAME: Final = re.compile(r"[.*>\s/\\\x00-\x1f\x7f]")
+_MAX_NAME: Final = 200  # characters of a consumer's name before its digest
+
+
+@dataclass(slots=True)
+class Arrival:
+    """A received message, and the subject and text of its answer. Mutable: the answer."""
+
+    message: Message
+    identity: str = ""
+    reply: str = ""  # empty in core NATS
+    answer: bytes = ACK
+
+
+class NatsSource:
+    """Receives from one consumer, or from subscriptions.
+
+    Thread-safe: arrivals are added in the connection's thread; the queue guards them.
+    """
+
+    def __init__(
+        self, settings: NatsSettings, subscriptions: Sequence[Subscription], instance: str
+    ) -> None:
+        self._settings = settings
+        self._patterns = [each.pattern for each in subscriptions]
+        self._consumer = consumer_name(settings, instance)
+        retention = Retention.KEPT if settings.jetstream else Retention.NOTHING
+        self.continuity = Continuity(retention)
+        self._connection: NatsConnection | None = None
+        self._stream = self._inbox = ""
+        self._exact = False  # every message of the stream is ours
+        self._wanted = 0  # messages of the present request that have not come
+        self._last_delivery = self._last_message = 0
+        self._unanswered: deque[Arrival] = deque()
+        self._queue = self._new_queue()
+        self._queue.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
+
+    def open(self) -> None:
+        self.close()
+        queue = self._queue = self._new_queue()
+        self._unanswered = deque()
+        connection = self._connection = NatsConnection(self._settings, queue.fail)
+        try:
+            start = self._start if self._settings.jetstream else self._subscribe
+            connection.call(start(connection, queue))
+        except SubjectError as error:
+            self.close()
+            raise SubscriptionRefusedError(f"{self._settings.name}: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def receive(self, timeout: float) -> Batch | None:
+        taken = self._queue.take(MAX_BATCH, timeout)
+        if taken is None:
+            return None
+        messages = [each.message for each in taken.items]
+        return Batch(messages, _Settle(taken), [each.identity for each in taken.items])
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._queue.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
+        if connection is not None:
+            connection.close()
+
+    def _new_queue(self) -> RedeliveryQueue[Arrival]:
+        return RedeliveryQueue(self._settings.receive_window_bytes, _measure, _mark, self._confirm)
+
+    def _confirm(self, count: int) -> None:
+        """Answer for the `count` oldest messages; the queue calls this in order."""
+        connection, unanswered = self._connection, self._unanswered
+        answers = [unanswered.popleft() for _ in range(min(count, len(unanswered)))]
+        if connection is not None and self._settings.jetstream:
+            connection.spawn(self._answer(connection, answers))
+
+    async def _answer(self, connection: NatsConnection, arrivals: Sequence[Arrival]) -> None:
+        for arrival in arrivals:
+            await connection.client.publish(arrival.reply, arrival.answer)
+
+    async def _subscribe(self, connection: NatsConnection, queue: RedeliveryQueue[Arrival]) -> None:
+        """Subscribe in core NATS; of several patterns that select a message, the first takes it."""
+        for at, pattern in enumerate(self._patterns):
+            earlier = self._patterns[:at]
+
+            async def take(message: Any, earlier: Sequence[str] = earlier) -> None:  # noqa: ANN401
+                if not any(selects(each, message.subject) for each in earlier):
+                    await self._put_live(queue, message)
+
+            await connection.client.subscribe(
+                pattern, queue=self._settings.queue_group, cb=take, pending_bytes_limit=0
+            )
+        await connection.client.flush(self._settings.answer_timeout)
+
+    async def _put_live(self, queue: RedeliveryQueue[Arrival], message: Any) -> None:  # noqa: ANN401
+        if queue.full:
+            self.continuity.report_loss("the gateway dropped messages of core NATS", 1)
+            return
+        headers = read_headers(message.headers, self._settings.mode, time=None, redelivered=False)
+        if message.reply:
+            headers = replace(headers, reply_to=message.reply)
+        self.continuity.heard = self.continuity.clock()
+        arrival = Arrival(Message(message.subject, message.data, headers))
+        self._unanswered.append(arrival)
+        queue.put([arrival])
+
+    async def _start(self, connection: NatsConnection, queue: RedeliveryQueue[Arrival]) -> None:
+        client = connection.client
+        await connection.make_stream()
+        self._stream = self._settings.stream or await self._find_stream(connection)
+        await self._find_consumer(connection)
+        self._inbox, self._wanted = client.new_inbox(), 0
+
+        async def take(message: Any) -> None:  # noqa: ANN401  # the driver's message
+            self._take(connection, queue, message)
+
+        await client.subscribe(self._inbox, cb=take, pending_bytes_limit=0, pending_msgs_limit=0)
+        connection.spawn(self._pull(connection, queue))
+        connection.spawn(self._ask_for_time(connection))
+
+    async def _find_stream(self, connection: NatsConnection) -> str:
+        try:
+            found: str = await connection.jetstream.find_stream_name_by_subject(self._patterns[0])
+        except NotFoundError as error:
+            reason = f"no stream has the subject {self._patterns[0]!r}; set `stream`"
+            raise EndpointError(f"{self._settings.name}: {reason}") from error
+        return found
+
+    async def _find_consumer(self, connection: NatsConnection) -> None:
+        """Make the consumer, or return to the server what the last reader left behind."""
+        jetstream, settings = connection.jetstream, self._settings
+        self.continuity.retention = Retention.KEPT
+        try:
+            await jetstream.consumer_info(self._stream, self._consumer)
+        except NotFoundError:
+            self.continuity.retention = Retention.NEW
+        only = self._patterns[0] if len(self._patterns) == 1 else None
+        try:
+            info = await jetstream.add_consumer(
+                self._stream,
+                ConsumerConfig(
+                    durable_name=self._consumer,
+                    ack_policy=AckPolicy.EXPLICIT,
+                    deliver_policy=DeliverPolicy.ALL,
+                    ack_wait=settings.ack_wait,
+                    max_ack_pending=settings.receive_window,
+                    filter_subject=only,  # 2.9 has no list of them; others are tested here
+                ),
+            )
+        except NotFoundError as error:
+            raise EndpointError(f"{settings.name}: no stream {self._stream!r}") from error
+        stream = await jetstream.stream_info(self._stream)
+        self._exact = only is None or stream.config.subjects == [only]
+        self._last_delivery = info.delivered.consumer_seq
+        floor, end = info.ack_floor.stream_seq, info.delivered.stream_seq
+        is_new = self.continuity.retention is Retention.NEW
+        gone = stream.state.first_seq - 1  # answers leave in order, so all up to `floor` were ours
+        if self._exact and not is_new and gone > floor:
+            self.continuity.report_loss(DROPPED, gone - floor)
+        self._last_message = gone if is_new else max(end, gone)
+        if info.num_ack_pending:
+            # the server looks at the stream's number of a message that it waits for, and else at
+            # bounds of the consumer's number (processNak of server/consumer.go)
+            prefix = f"$JS.ACK.{self._stream}.{self._consumer}.1"
+            for number in range(max(floor, end - MAX_RETURNED) + 1, end + 1):
+                reply = f"{prefix}.{number}.{info.delivered.consumer_seq}.0.0"
+                await connection.client.publish(reply, NAK)
+            await connection.client.flush(settings.answer_timeout)
+
+    def _take(
+        self,
+        connection: NatsConnection,
+        queue: RedeliveryQueue[Arrival],
+        message: Any,  # noqa: ANN401
+    ) -> None:
+        if message.subject == self._inbox:
+            self._read_status(connection, message.headers or {})
+            return
+        self._wanted -= 1
+        again, number, delivery, nanoseconds = _numbers_of(message.reply)
+        if delivery != self._last_delivery + 1:
+            connection.end("another reader took messages of the consumer")
+            return
+        self._last_delivery = delivery
+        if again == 1:
+            if self._exact and number > self._last_message + 1:
+                self.continuity.report_loss(DROPPED, number - self._last_message - 1)
+            self._last_message = max(number, self._last_message)
+        headers = read_headers(
+            message.headers, self._settings.mode, time=nanoseconds // 1_000, redelivered=again > 1
+        )
+        arrival = Arrival(
+            Message(message.subject, message.data, headers),
+            f"nats {self._stream} {number}",
+            message.reply,
+        )
+        self.continuity.heard = self.continuity.clock()
+        if len(self._patterns) > 1 and not any(
+            selects(each, message.subject) for each in self._patterns
+        ):
+            connection.spawn(self._answer(connection, [arrival]))
+            return
+        self._unanswered.append(arrival)
+        queue.put([arrival])
+
+    def _read_status(self, connection: NatsConnection, headers: dict[str, str]) -> None:
+        """Read an answer to a request for messages: it ended, or the consumer is gone."""
+        text = str(headers.get("Description", "")).lower()
+        if headers.get("Status") == "503" or any(word in text for word in _STATUS_GONE):
+            connection.end(f"consumer {self._consumer!r}: {text or 'no answer'}")
+        elif headers.get("Status") != "100":
+            self._wanted = 0
+
+    async def _pull(self, connection: NatsConnection, queue: RedeliveryQueue[Arrival]) -> None:
+        """Keep a request for messages open while there is room."""
+        loop = asyncio.get_running_loop()
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
+        expires = json.dumps({"batch": PULL, "expires": int(PULL_EXPIRES * 1e9)}).encode()
+        late = 0.0
+        while not connection.is_over:
+            if (self._wanted <= 0 or loop.time() > late) and not queue.full:
+                self._wanted = PULL
+                late = loop.time() + 2 * PULL_EXPIRES
+                await connection.client.publish(subject, expires, reply=self._inbox)
+            await asyncio.sleep(PAUSE if self._wanted > 0 or queue.full else 0)
+
+    async def _ask_for_time(self, connection: NatsConnection) -> None:
+        """Tell the server, three times in `ack_wait`, that unanswered messages are in work."""
+        while not connection.is_over:
+            await asyncio.sleep(self._settings.ack_wait / 3)
+            for arrival in tuple(self._unanswered):
+                await connection.client.publish(arrival.reply, PROGRESS)
+
+
+class _Settle:
+    """Notes which messages became dead letters, then settles in the queue."""
+
+    def __init__(self, taken: Taken[Arrival]) -> None:
+        self._taken = taken
+
+    def __call__(self, settlements: Sequence[Settlement]) -> None:
+        for arrival, settlement in zip(self._taken.items, settlements, strict=True):
+            if settlement.outcome is Outcome.REJECTED:
+                arrival.answer = TERM
+        self._taken.settle(settlements)
+
+
+def consumer_name(settings: NatsSettings, instance: str) -> str:
+    """Return the name of the durable consumer; a character that it cannot have is replaced."""
+    template = settings.consumer or f"gateway-{settings.name}-{{instance}}"
+    name = template.replace("{instance}", instance)
+    plain = _NO_NAME.sub("_", name)[:_MAX_NAME]
+    if plain == name:
+        return name
+    return f"{plain}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
+
+
+def _numbers_of(reply: str) -> tuple[int, int, int, int]:
+    """Return deliveries, numbers in the stream and of the delivery, and the time in nanoseconds.
+
+    `$JS.ACK.[domain.account.]stream.consumer.deliveries.number.delivery.time.pending`
+    """
+    parts = reply.split(".")
+    at = 4 if len(parts) < 11 else 6  # noqa: PLR2004  # with the domain, eleven tokens or more
+    deliveries, number, delivery, nanoseconds = map(int, parts[at : at + 4])
+    return deliveries, number, delivery, nanoseconds
+
+
+def _measure(arrivals: Sequence[Arrival]) -> int:
+    return messages_size([each.message for each in arrivals]) + OVERHEAD * len(arrivals)
+
+
+def _mark(arrival: Arrival) -> Arrival:
+    arrival.message = mark_redelivered(arrival.message)
+    return arrival

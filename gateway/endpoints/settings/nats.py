@@ -1,0 +1,149 @@
+"""Settings of a NATS endpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
+    SettingFault,
+    TlsSettings,
+    address_faults,
+    first_backoff,
+    longest_backoff,
+)
+from gateway.model.message import DeliveryMode
+from gateway.setting import setting
+
+_URL = re.compile(r"(nats|tls)://(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]+)?/?")
+_STREAM = re.compile(r"[^.*>\s/\\\x00-\x1f\x7f]{0,255}")  # NATS documentation, JetStream names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NatsSettings:
+    """NATS server, with JetStream or without."""
+
+    name: str = setting("name of the endpoint in the configuration", default="nats")
+    dialect: str = setting("system whose naming rules the names follow", default="nats")
+    url: str = setting(
+        "address of the server: nats://host:port, or tls://host:port with TLS; several addresses"
+        " are separated by commas and tried in turn",
+        default="nats://localhost:4222",
+    )
+    jetstream: bool = setting(
+        "JetStream: a source reads a durable consumer, a sink waits for the stream's answers;"
+        " false: core NATS, which drops the messages of a client that is slow or away",
+        default=True,
+    )
+    stream: str = setting(
+        "stream that a source reads, and in which a sink's messages must land; when empty, the"
+        " stream of the subjects",
+        default="",
+    )
+    create_stream: bool = setting(
+        "create the stream with `subjects` when it does not exist", default=False
+    )
+    subjects: tuple[str, ...] = setting("subjects of a stream that is created", default=())
+    consumer: str = setting(
+        "durable consumer of a source, {instance} stands for the route; when empty,"
+        " `gateway.name`, `-`, the name of the endpoint, `-` and the route",
+        default="",
+    )
+    queue_group: str = setting(
+        "queue group of core NATS, which divides messages among several gateways", default=""
+    )
+    username: str | None = setting("user name", default=None)
+    password: str | None = setting("password", default=None, secret=True)
+    token: str | None = setting("token for the log-in", default=None, secret=True)
+    credentials_file: str | None = setting(
+        "credentials file with a JWT and its seed, read at every connection attempt",
+        default=None,
+        path="state",
+    )
+    nkey_file: str | None = setting(
+        "file with the seed of an NKey, read at every connection attempt",
+        default=None,
+        path="state",
+    )
+    tls: TlsSettings | None = setting(
+        "TLS; when absent and the address is tls://, verified against the system's trust store",
+        default=None,
+    )
+    ack_wait: float = setting(
+        "seconds after which the server delivers an unanswered message again; the gateway asks for"
+        " more time while a target is away",
+        default=30.0,
+        minimum=1,
+    )
+    receive_window: int = setting(
+        "messages that the server delivers ahead of the gateway's answers",
+        default=5_000,
+        minimum=1,
+        maximum=100_000,
+    )
+    receive_window_bytes: int = setting(
+        "bytes of received and unsettled messages at which a source stops asking for more",
+        default=67_108_864,
+        minimum=65_536,
+    )
+    send_window: int = setting(
+        "messages that a sink sends ahead of the stream's answers",
+        default=5_000,
+        minimum=1,
+        maximum=65_536,
+    )
+    keepalive: float = setting(
+        "seconds between questions to a silent server; the third unanswered one ends the"
+        " connection",
+        default=5.0,
+        minimum=0.05,
+    )
+    connect_timeout: float = setting("seconds for connecting", default=10.0, minimum=0.1)
+    answer_timeout: float = setting(
+        "seconds after which an unanswered publish makes the connection count as stuck",
+        default=10.0,
+        minimum=0.1,
+    )
+    backoff_min: float = first_backoff()
+    backoff_max: float = longest_backoff()
+
+    def for_gateway(self, gateway: str) -> NatsSettings:
+        """Return the settings with the consumer of the gateway with this name."""
+        own = f"{gateway}-{self.name}-{{instance}}"
+        return replace(self, consumer=self.consumer or own)
+
+    def faults(self) -> Iterator[SettingFault]:
+        """Yield the faults that only a connection would show."""
+        form = "nats://host:port or tls://host:port"
+        yield from address_faults("url", self.url.split(","), _URL, form)
+        if _STREAM.fullmatch(self.stream) is None:
+            reason = f"{self.stream!r} is no name of a stream"
+            yield SettingFault("stream", reason, "write up to 255 characters without . * > / \\")
+        if self.create_stream and not (self.stream and self.subjects):
+            reason = "no stream can be made without a name and subjects"
+            yield SettingFault("create_stream", reason, "set `stream` and `subjects`")
+        if not self.jetstream and self.stream:
+            yield SettingFault("stream", "core NATS has no streams", "remove it or `jetstream`")
+
+    @property
+    def broker_key(self) -> str:
+        """Address of the server; equal for two endpoints of the same server."""
+        return self.url
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of the servers; their schemes tell whether the connection is encrypted."""
+        urls = tuple(each.strip() for each in self.url.split(","))
+        return tuple(each.replace("nats://", "tls://") for each in urls) if self.tls else urls
+
+    @property
+    def carries(self) -> frozenset[str]:
+        """Fields of `Headers` that survive a round trip through the system."""
+        return ALL_FIELDS - {"redelivered"}
+
+    @property
+    def mode(self) -> DeliveryMode:
+        """Strongest delivery mode of the endpoint."""
+        return DeliveryMode.AT_LEAST_ONCE if self.jetstream else DeliveryMode.AT_MOST_ONCE

@@ -1,0 +1,218 @@
+"""NATS beside the conformance suite: refusals, full streams, repeats, gaps, kills and headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.base import faults_of
+from gateway.endpoints.settings.nats import NatsSettings
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, NO_ROOM, Outcome, rejected
+from tests.brokers.nats_server import NatsServer
+from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
+
+MODE = DeliveryMode.AT_LEAST_ONCE
+
+
+@pytest.fixture
+def settings(nats_server: NatsServer) -> NatsSettings:
+    return NatsSettings(url=nats_server.url, stream="T", create_stream=True, subjects=("t.>",))
+
+
+def source_of(settings: NatsSettings, *patterns: str) -> Source:
+    wanted = [Subscription(each) for each in patterns or ("t.>",)]
+    return make_source(settings, wanted, instance="r")
+
+
+def say(number: int, subject: str = "t.x", source_id: str | None = None) -> Message:
+    return Message(subject, str(number).encode(), Headers(mode=MODE, source_id=source_id))
+
+
+def ask(settings: NatsSettings, work: Callable[[Any], Coroutine[Any, Any, Any]]) -> None:
+    """Have an administrator's connection do something with JetStream."""
+    from gateway.endpoints.nats.connection import NatsConnection  # noqa: PLC0415  # skips without it
+
+    connection = NatsConnection(settings, lambda _failure: None)
+    try:
+        connection.call(work(connection.jetstream))
+    finally:
+        connection.close()
+
+
+def numbers(messages: list[Message]) -> list[int]:
+    return [int(bytes(each.payload)) for each in messages]  # type: ignore[arg-type]  # bytes were sent
+
+
+def test_a_subject_of_no_stream_is_refused_and_the_others_are_sent(settings: NatsSettings) -> None:
+    sink = make_sink(replace(settings, stream="T"))
+    with opened(sink):
+        first, wrong, last = send(sink, say(1), say(2, "other.x"), say(3))
+
+    assert (first, last) == (ACCEPTED, ACCEPTED)
+    assert (wrong.outcome, wrong.rule) == (Outcome.REJECTED, "no-stream")
+
+
+@pytest.mark.parametrize(
+    ("subject", "rule"),
+    [
+        ("t..x", "empty-element"),
+        ("t.*.x", "wildcard-in-name"),
+        ("t.>", "wildcard-in-name"),
+        ("t x", "white-space"),
+        ("t." + "x" * 5_000, "too-long"),
+    ],
+)
+def test_a_subject_that_the_server_would_lose_is_refused(
+    settings: NatsSettings, subject: str, rule: str
+) -> None:
+    sink = make_sink(settings)
+    with opened(sink):
+        (wrong,) = send(sink, say(1, subject))
+
+    assert (wrong.outcome, wrong.rule) == (Outcome.REJECTED, rule)
+
+
+def test_a_full_stream_has_no_room(settings: NatsSettings) -> None:
+    from nats.js.api import DiscardPolicy  # noqa: PLC0415
+
+    ask(
+        settings,
+        lambda js: js.add_stream(name="T", subjects=["t.>"], max_msgs=2, discard=DiscardPolicy.NEW),
+    )
+    sink = make_sink(settings)
+    with opened(sink):
+        answers = send(sink, say(1), say(2), say(3))
+
+    assert answers == [ACCEPTED, ACCEPTED, NO_ROOM]
+
+
+def test_a_repeat_is_recognised_and_other_messages_of_its_id_are_not(
+    settings: NatsSettings,
+) -> None:
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        for number, subject in ((1, "t.x"), (1, "t.x"), (1, "t.y"), (2, "t.x")):
+            send(sink, say(number, subject, "same"))
+        got = collect(source, 3)
+        assert source.receive(0.1) is None
+
+    assert [(each.address, each.payload) for each in got] == [
+        ("t.x", b"1"), ("t.y", b"1"), ("t.x", b"2"),
+    ]  # fmt: skip
+    assert getattr(sink, "counts") == {"repeats": 1}  # noqa: B009  # of this sink alone
+
+
+def test_messages_that_the_stream_dropped_unread_are_counted(settings: NatsSettings) -> None:
+    ask(settings, lambda js: js.add_stream(name="T", subjects=["t.>"], max_msgs=10))
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source):
+        pass
+    with opened(sink):
+        send(sink, *(say(number) for number in range(25)))
+    with opened(source):
+        got = collect(source, 10)
+
+    losses = source.continuity.take_losses()  # type: ignore[attr-defined]  # of this source
+    assert numbers(got) == list(range(15, 25))
+    assert [each.messages for each in losses] == [15]
+
+
+def test_a_killed_server_loses_nothing_and_keeps_the_order(
+    settings: NatsSettings, nats_server: NatsServer
+) -> None:
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        assert send(sink, *(say(number) for number in range(50))) == [ACCEPTED] * 50
+        hold(source, 50)
+        nats_server.kill()
+        wait_for_loss(source)
+        nats_server.start()
+        reopen(sink)
+        send(sink, say(50))
+        reopen(source)
+        got = collect(source, 51)
+
+    assert numbers(got) == list(range(51))
+
+
+def test_a_frozen_server_is_noticed(settings: NatsSettings, nats_server: NatsServer) -> None:
+    source = source_of(replace(settings, keepalive=0.1, answer_timeout=1.0))
+    with opened(source):
+        nats_server.freeze()
+        wait_for_loss(source)
+        nats_server.thaw()
+
+
+def test_a_deleted_consumer_is_noticed_and_made_again(settings: NatsSettings) -> None:
+    source = source_of(settings)
+    with opened(source):
+        ask(settings, lambda js: js.delete_consumer("T", "gateway-nats-r"))
+        wait_for_loss(source)
+        reopen(source)
+
+        assert source.continuity.retention.value == "new"  # type: ignore[attr-defined]
+
+
+def test_a_dead_letter_is_not_delivered_again(settings: NatsSettings) -> None:
+    settings = replace(settings, ack_wait=1.0)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1))
+        receive(source).settle([rejected("rule", "reason")])
+        assert source.receive(1.5) is None
+
+
+def test_an_unsettled_message_is_not_delivered_again_after_the_wait(
+    settings: NatsSettings,
+) -> None:
+    settings = replace(settings, ack_wait=1.0)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1))
+        batch = receive(source)
+        assert source.receive(2.5) is None
+        batch.settle([ACCEPTED])
+
+
+def test_headers_cross(settings: NatsSettings) -> None:
+    headers = Headers(
+        mode=MODE, priority=7, time=5, expiry=9, content_type="a/b", correlation_id=b"\0\xff",
+        reply_to="t.back", source_id="id", origin=("a", "b"), retained=True,
+        properties={"Plain": "text", "blank ": " x ", "n": 7, "b": b"\0", "line": "a\r\nb"},
+    )  # fmt: skip
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, Message("t.x", "text", headers))
+        (got,) = collect(source, 1)
+
+    assert got == Message("t.x", b"text", headers)
+
+
+def test_several_patterns_share_a_consumer(settings: NatsSettings) -> None:
+    source, sink = source_of(settings, "t.a", "t.b.>"), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1, "t.a"), say(2, "t.c"), say(3, "t.b.c"))
+        assert numbers(collect(source, 2)) == [1, 3]
+
+
+def test_core_nats_carries_a_reply_subject(nats_server: NatsServer) -> None:
+    settings = NatsSettings(url=nats_server.url, jetstream=False)
+    source, sink = source_of(settings, "t.>", "t.x"), make_sink(settings)
+    with opened(source, sink):
+        send(sink, Message("t.x", b"1", Headers(reply_to="t.back")))
+        (got,) = collect(source, 1)
+        assert source.receive(0.1) is None
+
+    assert (got.headers.reply_to, got.headers.mode) == ("t.back", DeliveryMode.AT_MOST_ONCE)
+
+
+def test_faults_of_settings() -> None:
+    wrong = NatsSettings(url="http://x", stream="a.b", create_stream=True)
+
+    assert [fault.key for fault in faults_of(wrong)] == ["url", "stream", "create_stream"]
