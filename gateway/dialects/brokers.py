@@ -50,14 +50,14 @@ _KNOWN = (
         re.compile(r"(.+\.)?iot\.[a-z0-9-]+\.amazonaws\.com(\.cn)?"),
     ),
     KnownBroker(
-        "nats",
+        "nats-mqtt",
         "nats-server from 2.10 on, MQTT listener",
         "mqtt",
         NameLimits(forbidden_characters=" "),
         ("https://docs.nats.io/learn/mqtt/where-next",),
     ),
     KnownBroker(
-        "nats-2.9",
+        "nats-mqtt-2.9",
         "nats-server up to 2.9, MQTT listener",
         "mqtt",
         NameLimits(forbidden_characters=". "),
@@ -73,9 +73,8 @@ def dialect_at(name: str) -> Dialect:
     Raises:
         UnknownSystemError: neither has this name.
     """
-    if name in DIALECTS or name not in BROKERS:
+    if (known := BROKERS.get(name)) is None:
         return find_dialect(name)
-    known = BROKERS[name]
     return replace(with_limits(DIALECTS[known.dialect], known.limits), name=name)
 
 

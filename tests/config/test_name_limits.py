@@ -27,7 +27,7 @@ LEGAL = [
     pytest.param("aws-iot", AWS, id="text"),
     pytest.param("{broker: aws-iot}", AWS, id="key"),
     pytest.param(
-        "{broker: nats, levels: 3, forbidden_characters: '.'}",
+        "{broker: nats-mqtt, levels: 3, forbidden_characters: '.'}",
         NameLimits(levels=3, forbidden_characters=". "),
         id="broker-and-figures",
     ),

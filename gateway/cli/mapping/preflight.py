@@ -16,7 +16,7 @@ from typing import Final
 
 from gateway.cli.parsers import Commands, add_command
 from gateway.dialects.brokers import BROKERS, dialect_at
-from gateway.dialects.registry import DIALECTS, find_dialect
+from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.terminal import print_line, visible_lines
 from gateway.terminal.console import open_console
@@ -53,13 +53,12 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument(
         "--from", dest="source", required=True, metavar="SYSTEM", help="system of the names"
     )
-    own = [name for name in BROKERS if name not in DIALECTS]
     parser.add_argument(
         "--to",
         dest="targets",
         required=True,
         metavar="SYSTEM[,SYSTEM]",
-        help=f"systems to check, or brokers with limits of their own: {', '.join(own)}",
+        help=f"systems to check, or brokers with limits of their own: {', '.join(BROKERS)}",
     )
     parser.add_argument(
         "--shorten", action="store_true", help="shorten names that are too long by a digest"

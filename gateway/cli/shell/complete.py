@@ -78,7 +78,7 @@ def system_lists(prefix: str, **_: object) -> list[str]:
     from gateway.dialects.brokers import BROKERS  # noqa: PLC0415  # other lines need none
 
     before, comma, _last = prefix.rpartition(",")
-    names = dict.fromkeys((*systems(), *BROKERS))
+    names = (*systems(), *BROKERS)
     return [f"{before}{comma}{name}" for name in names if name not in before.split(",")]
 
 

@@ -102,11 +102,11 @@ def test_preflight_knows_brokers_with_limits_of_their_own(
 ) -> None:
     names.write_text("a/b\na/v1.2\na/b/c/d/e/f/g/h/i\n$SYS/x\n")
 
-    assert main(["preflight", str(names), "--from", "mqtt", "--to", "aws-iot,nats-2.9"]) == 1
+    assert main(["preflight", str(names), "--from", "mqtt", "--to", "aws-iot,nats-mqtt-2.9"]) == 1
 
     lines = capsys.readouterr().out.splitlines()
     assert "aws-iot: 2 fit; refused: 1 reserved, 1 too-deep" in lines
-    assert "nats-2.9: 2 fit; refused: 1 forbidden-character, 1 reserved" in lines
+    assert "nats-mqtt-2.9: 2 fit; refused: 1 forbidden-character, 1 reserved" in lines
 
 
 def test_preflight_shows_shortened_names(names: Path, capsys: pytest.CaptureFixture[str]) -> None:
