@@ -141,6 +141,20 @@ def test_a_killed_server_loses_nothing_and_keeps_the_order(
     assert numbers(got) == list(range(51))
 
 
+def test_what_a_reader_left_behind_comes_before_anything_newer(settings: NatsSettings) -> None:
+    """The server reads returned messages apart from requests: a race, so it is run often."""
+    sink = make_sink(settings)
+    with opened(sink):
+        send(sink, *(say(number) for number in range(50)))
+    for attempt in range(40):
+        own = replace(settings, consumer=f"c{attempt}", receive_window=25)
+        with opened(source := source_of(own)):
+            hold(source, 25)
+        with opened(source := source_of(replace(own, receive_window=50))):
+            got = collect(source, 50)
+        assert numbers(got) == list(range(50))
+
+
 def test_a_frozen_server_is_noticed(settings: NatsSettings, nats_server: NatsServer) -> None:
     source = source_of(replace(settings, keepalive=0.1, answer_timeout=1.0))
     with opened(source):

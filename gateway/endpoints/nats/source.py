@@ -199,13 +199,22 @@ class NatsSource:
             self.continuity.report_loss(DROPPED, gone - floor)
         self._last_message = gone if is_new else max(end, gone)
         if info.num_ack_pending:
-            # the server looks at the stream's number of a message that it waits for, and else at
-            # bounds of the consumer's number (processNak of server/consumer.go)
-            prefix = f"$JS.ACK.{self._stream}.{self._consumer}.1"
-            for number in range(max(floor, end - MAX_RETURNED) + 1, end + 1):
-                reply = f"{prefix}.{number}.{info.delivered.consumer_seq}.0.0"
-                await connection.client.publish(reply, NAK)
-            await connection.client.flush(settings.answer_timeout)
+            await self._return(connection, floor, end, info.delivered.consumer_seq)
+
+    async def _return(
+        self, connection: NatsConnection, floor: int, end: int, deliveries: int
+    ) -> None:
+        """Return the messages behind `floor` up to `end` that the last reader left unanswered.
+
+        The server looks at the stream's number of a message that it waits for, and else at bounds
+        of the consumer's number (processNak of server/consumer.go). It reads answers apart from
+        requests for messages: so the last one asks for a confirmation, and requests come after it.
+        """
+        prefix = f"$JS.ACK.{self._stream}.{self._consumer}.1"
+        for number in range(max(floor, end - MAX_RETURNED) + 1, end):
+            await connection.client.publish(f"{prefix}.{number}.{deliveries}.0.0", NAK)
+        timeout = self._settings.answer_timeout
+        await connection.client.request(f"{prefix}.{end}.{deliveries}.0.0", NAK, timeout)
 
     def _take(
         self,
