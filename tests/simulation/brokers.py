@@ -16,11 +16,14 @@ from unicodedata import category
 from gateway.dialects.base import Dialect, read_pattern, read_tags
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.continuity import Retention
+from gateway.endpoints.yami4.bodies import BodyReader
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.matching import matches
 from gateway.model.message import Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
 from gateway.wire.mqtt.packets import PINGREQ, PUBCOMP, PUBREL
+from gateway.wire.yami4.frames import Packet
+from gateway.wire.yami4.messages import encode_exception, encode_reply, read_header
 from tests.simulation.connections import Connection
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
@@ -35,6 +38,14 @@ def is_malformed(message: Message) -> bool:
     texts = [message.address, *message.headers.properties]
     texts += [each for each in message.headers.properties.values() if isinstance(each, str)]
     return any(category(each) == "Cc" for text in texts for each in text)
+
+
+def _yami4_answer(number: int, settlement: Settlement) -> bytes:
+    """The header of an answer."""
+    if settlement is ACCEPTED:
+        return encode_reply(number)
+    full = settlement is NO_ROOM
+    return encode_exception(number, b"Message queue overflow" if full else b"refused")
 
 
 class Broker:
@@ -52,6 +63,7 @@ class Broker:
         self.sessions: dict[str, Session] = {}
         self.connections: dict[str, Connection] = {}
         self.away = False
+        self.only_accepts = False  # a load balancer, which closes each connection: no broker
         self.refusing: EndpointError | None = None
         self.failing = 0  # further sends that raise a driver's fault
         self.blocked = False
@@ -65,6 +77,7 @@ class Broker:
         self.on_repeated: Callable[[str, Entry], None] = lambda _client, _entry: None
         self.on_lost: Callable[[str, Entry], None] = lambda _client, _entry: None
         self.on_malformed: Callable[[str], None] = lambda _text: None
+        self._bodies = BodyReader()
         self._numbers = 0
         self._selected: dict[tuple[str, str], bool] = {}
 
@@ -78,6 +91,10 @@ class Broker:
     def leave(self) -> None:
         self.away = True
         self.cut("the broker is away")
+
+    def leave_load_balancer(self) -> None:
+        self.only_accepts = True
+        self.cut("the load balancer has no broker")
 
     def cut_silently(self, *, up: bool, down: bool) -> None:
         """Lose everything in some directions; the keepalive notices it later."""
@@ -127,8 +144,12 @@ class Broker:
         sessions = self.sessions.values()
         return any(is_tap(each.client) and each.selects(address) for each in sessions)
 
-    def check(self, client: str) -> None:
-        if self.away:
+    def check(self, client: str, *, accepts: bool = False) -> None:
+        """Raise the error that an opening client gets.
+
+        With `accepts` it is content with a load balancer; others wait for the broker's answer.
+        """
+        if self.away or (self.only_accepts and not accepts):
             raise NotConnectedError(f"{client}: {self.name} is away")
         if self.refusing is not None:
             raise self.refusing
@@ -210,6 +231,9 @@ class Broker:
         if kind == "mqtt":
             self._received_bytes(connection, content)
             return
+        if kind == "yami4":
+            self._received_frames(connection, content)
+            return
         answers: list[Settlement] = []
         for message in content:
             if self._hangs_up(message):
@@ -265,6 +289,25 @@ class Broker:
         pings = packets.session.count(PINGREQ)  # each follows the messages that it came with
         self.log.coverage["ping"] += pings
         connection.down.put(("answers", pings, answers))
+
+    def _received_frames(self, connection: Connection, data: bytes) -> None:
+        """Handle requests of a YAMI4 sink; only what it wants confirmed is answered."""
+        answers: list[Packet] = []
+        for header, body in connection.frames.feed(data):
+            found = read_header(header)
+            assert found is not None, f"{self.name}: no header of YAMI4"
+            heading, number = found
+            settlement = ACCEPTED
+            if heading.message_name != b"get":  # of statistics
+                message = Message(heading.object_name.decode(), *self._bodies.read(body))
+                if self._hangs_up(message):
+                    connection.down.put(("answers", 0, answers))
+                    self._break(connection)
+                    return
+                settlement = self._answer(connection, message)
+            if heading.message_name != b"publish":
+                answers.append((_yami4_answer(number, settlement), b""))
+        connection.down.put(("answers", 0, answers))
 
     def _answer(self, connection: Connection, message: Message) -> Settlement:
         payload = message.payload

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.wire.mqtt.packets import PacketDecoder
+from gateway.wire.yami4.frames import FrameDecoder
 from tests.simulation.scheduler import Process, Scheduler
 
 if TYPE_CHECKING:  # the broker imports this module
@@ -82,6 +83,7 @@ class Connection:
         self.broken = False
         self.reason = ""
         self.decoder = PacketDecoder("5", lambda: 0)  # of a sink of QoS 2
+        self.frames = FrameDecoder()  # of a sink of YAMI4
         self.refusing = False  # everything after an answer RETRY gets the same answer
         run, latency = broker.run, broker.latency
         self.up = Pipe(run, f"up-{client}", broker.process, self._arrived, latency)

@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from greenlet import GreenletExit
-
 from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.redelivery_queue import RedeliveryQueue
@@ -19,7 +17,6 @@ from gateway.model.outcome import RETRY
 from tests.simulation import stand_ins
 from tests.simulation.brokers import Broker
 from tests.simulation.connections import Connection
-from tests.simulation.scheduler import Process
 from tests.simulation.sessions import Entry
 
 
@@ -73,7 +70,7 @@ class SimulatedSource:
             self._flavour.capacity, messages_size, _marked,
             lambda count: self._confirm(connection, unconfirmed, count),
         )  # fmt: skip
-        process = _process()
+        process = stand_ins.running_process()
 
         def received(item: object) -> None:
             assert isinstance(item, tuple)
@@ -159,7 +156,8 @@ class SimulatedSink:
             self._retry(unanswered)
 
         self._unanswered = unanswered
-        self._connection = Connection(broker, self.client, _process(), received, lost)
+        process = stand_ins.running_process()
+        self._connection = Connection(broker, self.client, process, received, lost)
         broker.log("connected", f"{self.client} to {broker.name}")
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
@@ -203,14 +201,6 @@ class SimulatedSink:
             number = next(iter(unanswered))
             count, settled = unanswered.pop(number)
             settled([RETRY] * count)
-
-
-def _process() -> Process:
-    task = stand_ins.scheduler().current
-    assert task is not None
-    if task.process.dead:
-        raise GreenletExit
-    return task.process
 
 
 def _marked(message: Message) -> Message:

@@ -34,7 +34,6 @@ from gateway.wire.mqtt.packets import (
 from tests.simulation import stand_ins
 from tests.simulation.brokers import Broker
 from tests.simulation.connections import Connection
-from tests.simulation.scheduler import Process
 from tests.simulation.sessions import Entry
 
 
@@ -129,7 +128,7 @@ class ExactlyOnceSource:
         self.close()
         run.sleep(broker.latency())
         broker.check(self.client)
-        process = _process()
+        process = stand_ins.running_process()
         kept = cast(KeptSession, process.kept.setdefault(self.client, KeptSession()))
         patterns = [each.pattern for each in self._subscriptions]
         kept.subscribe(patterns, present=self.client in broker.sessions)
@@ -222,9 +221,8 @@ class PacketSink:
         def lost() -> None:
             state.connection_lost(NotConnectedError(f"{self.client}: {link.connection.reason}"))
 
-        link = SimulatedMqttConnection(
-            self.client, Connection(broker, self.client, _process(), received, lost)
-        )
+        connection = Connection(broker, self.client, stand_ins.running_process(), received, lost)
+        link = SimulatedMqttConnection(self.client, connection)
         state.use(cast(MqttConnection, link))
         self._state, self._link = state, link
         broker.log("connected", f"{self.client} to {broker.name}")
@@ -263,9 +261,3 @@ def failing_encoder(payloads: Sequence[bytes]) -> type[PublishEncoder]:
             return super().add(message, packet_id)
 
     return FailingEncoder
-
-
-def _process() -> Process:
-    task = stand_ins.scheduler().current
-    assert task is not None
-    return task.process

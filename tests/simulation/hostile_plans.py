@@ -11,13 +11,16 @@ from tests.simulation.scheduler import Policy
 
 BACKOFF: Final = (0.5, 30.0)  # seconds, as by default
 BOUND: Final = 6.0  # seconds until an honest message arrives, while hostile ones are found
-HOSTILE_FAULTS: Final = ("hang-up", "unwritable", "read-only", "thread")  # that no other world has
+HOSTILE_FAULTS: Final = ("hang-up", "unwritable", "read-only", "thread", "only-accept")  # only here
 _EMPTY_SPOOL: Final = 100_000  # bytes, with its reserve
 _SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
 
 
 def hostile_plan(seed: int) -> Plan:
     """Draw the plan of a seed."""
+    later = Random(f"own sinks {seed}")  # noqa: S311  # no secret
+    if later.random() < 0.2:
+        return later.choice((_unwritable_for_its_sink, _load_balancer))(later, seed)
     random = Random(f"hostile {seed}")  # noqa: S311  # no secret
     kinds = (_names_not_taken, _small_disk, _failing_disk, _unwritable, _relay, _full_ring)
     return random.choices(kinds, (3, 3, 2, 1, 2, 1))[0](random, seed)
@@ -58,6 +61,31 @@ def _unwritable(random: Random, seed: int) -> Plan:
         batch=random.choice((1, 3, 1_000)), window=random.choice((20, 100)),
         latency=random.choice((0.001, 0.02)), backoff=BACKOFF, until=sent[-1].at,
         qos=random.choice((0, 1)), bound=None if others else 2.0,
+    )  # fmt: skip
+
+
+def _unwritable_for_its_sink(random: Random, seed: int) -> Plan:
+    """Messages that cannot be written, for a target of another system.
+
+    All are at least once: what YAMI4 does not confirm counts as delivered before it arrives.
+    """
+    plan = _unwritable(random, seed)
+    brokers = {**plan.brokers, "b": random.choice(("jms", "solace", "yami4"))}
+    sent = tuple(replace(each, once=True) for each in plan.publications)
+    return replace(plan, brokers=brokers, publications=sent, own_sinks=True)
+
+
+def _load_balancer(random: Random, seed: int) -> Plan:
+    """A load balancer whose broker is away accepts connections, and closes each of them."""
+    sent = _stream(random, random.choice((3, 20)), random.choice((0.02, 0.1)))
+    at, seconds = random.choice((0.0, 1.4, 1.6)), random.choice((1.0, 3.0))
+    return Plan(
+        seed, "one", {"a": random.choice(_SYSTEMS), "b": "yami4"}, tuple(sent),
+        (Fault(at, "only-accept", "b", seconds=at + seconds),
+         *_other_faults(random, "kill", "stop", "slow-disk")),
+        Policy(switch=random.choice((0.02, 0.3))), spool=random.random() < 0.6,
+        batch=random.choice((1, 3, 1_000)), window=random.choice((20, 100)),
+        latency=random.choice((0.001, 0.02)), own_sinks=True, until=max(5.0, sent[-1].at),
     )  # fmt: skip
 
 

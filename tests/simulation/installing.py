@@ -42,7 +42,9 @@ PREFIXES: Final = (
     "gateway.runtime", "gateway.clock", "gateway.file_lock", "gateway.endpoints.base",
     "gateway.endpoints.redelivery_queue", "gateway.endpoints.continuity",
     "gateway.archive.journal", "gateway.endpoints.mqtt.publish_state",
-    "gateway.endpoints.mqtt.receive_state",
+    "gateway.endpoints.mqtt.receive_state", "gateway.endpoints.jms.sink",
+    "gateway.endpoints.solace.sink", "gateway.endpoints.solace.receipts",
+    "gateway.endpoints.yami4",
 )  # fmt: skip
 _REPLACED: Final[Mapping[int, object]] = {
     id(threading): THREADING, id(time): TIME, id(random): RANDOM,

@@ -18,9 +18,13 @@ from gateway.archive.journal import records
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.cli.live import run
 from gateway.endpoints.base import Batch
+from gateway.endpoints.jms import sink as jms_sink
 from gateway.endpoints.mqtt import publish_encoder, publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
+from gateway.endpoints.solace import sink as solace_sink
+from gateway.endpoints.yami4 import publish_encoder as yami4_encoder
+from gateway.endpoints.yami4.publish_state import PublishState as Yami4State
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.runtime import pump
@@ -295,8 +299,12 @@ MUTATIONS: Final = (
     Mutation("a thread that ends by an error ends the process", run, "end_without_thread",
              _instead(lambda *_: None)),
     Mutation("a stop does not wait for the disk", Spool, "stop", _instead(lambda _self: None)),
-    Mutation("an error while a message is written concerns that message", publish_state,
-             "unwritable", _instead(_raise)),
+    *(Mutation(f"an error while a message is written concerns that message: {system}", module,
+               "unwritable", _instead(_raise))
+      for system, module in (("MQTT", publish_state), ("JMS", jms_sink), ("Solace", solace_sink),
+                             ("YAMI4", yami4_encoder))),
+    Mutation("a YAMI4 sink is connected when its broker has answered", Yami4State,
+             "await_broker", _instead(lambda _self: None)),
     Mutation("no control character is sent to an MQTT broker", publish_encoder, "refuse_closing",
              _instead(lambda *_: None)),
     Mutation("a full spool slows its sources", SpoolBacklog, "fits",

@@ -78,6 +78,7 @@ class Plan:
     taps: bool = False  # at each target
     exactly_once: bool = False  # MQTT 5.0 with QoS 2
     qos: int | None = None  # of MQTT 5.0; its sinks run the product's packet states then
+    own_sinks: bool = False  # of JMS, Solace and YAMI4: the product's, with their encoders
     prefix: str = ""  # of the gateways' names
     backoff: tuple[float, float] = (0.05, 0.4)  # seconds, of every endpoint
     queued: int = 3_000  # bytes that wait for the disk of the spool at most

@@ -42,8 +42,8 @@ class Task:
     Mutable: owned by the scheduler. `ticket` is not 0 while the task waits.
     """
 
-    __slots__ = ("done", "failure", "joiners", "name", "priority", "process", "run", "ticket",
-                 "woken")  # fmt: skip
+    __slots__ = ("done", "failure", "joiners", "name", "priority", "process", "run", "thread",
+                 "ticket", "woken")  # fmt: skip
 
     def __init__(self, name: str, process: Process, run: greenlet, priority: float) -> None:
         self.name, self.process, self.run = name, process, run
@@ -53,6 +53,7 @@ class Task:
         self.done = False
         self.failure: BaseException | None = None
         self.joiners: list[Task] = []
+        self.thread: Any = None  # the stand-in that started the task
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.errors import SpoolError
 from gateway.file_lock import FileLock
 from gateway.runtime.outbound import spool_db
+from tests.simulation import own_sinks
 from tests.simulation.books import Finding
 from tests.simulation.disk import (
     SimulatedRollingJournal,
@@ -87,13 +88,13 @@ def simulate(
     logger.propagate = False
     logger.addHandler(watch)
     try:
+        unwritable = [each.payload for each in plan.faults if each.kind == "unwritable"]
         replaced: dict[int, object] = {
+            **own_sinks.replacements(world.connect, unwritable),
             id(sqlite3): SQLITE,
             id(FileLock): SimulatedFileLock,
             id(Path): SpoolPath,
-            id(PublishEncoder): failing_encoder(
-                [each.payload for each in plan.faults if each.kind == "unwritable"]
-            ),
+            id(PublishEncoder): failing_encoder(unwritable),
             id(RollingJournal): SimulatedRollingJournal,
             id(head_file.last_end): simulated_end,
             id(layout.journals): simulated_journals,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from greenlet import GreenletExit
 
-from tests.simulation.scheduler import Scheduler, Task
+from tests.simulation.scheduler import Process, Scheduler, Task
 
 
 class _Now:
@@ -33,6 +33,15 @@ def use(run: Scheduler) -> None:
 def _dead() -> bool:
     task = _Now.scheduler.current
     return task is not None and task.process.dead
+
+
+def running_process() -> Process:
+    """The process of the running task."""
+    task = _Now.scheduler.current
+    assert task is not None
+    if task.process.dead:
+        raise GreenletExit
+    return task.process
 
 
 def _deadline(timeout: float | None) -> float | None:
@@ -270,6 +279,7 @@ class Thread:
         if run.current.process.dead:
             raise GreenletExit
         self._task = run.spawn(self.name, run.current.process, self.run)
+        self._task.thread = self
         run.point()
 
     def join(self, timeout: float | None = None) -> None:
@@ -326,8 +336,11 @@ class PerTask:
         setattr(self._value(), name, value)
 
 
-def current_thread() -> SimpleNamespace:
+def current_thread() -> Thread | SimpleNamespace:
     task = _Now.scheduler.current
+    if task is not None and task.thread is not None:
+        thread: Thread = task.thread
+        return thread
     return SimpleNamespace(name=task.name if task else "hub", ident=id(task), daemon=True)
 
 

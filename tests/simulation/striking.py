@@ -49,6 +49,11 @@ def _leave(world: World, fault: Fault, broker: Broker) -> None:
     world.later(fault, partial(setattr, broker, "away", False))
 
 
+def _only_accept(world: World, fault: Fault, broker: Broker) -> None:
+    broker.leave_load_balancer()
+    world.later(fault, partial(setattr, broker, "only_accepts", False))
+
+
 def _refuse(world: World, fault: Fault, broker: Broker) -> None:
     broker.refusing = EndpointError(f"{broker.name}: bad credentials")
     broker.cut("refused")
@@ -122,6 +127,7 @@ def _reload(variant: str) -> AtGateway:
 _AT_BROKER: Final[Mapping[str, AtBroker]] = {
     "cut": lambda _world, _fault, broker: broker.cut("cut"),
     "away": _leave,
+    "only-accept": _only_accept,
     "silent-up": lambda _world, _fault, broker: broker.cut_silently(up=True, down=False),
     "silent-down": lambda _world, _fault, broker: broker.cut_silently(up=False, down=True),
     "silent-both": lambda _world, _fault, broker: broker.cut_silently(up=True, down=True),

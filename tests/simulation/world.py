@@ -12,19 +12,22 @@ from xxhash import xxh3_128_digest
 
 import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded before they are patched
 from gateway.archive import layout
-from gateway.endpoints.base import Subscription
+from gateway.endpoints.base import Sink, Subscription
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
+from tests.simulation import stand_ins
 from tests.simulation.books import Books, short
 from tests.simulation.brokers import Broker
 from tests.simulation.configurations import DEAD_LETTERS, DIALECTS, hops, name_of
+from tests.simulation.connections import Connection
 from tests.simulation.disk import Disk
 from tests.simulation.endpoints import Flavour, SimulatedSink, SimulatedSource
 from tests.simulation.exactly_once import ExactlyOnceSource, PacketSink
 from tests.simulation.gateways import STOP_SECONDS, Processes, RunningGateway
 from tests.simulation.judge import Judge
 from tests.simulation.outcomes import Outcomes
+from tests.simulation.own_sinks import SINKS
 from tests.simulation.plan import FOREVER, Fault, Plan
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
@@ -197,7 +200,7 @@ class World:
         """End every fault that lasts."""
         for broker in self.brokers.values():
             broker.away = ("away", broker.name) in self._lasting
-            broker.blocked = broker.retrying = False
+            broker.only_accepts = broker.blocked = broker.retrying = False
             broker.refusing, broker.failing = None, 0
             broker.latency = self.latency
         for each in self.gateways.values():
@@ -374,9 +377,7 @@ class World:
         self, settings: EndpointSettings, subscriptions: Sequence[Subscription], *,
         instance: str = "",
     ) -> SimulatedSource | ExactlyOnceSource:  # fmt: skip
-        task = self.scheduler.current
-        assert task is not None
-        gateway = task.process.name.partition(".")[0]
+        gateway = stand_ins.running_process().name.partition(".")[0]
         system, plan = self.plan.brokers[settings.name], self.plan
         flavour = Flavour(window=plan.window, batch=plan.batch, capacity=plan.capacity,
                           **_FLAVOURS[system])  # type: ignore[arg-type]  # fmt: skip
@@ -391,17 +392,41 @@ class World:
             self.brokers[settings.name], settings, subscriptions, flavour, client
         )
 
-    def make_sink(
-        self, settings: EndpointSettings, *, instance: str = ""
-    ) -> SimulatedSink | PacketSink:
-        task = self.scheduler.current
-        assert task is not None
-        gateway = task.process.name.partition(".")[0]
-        client = f"{gateway}/{settings.name}-sink{instance}"
-        if self.plan.sink_qos is not None and self.plan.brokers[settings.name] == "mqtt5":
+    def make_sink(self, settings: EndpointSettings, *, instance: str = "") -> Sink:
+        system = self.plan.brokers[settings.name]
+        if self.plan.own_sinks and system in SINKS:
+            return SINKS[system](settings)
+        client = self._sink_client(settings, instance)
+        if self.plan.sink_qos is not None and system == "mqtt5":
             assert isinstance(settings, MqttSettings)
             return PacketSink(self.brokers[settings.name], settings, client)
         return SimulatedSink(self.brokers[settings.name], settings, client)
+
+    def _sink_client(self, settings: EndpointSettings, instance: str = "") -> str:
+        return (
+            f"{stand_ins.running_process().name.partition('.')[0]}/{settings.name}-sink{instance}"
+        )
+
+    def connect(
+        self,
+        settings: EndpointSettings,
+        received: Callable[[object], None],
+        lost: Callable[[], None],
+        *,
+        accepts: bool = False,
+    ) -> Connection:
+        """Connect one of the product's own sinks, as `own_sinks.Connect` says."""
+        run, broker = self.scheduler, self.brokers[settings.name]
+        client, process = self._sink_client(settings), stand_ins.running_process()
+        run.sleep(broker.latency())
+        broker.check(client, accepts=accepts)
+        connection = Connection(broker, client, process, received, lost)
+        if broker.only_accepts:
+            connection.up.dropping = True
+            run.at(run.now + broker.latency(), partial(connection.lose, "closed by its peer"))
+        broker.senders.add(client)
+        broker.log("connected", f"{client} to {broker.name}")
+        return connection
 
 
 def _reach(routes: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
