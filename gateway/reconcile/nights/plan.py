@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
+from gateway.archive.journal.head_file import number_of
 from gateway.archive.layout import JournalName, day_of, day_start, parse_journal_name
 from gateway.archive.night_record import (
     NOT_JUDGED,
@@ -45,8 +46,8 @@ class World:
     `kept` are the dates with rows, `results` those with published results, and `live` the writers
     whose process is known to run. `heads` are those that their writers signed. `forgotten` are
     dates that were removed since the last night with rows that no night judged. `named` are the
-    writers whose routes are archived. `sealed` are the dates with seals, and `numbers` those of
-    the sealed journals by writer.
+    writers whose routes are archived. `sealed` are the dates with seals. By writer, `numbers` are
+    those of its sealed journals, and `before` is the predecessor of the first of them.
     """
 
     today: date
@@ -60,6 +61,7 @@ class World:
     named: frozenset[str] = frozenset()
     sealed: frozenset[str] = frozenset()
     numbers: Mapping[str, Collection[int]] = field(default_factory=dict)
+    before: Mapping[str, Previous] = field(default_factory=dict)
 
     @property
     def there(self) -> frozenset[str]:
@@ -232,19 +234,16 @@ def _head_findings(previous: Night | None, world: World) -> list[Named]:
                 f" gateway archive retire ARCHIVE {writer} --why TEXT"
             )
             found.append(Named("silent-writer", place, text))
-        if head is not None and (lost := _lost(head, seen.get(writer), world)):
-            text = f"{writer} closed {lost.journal}, which has no seal; its rows are missing"
-            found.append(Named("missing-seal", link_path(lost).as_posix(), text))
     return found
 
 
 def _lost(head: HeadSeen, seen: Seen | None, world: World) -> Previous | None:
     """Return the closed journal of a head if it ended before today and no night saw its seal."""
     link = head.closed
-    name = None if link is None else parse_journal_name(link.journal)
-    if link is None or name is None or (seen is not None and seen.has(name.start, name.number)):
+    name = None if link is None else _name_if_due(link, world)
+    if name is None or (seen is not None and seen.has(name.start, name.number)):
         return None
-    return link if world.oldest <= str(day_of(link.closed)) < str(world.today) else None
+    return link
 
 
 def _is_silent(previous: Night | None, old: HeadSeen | None, head: HeadSeen, world: World) -> bool:
@@ -269,22 +268,42 @@ def _last(head: HeadSeen) -> tuple[int, int]:
 
 
 def _missing(previous: Night | None, world: World) -> list[Named]:
-    """Return an error for the journals of each writer that later ones follow, and nobody has.
+    """Return an error for the journals of each writer that others follow, or that its head names.
 
     They reached no night, or their seals are gone although no date was removed with them.
     """
+    heads = {each.writer: each for each in world.heads}
+    seen = {each.writer: each for each in _seen(previous, world)}
     found: list[Named] = []
-    for seen in _seen(previous, world):
-        numbers = world.numbers.get(seen.writer, ())
-        gone = gaps(min(numbers), seen.number, numbers) if numbers else ()
-        for span in joined([*seen.missing, *gone]):
-            stem = JournalName(seen.writer, seen.start, span.first)
+    for writer in sorted(heads.keys() | seen.keys()):
+        known, head = seen.get(writer), heads.get(writer)
+        numbers = world.numbers.get(writer, ())
+        first = world.before.get(writer) if numbers else head and head.closed
+        if first is not None and (name := _name_if_due(first, world)):
+            text = f"up to {name.number:06} that were closed since {world.oldest}, have no seal"
+            found.append(_without_seal(name, text))
+        last = known.number if known else -1
+        if head is not None and (lost := _lost(head, known, world)):
+            text = f"{writer} closed {lost.journal}, which has no seal; its rows are missing"
+            found.append(Named("missing-seal", link_path(lost).as_posix(), text))
+            last = max(last, number_of(lost) - 1)
+        gone = gaps(min(numbers), last, numbers) if numbers else ()
+        for span in joined([*(known.missing if known else ()), *gone]):
             rest = f" to {span.last:06}" if span.last > span.first else ""
-            text = f"journals of {seen.writer}, {span.first:06}{rest}, have no seal"
-            found.append(
-                Named("missing-journal", f"_seals/{stem}.json", f"{text}: rows are missing")
-            )
+            name = JournalName(writer, known.start if known else 0, span.first)
+            found.append(_without_seal(name, f"{span.first:06}{rest}, have no seal"))
     return found
+
+
+def _without_seal(name: JournalName, which: str) -> Named:
+    text = f"journals of {name.writer}, {which}: rows are missing"
+    return Named("missing-journal", f"_seals/{name}.json", text)
+
+
+def _name_if_due(link: Previous, world: World) -> JournalName | None:
+    """Return the name of a closed journal whose seal should be there: no date took it along."""
+    due = world.oldest <= str(day_of(link.closed)) < str(world.today)
+    return parse_journal_name(link.journal) if due else None
 
 
 def _forgotten(unsettled: set[str], world: World) -> list[Named]:

@@ -20,6 +20,7 @@ from gateway.archive.retired import retired_writers
 from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal, has_valid_mac
 from gateway.archive.seals.store import THREADS, read_seal, seal_days
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.clock import now
@@ -189,6 +190,7 @@ def _world(
         heads=[HeadSeen(each.writer, each.closed, each.open, each.at) for each in heads],
         journals=_new_journals(storage, previous, journals, job.key),
         numbers=_numbers(journals),
+        before=_before(storage, journals),
         kept=frozenset(map(str, kept)),
         results=frozenset(map(str, results)),
         retired=_retired(storage, heads, job.key),
@@ -244,3 +246,15 @@ def _numbers(journals: Sequence[_Sealed]) -> dict[str, set[int]]:
     for _, name in journals:
         found.setdefault(name.writer, set()).add(name.number)
     return found
+
+
+def _before(storage: Storage, journals: Sequence[_Sealed]) -> dict[str, Previous]:
+    """Return by writer the predecessor that the seal of its first journal states."""
+    first: dict[str, _Sealed] = {}
+    for each in journals:
+        writer = each[1].writer
+        first[writer] = min(first.get(writer, each), each, key=lambda sealed: sealed[1].number)
+    with ThreadPoolExecutor(THREADS) as pool:
+        stored = pool.map(lambda sealed: read_seal(storage, sealed[0]), first.values())
+        seals = [each.seal for each in stored if isinstance(each.seal, Seal)]
+    return {seal.writer: seal.previous for seal in seals if seal.previous is not None}

@@ -19,6 +19,7 @@ from gateway.reconcile.nights.plan import Judged as Verdict
 from gateway.reconcile.nights.plan import NewJournal, Plan, World, is_new, next_night, plan_night
 from tests.models.nights.reference import Nights, Order
 from tests.models.nights.store import DAY, Archive, Finding, Head, Judged, Place, Record
+from tests.models.nights.world import NO_HEAD
 
 FIRST_DATE: Final = date(2026, 1, 1)
 _START: Final = 1_767_000_000_000_000  # of every process; their numbers go on
@@ -44,7 +45,8 @@ class ProductNights(Nights):
         for day in plan.dates:
             number = _number_of(day)
             said = self.judge(archive, number, self.evidence(archive, number), order)
-            judged[number] = said._replace(absent=said.absent | unproven)
+            absent = said.absent | unproven | self.open_chains(archive, number)
+            judged[number] = said._replace(absent=absent)
         verdicts = {
             _date(number): Verdict(0 if said.clean else 1, len(said.waiting))
             for number, said in judged.items()
@@ -54,6 +56,16 @@ class ProductNights(Nights):
             previous, world, plan, verdicts, at=at, spooled_days=order.spooled_days
         ).signed(None)
         return self._add(archive, order, link, judged, self.findings(archive, order, plan, judged))
+
+    def open_chains(self, archive: Archive, date: int) -> set[Place]:
+        """Return the journals after the last seal of each writer that nothing proves on `date`."""
+        last = {seal.place[0]: seal for _, seal in sorted(archive.seals.items())}
+        return {
+            (writer, seal.place[1] + 1)
+            for writer, seal in last.items()
+            if not seal.ended and seal.closed < (date + 1) * DAY
+            if not self.is_retired(archive, writer, archive.heads.get(writer, NO_HEAD))
+        }
 
     def world(self, archive: Archive, previous: Night | None, order: Order) -> World:
         """Return the archive as the product finds it."""
@@ -84,6 +96,11 @@ class ProductNights(Nights):
             numbers={
                 writer: {number for w, number in archive.seals if w == writer}
                 for writer, _ in archive.seals
+            },
+            before={
+                writer: link
+                for writer, number in sorted(archive.seals, reverse=True)
+                if (link := _link((writer, number - 1), archive.seals[writer, number].after))
             },
             sealed=frozenset(_date(seal.closed // DAY) for seal in archive.seals.values()),
             forgotten=frozenset(
@@ -138,8 +155,7 @@ class ProductNights(Nights):
 
 
 def _head(writer: str, head: Head) -> HeadSeen:
-    name = _journal((writer, head.closed))
-    closed = Previous(name, f"{head.closed:064x}", _time(head.closed_at)) if head.closed else None
+    closed = _link((writer, head.closed), head.closed_at)
     following = None if head.open is None else _journal((writer, head.open))
     return HeadSeen(writer, closed, following, _time(head.closed_at))
 
@@ -155,9 +171,14 @@ def _findings(named: Named) -> Iterator[Finding]:
     elif journal is None:
         yield Finding(named.rule, stem if folder == "_heads" else named.place)
     if journal is not None:
-        span = re.search(r" to (\d+), have", named.text)
-        for number in range(journal.number, int(span[1]) + 1 if span else journal.number + 1):
+        first = 1 if ", up to " in named.text else journal.number
+        span = re.search(r"\d to (\d+), have", named.text)
+        for number in range(first, int(span[1]) + 1 if span else journal.number + 1):
             yield Finding(named.rule, journal.writer, number)
+
+
+def _link(place: Place, closed: int) -> Previous | None:
+    return Previous(_journal(place), f"{place[1]:064x}", _time(closed)) if place[1] else None
 
 
 def _journal(place: Place) -> str:

@@ -34,6 +34,7 @@ class Seal(NamedTuple):
     digest: int
     concerns: frozenset[int]  # dates of receipt of its rows
     dates: frozenset[int]  # the folders of its segments
+    after: int  # the end of the journal before
 
 
 class Head(NamedTuple):

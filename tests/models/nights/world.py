@@ -31,6 +31,7 @@ class Journal:
     place: Place
     opened: int  # by the clock of the writer
     opened_at: int  # by the clock of the world
+    after: int  # the end of the journal before
     rows: list[Row] = field(default_factory=list)
 
     def time(self, now: int) -> int:
@@ -172,7 +173,8 @@ class World:
     def _open(self, writer: Writer) -> None:
         opened = self.opening(writer)
         writer.last_number += 1
-        writer.journal = Journal((writer.name, writer.last_number), opened, self.now)
+        place = writer.name, writer.last_number
+        writer.journal = Journal(place, opened, self.now, writer.last_time)
         writer.head = Head(writer.last_number - 1, writer.last_time, writer.last_number)
 
     def opening(self, writer: Writer) -> int:
@@ -184,5 +186,6 @@ class World:
         writer.last_time = closed
         concerns = frozenset(row.date for row in journal.rows)
         dates = frozenset(row.time // DAY for row in journal.rows)
-        seal = Seal(journal.place, closed, ended, next(self._digests), concerns, dates)
+        digest = next(self._digests)
+        seal = Seal(journal.place, closed, ended, digest, concerns, dates, journal.after)
         writer.buffer.append((seal, journal))

@@ -59,8 +59,12 @@ def world(today: int, *journals: NewJournal, heads: tuple[HeadSeen, ...] = ()) -
         if name
         for number in range(1, name.number + 1)
     ]
+    found = [*sealed, *journals]
+    numbers = {
+        own.writer: {each.number for each in found if each.writer == own.writer} for own in found
+    }
     rows = dates | {day(today)}
-    return World(now, heads, [*sealed, *journals], rows, dates - {day(today - 1)})
+    return World(now, heads, found, rows, dates - {day(today - 1)}, numbers=numbers)
 
 
 def link(previous: Night | None, seen: World, verdict: Judged = CLEAN) -> tuple[Plan, Night]:
@@ -179,7 +183,8 @@ def test_a_head_that_vanished_or_went_back_is_named_every_night() -> None:
     _, night = link(None, world(3, heads=(head("a", 5, noon(3)), head("b", 5, noon(3)))))
 
     for today in (4, 5, 6):
-        plan, night = link(night, world(today, heads=(head("a", 4, noon(today)),)))
+        seen = world(today, heads=(head("a", 4, noon(today)),))
+        plan, night = link(night, replace(seen, numbers=dict.fromkeys("ab", range(1, 6))))
         assert rules(plan) == ["old-head", "missing-head"]
 
 
@@ -212,7 +217,8 @@ def test_a_damaged_record_is_refused(content: bytes) -> None:
 def test_a_closed_journal_that_only_a_head_names_is_named_by_a_night_without_dates() -> None:
     _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
     again = world(3)
-    later = replace(again, heads=(head("a", 4, noon(2), stopped=True),), results=again.kept)
+    heads = (head("a", 4, noon(2), stopped=True),)
+    later = replace(again, heads=heads, results=again.kept, numbers={"a": {1, 2, 3}})
 
     plan, _ = link(night, later)
 
@@ -242,3 +248,37 @@ def test_seals_that_vanish_after_they_were_judged_are_named_by_every_night() -> 
     (gone,) = (each for each in plan.findings if each.rule == "missing-journal")
     assert gone.text == "journals of a, 000005, have no seal: rows are missing"
     assert gone in again.findings
+
+
+def test_seals_that_vanish_with_all_before_them_are_named_by_every_night() -> None:
+    """The predecessor of the first seal that is left was closed on a date that is kept."""
+    heads = (head("a", 6, noon(2), stopped=True),)
+    _, night = link(None, world(3, *(journal(number, 1) for number in range(1, 7)), heads=heads))
+    before = Previous(str(JournalName("a", 1, 4)), "d", noon(1))
+    left = replace(world(4, heads=heads), numbers={"a": {5, 6}})
+
+    for seen in (replace(left, before={"a": before}), replace(left, numbers={})):
+        named = {each.rule: each.text for each in link(night, seen)[0].findings}
+        number = 4 if seen.before else 6
+        which = f"journals of a, up to 00000{number} that were closed since {day(1)}"
+        assert named["missing-journal"] == f"{which}, have no seal: rows are missing"
+
+
+def test_seals_that_were_removed_with_their_date_are_not_named() -> None:
+    _, night = link(None, world(3, *(journal(number, 1) for number in range(1, 7))))
+    before = Previous(str(JournalName("a", 1, 4)), "d", noon(1))
+    later = world(4)
+    left = replace(later, kept=later.kept - {day(1)}, before={"a": before})
+
+    assert "missing-journal" not in rules(link(night, replace(left, numbers={"a": {5, 6}}))[0])
+
+
+def test_the_journals_between_the_last_seal_and_the_head_are_named() -> None:
+    _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
+    heads = (head("a", 4, noon(3), stopped=True),)
+    later = replace(world(4), heads=heads, numbers={"a": {1, 2}}, retired=frozenset({"a"}))
+
+    closed, before = link(night, later)[0].findings
+
+    assert closed.rule == "missing-seal"
+    assert before.text == "journals of a, 000003, have no seal: rows are missing"
