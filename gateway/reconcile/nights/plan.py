@@ -278,8 +278,10 @@ def _missing(previous: Night | None, world: World) -> list[Named]:
     for writer in sorted(heads.keys() | seen.keys()):
         known, head = seen.get(writer), heads.get(writer)
         numbers = world.numbers.get(writer, ())
-        first = world.before.get(writer) if numbers else head and head.closed
-        if first is not None and (name := _name_if_due(first, world)):
+        first = head.closed if head else None
+        if numbers:
+            first = world.before.get(writer)
+        if first is not None and world.there and (name := _name_if_due(first, world)):
             text = f"up to {name.number:06} that were closed since {world.oldest}, have no seal"
             found.append(_without_seal(name, text))
         last = known.number if known else -1
