@@ -63,6 +63,10 @@ _ROWS = (
         "nats", ".", ">", rules.legal_nats_name, rules.legal_nats_pattern, rules.nats_selects,
         forbidden=rules.NATS_FORBIDDEN, empty_levels=False,
     ),
+    System(
+        "rabbitmq", ".", "#", rules.legal_rabbitmq_name, rules.legal_rabbitmq_pattern,
+        rules.rabbitmq_selects,
+    ),
 )  # fmt: skip
 SYSTEMS: dict[str, System] = {row.name: row for row in _ROWS}
 

@@ -10,6 +10,7 @@ from gateway.dialects.systems.ems import EMS
 from gateway.dialects.systems.ibmmq import IBM
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.dialects.systems.nats import NATS
+from gateway.dialects.systems.rabbitmq import RABBITMQ
 from gateway.dialects.systems.rendezvous import RV
 from gateway.dialects.systems.smartsockets import SMARTSOCKETS
 from gateway.dialects.systems.solace import SMF
@@ -25,7 +26,7 @@ def check(dialect: Dialect) -> None:
     _ = dialect.codec  # it can be made
 
 
-_OWN: Final = (EMS, RV, MQTT, IBM, SMF, YAMI4, SMARTSOCKETS, NATS)
+_OWN: Final = (EMS, RV, MQTT, IBM, SMF, YAMI4, SMARTSOCKETS, NATS, RABBITMQ)
 DIALECTS: Final = Registry("gateway.dialects", Dialect, _OWN, check)
 
 

@@ -107,7 +107,9 @@ def _with_minimum(levels: Levels, source: Dialect, target: Dialect) -> Iterator[
         if before and before != (Literal(""),):
             yield before, ""
         yield (*before, AnyMany(1)), ""
-    elif before:
+    elif before and target.any_many_anywhere:
+        yield (*before, AnyOne(), AnyMany(0)), ""
+    elif before:  # MQTT: its users know 'a/#', and not the exact 'a/+/#'
         yield (*before, AnyMany(0)), _not_itself(before, source)
     else:
         yield (AnyMany(0),), ""  # every name has a level

@@ -13,6 +13,8 @@ SMF = "Solace, SMF Topics"
 MQTT = "OASIS MQTT 5.0, 4.7"
 NATS = "NATS documentation, Subject-Based Messaging"
 NATS_SERVER = "measured with nats-server 2.9.10"
+RABBITMQ = "RabbitMQ tutorials, Topics"
+RABBITMQ_SERVER = "measured with rabbitmq-server 3.10.8"
 
 ROWS: list[tuple[str, str, str, bool, str]] = [
     ("nats", "time.*.east", "time.us.east", True, NATS),
@@ -26,6 +28,30 @@ ROWS: list[tuple[str, str, str, bool, str]] = [
     ("nats", "a>.b", "a>.b", True, NATS_SERVER),
     ("nats", ">", "$x.y", True, NATS_SERVER),
     ("nats", ">", "_INBOX.a", True, NATS_SERVER),
+    ("rabbitmq", "*.orange.*", "quick.orange.rabbit", True, RABBITMQ),
+    ("rabbitmq", "*.orange.*", "quick.orange.male.rabbit", False, RABBITMQ),
+    ("rabbitmq", "*.*.rabbit", "lazy.orange.rabbit", True, RABBITMQ),
+    ("rabbitmq", "lazy.#", "lazy.orange.male.rabbit", True, RABBITMQ),
+    ("rabbitmq", "*.orange.*", "orange", False, RABBITMQ),
+    ("rabbitmq", "a.#", "a", True, RABBITMQ_SERVER),
+    ("rabbitmq", "a.#", "a.", True, RABBITMQ_SERVER),
+    ("rabbitmq", "#.b", "b", True, RABBITMQ_SERVER),
+    ("rabbitmq", "#.b", "b.a", False, RABBITMQ_SERVER),
+    ("rabbitmq", "a.#.c", "a.c", True, RABBITMQ_SERVER),
+    ("rabbitmq", "a.#.c", "a.x.y.c", True, RABBITMQ_SERVER),
+    ("rabbitmq", "#.a.#", "x.a", True, RABBITMQ_SERVER),
+    ("rabbitmq", "a.*.#.c", "a.b.c", True, RABBITMQ_SERVER),
+    ("rabbitmq", "a.*.#.c", "a.c", False, RABBITMQ_SERVER),
+    ("rabbitmq", "a.*", "a.", True, RABBITMQ_SERVER),
+    ("rabbitmq", "*.a", ".a", True, RABBITMQ_SERVER),
+    ("rabbitmq", "a.*.b", "a..b", True, RABBITMQ_SERVER),
+    ("rabbitmq", ".#", ".", True, RABBITMQ_SERVER),
+    ("rabbitmq", "*.*", ".", True, RABBITMQ_SERVER),
+    ("rabbitmq", "a.b*", "a.b*", True, RABBITMQ_SERVER),
+    ("rabbitmq", "a.b*", "a.bc", False, RABBITMQ_SERVER),
+    ("rabbitmq", "a.b#", "a.bc", False, RABBITMQ_SERVER),
+    ("rabbitmq", "#", "amq.x", True, RABBITMQ_SERVER),
+    ("rabbitmq", "*", "$x", True, RABBITMQ_SERVER),
     ("rv", "RUN.*", "RUN.AWAY", True, SDK),
     ("rv", "RUN.*", "RUN.Run.run", False, SDK),
     ("rv", "RUN.*", "Run.away", False, SDK),

@@ -86,6 +86,11 @@ def legal_nats_name(name: str, made: bool) -> bool:
     )
 
 
+def legal_rabbitmq_name(name: str, made: bool) -> bool:
+    del made
+    return not {"*", "#"} & set(name.split(".")) and len(name.encode()) <= 255
+
+
 def legal_ems_pattern(text: str) -> bool:
     known = text.startswith(("$sys", "$TMP$"))
     return (known or text[0] != "$") and legal_dotted_pattern(text)
@@ -153,6 +158,11 @@ def legal_nats_pattern(text: str) -> bool:
     return all(parts) and ">" not in parts[:-1] and not set(NATS_FORBIDDEN) & set(text)
 
 
+def legal_rabbitmq_pattern(text: str) -> bool:
+    del text
+    return True
+
+
 def ems_selects(pattern: str, name: str) -> bool:
     return dotted_selects(pattern, name, hidden="$")
 
@@ -203,6 +213,17 @@ def smartsockets_selects(pattern: str, name: str) -> bool:
 
 def nats_selects(pattern: str, name: str) -> bool:
     return dotted_selects(pattern, name)
+
+
+def rabbitmq_selects(pattern: str, name: str) -> bool:
+    """By the sets of positions that each word of the pattern can end at."""
+    words, ends = name.split("."), {0}
+    for part in pattern.split("."):
+        if part == "#":
+            ends = set(range(min(ends), len(words) + 1)) if ends else ends
+        else:
+            ends = {at + 1 for at in ends if at < len(words) and part in ("*", words[at])}
+    return len(words) in ends
 
 
 def _tag_selects(pattern: str, tag: str) -> bool:

@@ -51,6 +51,10 @@ LEGAL = [
     ("smartsockets", "/a/..../b"),
     ("nats", "a*.>b.é\u00a0"),
     ("nats", "é" * 2_048),
+    ("rabbitmq", ".a..b*.#c."),
+    ("rabbitmq", "amq.topic"),  # reserved for queues and exchanges alone
+    ("rabbitmq", "a\0b c"),
+    ("rabbitmq", "é" * 127),
 ]
 
 ILLEGAL = [
@@ -95,6 +99,10 @@ ILLEGAL = [
     ("nats", "$JS.API.INFO", 0, "reserved", "belong to the system"),
     ("nats", "_INBOX.a", 0, "reserved", "belong to the system"),
     ("nats", "n" * 4_097, 0, "too-long", "is 4097 bytes, limit 4096"),
+    ("rabbitmq", "a.*.b", 2, "wildcard-in-name", "fills a word"),  # delivered literally
+    ("rabbitmq", "#", 0, "wildcard-in-name", "fills a word"),
+    ("rabbitmq", "", 0, "empty-name", "is empty"),  # the key of a fanout: it has no word
+    ("rabbitmq", "é" * 128, 0, "too-long", "is 256 bytes, limit 255"),
 ]
 
 BAD_PATTERNS = [

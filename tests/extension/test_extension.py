@@ -132,7 +132,7 @@ COMMANDS = [
     (["translate", "orders:??", "--from", "filebus", "--to", "mqtt", "--pattern"], 0, "orders/#"),
     (["match", "orders:?", "orders:eu", "--system", "filebus"], 0, ""),
     (["match", "orders:?", "orders", "--system", "filebus"], 1, ""),
-    (["translate", "--help"], 0, "nats, filebus"),
+    (["translate", "--help"], 0, "nats, rabbitmq, filebus"),
 ]
 
 

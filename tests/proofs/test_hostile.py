@@ -122,8 +122,7 @@ def limited(source: str, target: str, mode: tuple[OnUnmappable, OnTooLong]) -> R
     pattern = here.leading + here.separator.join(["in", "{x}", "{r...}"])
     template = there.leading + there.separator.join(["{x}", "{r...}"])
     one = route(source, pattern, (target, template), escape=mode[0], length=mode[1])
-    rest = {"smartsockets": "...", "yami4": "*", "mqtt": "#", "ibm": "#"}.get(target, ">")
-    return allowing(one, [there.leading + there.separator.join(["out", rest])])
+    return allowing(one, [there.leading + there.separator.join(["out", there.any_many])])
 
 
 LIMITED = {
