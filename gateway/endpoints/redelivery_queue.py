@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
 
@@ -23,6 +24,7 @@ from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 
 MAX_BATCH = 1_000  # messages that a source hands out at once
+MAX_BATCH_BYTES = 1 << 20  # of more than one message; the work of a turn grows with their bytes
 
 Item = TypeVar("Item")
 
@@ -136,6 +138,9 @@ class RedeliveryQueue(Generic[Item]):
     def take(self, limit: int, timeout: float) -> Taken[Item] | None:
         """Return at most `limit` items, or None after `timeout` seconds without any.
 
+        Several items have at most `MAX_BATCH_BYTES` together, so that what follows large ones does
+        not wait for all of them.
+
         Raises:
             GatewayError: as given to `fail`, once nothing is left to take.
         """
@@ -197,16 +202,26 @@ class RedeliveryQueue(Generic[Item]):
 
     def _take_waiting(self, limit: int) -> Taken[Item]:
         waiting = self._waiting
-        if len(waiting) <= limit:
-            items, size = list(waiting), self._waiting_size
+        items, size = self._first(limit)
+        if len(items) == len(waiting):
             waiting.clear()
         else:
-            items = [waiting.popleft() for _ in range(limit)]
-            size = self._measure(items)
+            for _ in items:
+                waiting.popleft()
         self._waiting_size -= size
         first = self._next
         self._next += len(items)
         return self._hand_out(range(first, self._next), items, size)
+
+    def _first(self, limit: int) -> tuple[list[Item], int]:
+        """Return the first waiting items and their size: at most `limit`, and `MAX_BATCH_BYTES`."""
+        items, size = [*islice(self._waiting, limit)], self._waiting_size
+        if len(items) < len(self._waiting):
+            size = self._measure(items)
+        while size > MAX_BATCH_BYTES and len(items) > 1:
+            items = items[: len(items) // 2]
+            size = self._measure(items)
+        return items, size
 
     def _take_retried(self, limit: int) -> Taken[Item]:
         due = self._retried[:limit]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.endpoints.base import Batch
-from gateway.endpoints.redelivery_queue import RedeliveryQueue, message_queue
+from gateway.endpoints.redelivery_queue import MAX_BATCH_BYTES, RedeliveryQueue, message_queue
 from gateway.errors import NotConnectedError
 from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -118,6 +118,33 @@ def test_redelivered_messages_come_in_the_order_of_arrival(
     assert all(message.headers.redelivered for message in again.messages)
     assert queue.take_batch(1, 0) is None
     assert queue.held == messages_size(again.messages)
+
+
+def test_a_batch_has_a_bounded_number_of_bytes_so_that_what_follows_long_names_waits_for_few() -> (
+    None
+):
+    queue = message_queue(10 * LARGE)
+    long = [Message(f"{number}" + "n" * 60_000, b"x") for number in range(100)]
+    queue.put([*long, *map(say, range(100))])
+
+    batches = [take(queue, 1_000)]
+    while batches[-1].messages[-1].address != "t" or len(batches) == 1:
+        batches.append(take(queue, 1_000))
+
+    assert [m for batch in batches for m in batch.messages][:100] == long
+    assert all(messages_size(batch.messages) <= MAX_BATCH_BYTES for batch in batches)
+    assert len(batches) < 12, "half of the bound in each is used at least"
+    for batch in batches:
+        batch.settle([ACCEPTED] * len(batch.messages))
+    assert queue.held == sum(messages_size([m]) for m in queue.unsettled())
+
+
+def test_one_message_may_have_more_bytes_than_a_batch() -> None:
+    queue = message_queue(LARGE)
+    queue.put([Message("t", bytes(3 * MAX_BATCH_BYTES)), say(1)])
+
+    assert len(take(queue).messages) == 1
+    assert numbers_of(take(queue)) == [1]
 
 
 def test_it_is_full_until_what_was_received_is_settled() -> None:
