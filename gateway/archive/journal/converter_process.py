@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _PACKAGES: Final = str(Path(gateway.__file__).resolve().parents[1])  # the child imports this code
 _NICE: Final = ("--nice", "19")  # messages have priority over conversion
-_MAX_NICE_JOURNALS: Final = 4  # with more, freeing the disk has priority
+_MAX_NICE_BYTES: Final = 256 << 20  # of journals; with more, freeing the disk has priority
 _ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "0"}  # Arrow returns freed memory at once
 _MAX_RETRY_INTERVAL: Final = 30.0  # seconds
 _MAX_JOURNALS: Final = 1_000  # of one converter: the kernel limits the size of a command line
@@ -103,7 +103,8 @@ class Converter:
     def _start(self) -> None:
         self._converting = self._waiting[:_MAX_JOURNALS]
         self._waiting = self._waiting[_MAX_JOURNALS:]
-        nice = _NICE if len(self._converting) <= _MAX_NICE_JOURNALS else ()
+        waiting = sum(self._sizes.get(path, 0) for path in self._converting)
+        nice = _NICE if waiting <= _MAX_NICE_BYTES else ()
         output: BinaryIO | None = None
         try:
             # A file in memory: a full pipe would stop the converter, and a full disk its output.

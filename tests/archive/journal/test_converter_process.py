@@ -29,22 +29,28 @@ class Started(subprocess.Popen[str]):
 
 
 @pytest.mark.parametrize(
-    ("waiting", "nice"),
+    ("waiting", "size", "nice"),
     [
-        pytest.param(1, True, id="messages-first"),
-        pytest.param(4, True, id="a-few"),
-        pytest.param(5, False, id="many-fill-the-disk"),
+        pytest.param(1, 64 << 20, True, id="messages-first"),
+        pytest.param(4, 64 << 20, True, id="a-few"),
+        pytest.param(40, 4 << 20, True, id="many-short-ones"),
+        pytest.param(5, 64 << 20, False, id="they-fill-the-disk"),
     ],
 )
 def test_the_converter_has_low_priority_until_journals_pile_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting: int, nice: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting: int, size: int, nice: bool
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", Started)
     journal_folder(tmp_path).mkdir(parents=True)
     paths = [journal_path(tmp_path, "here", 1, number) for number in range(waiting)]
+    for path in paths:
+        path.touch()
+        os.truncate(path, size)  # without a byte on the disk
 
     made = Converter(ArchiveLocation(tmp_path, ""))
     made.add(paths)
+    for path in paths:
+        path.unlink()
     made.finish(PATIENCE)
 
     command, session, group = Started.seen
