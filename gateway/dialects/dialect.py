@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, cached_property
 from sys import maxsize
 from typing import NamedTuple
 
-from gateway.dialects.escape import Codec, make_codec
+from gateway.dialects.escape import CharacterSearch, Codec, character_search, make_codec
 from gateway.dialects.first_character import PrefixMapping, PrefixRule
 from gateway.dialects.name_limits import Refusals
 from gateway.model.limits import Limit, Unit
@@ -130,15 +129,15 @@ class Dialect:
         return 2 * min(sizes, default=maxsize) + 64  # a prefix of the system may be removed
 
     @cached_property
-    def find_forbidden(self) -> Callable[[str], re.Match[str] | None]:
+    def find_forbidden(self) -> CharacterSearch:
         """Search a name for its first forbidden character."""
-        return _search(self.forbidden)
+        return character_search(self.forbidden)
 
     @cached_property
-    def find_forbidden_in_pattern(self) -> Callable[[str], re.Match[str] | None]:
+    def find_forbidden_in_pattern(self) -> CharacterSearch:
         """Search a subscription, or a tag list of them, for its first forbidden character."""
         allowed = {*self.any_one, *self.any_many, *(TAG_SEPARATOR if self.tag_lists else "")}
-        return _search([char for char in self.forbidden if char not in allowed])
+        return character_search([char for char in self.forbidden if char not in allowed])
 
     @cached_property
     def reserved_level_set(self) -> frozenset[str]:
@@ -180,8 +179,3 @@ class Dialect:
 @cache
 def _with_kinds(dialect: Dialect, prefixes: tuple[str, ...]) -> Dialect:
     return replace(dialect, kind_prefixes=prefixes)
-
-
-def _search(characters: Iterable[str]) -> Callable[[str], re.Match[str] | None]:
-    chars = "".join(characters)
-    return re.compile(f"[{re.escape(chars)}]" if chars else "(?!)").search

@@ -20,11 +20,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 from gateway.dialects.first_character import PrefixRule
 
 MAX_SHORT_NAME = 32  # levels; of a longer name, each distinct level is converted once
+_MAX_SHORT_TEXT = 256  # characters; a longer text is first asked for each character
 EMPTY_LEVEL_CODE = "-"
+
+CharacterSearch: TypeAlias = "Callable[[str], re.Match[str] | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +42,17 @@ class Codec:
     inbox_tokens: dict[str, str]  # inbox levels and their tokens, in both directions
     prefix_rules: tuple[PrefixRule, ...]
     rule_characters: tuple[str, ...]  # first characters to which a prefix rule can apply
-    encodable: re.Pattern[str]  # a character or token that encoding changes
-    decodable: re.Pattern[str]  # a character or token that decoding changes
+    encodable: re.Pattern[str]  # a character or token that encoding changes, as a group
+    decodable: re.Pattern[str]  # a character or token that decoding changes, as a group
     level_token: re.Pattern[str]  # the token of a whole level
-    may_need_encoding: re.Pattern[str]
-    may_need_decoding: re.Pattern[str]
+    may_need_encoding: Callable[[str], bool]  # of a level
+    may_need_decoding: CharacterSearch  # of a level or a name
     token_start: re.Pattern[str]  # the end of a text that may be the start of a token
     token_end: re.Pattern[str]  # the start of a text that may be the end of a token
 
     def encode(self, levels: Sequence[str]) -> list[str]:
         """Spell canonical levels for this system; every tuple of levels has a spelling."""
-        found = _convert_each(levels, self.may_need_encoding.search, self._encode)
+        found = _convert_each(levels, self.may_need_encoding, self._encode)
         if self.prefix_rules:
             mapped = self._map_first(levels[0], outward=True)
             if mapped != levels[0]:
@@ -56,7 +61,7 @@ class Codec:
 
     def decode(self, levels: Sequence[str]) -> list[str]:
         """Return the canonical levels of a legal name of this system."""
-        found = _convert_each(levels, self.may_need_decoding.search, self._decode)
+        found = _convert_each(levels, self.may_need_decoding, self._decode)
         if self.prefix_rules:
             found[0] = self._map_first(found[0], outward=False)
         return found
@@ -96,23 +101,22 @@ class Codec:
     def level_pairs(self) -> list[tuple[str, str]]:
         """Whole levels with a spelling of their own: the canonical form and the form here."""
         codes = [
-            (self.decodable.sub(self._decode_match, text), "%" + code)
-            for text, code in self.level_codes.items()
+            (self._decode_characters(text), "%" + code) for text, code in self.level_codes.items()
         ]
         return codes + list(self.inbox_tokens.items())
 
     def encode_part(self, text: str, *, first: bool) -> str:
         """Encode a part of a level; `first` for the start of the first level of the name."""
         mapped = self._map_first(text, outward=True) if first else text
-        return self.encodable.sub(self._encode_match, mapped)
+        return self._encode_characters(mapped)
 
     def decode_part(self, text: str, *, first: bool) -> str:
         """Decode a part of a level; `first` for the start of the first level of the name."""
-        decoded = self.decodable.sub(self._decode_match, text)
+        decoded = self._decode_characters(text)
         return self._map_first(decoded, outward=False) if first else decoded
 
     def _encode(self, level: str) -> str:
-        text = self.encodable.sub(self._encode_match, level)
+        text = self._encode_characters(level)
         if text in self.level_codes:
             return "%" + self.level_codes[text]
         if self.level_token.fullmatch(text):
@@ -126,13 +130,17 @@ class Codec:
                 (whole for whole, code in self.level_codes.items() if text == "%" + code),
                 "%" + text[3:],
             )
-        return self.decodable.sub(self._decode_match, text)
+        return self._decode_characters(text)
 
-    def _encode_match(self, found: re.Match[str]) -> str:
-        return self.encoded_characters.get(found[0]) or "%25" + found[0][1:]
+    def _encode_characters(self, text: str) -> str:
+        known, parts = self.encoded_characters, self.encodable.split(text)
+        parts[1::2] = [known.get(found) or "%25" + found[1:] for found in parts[1::2]]
+        return "".join(parts)
 
-    def _decode_match(self, found: re.Match[str]) -> str:
-        return self.decoded_characters.get(found[0]) or "%" + found[0][3:]
+    def _decode_characters(self, text: str) -> str:
+        known, parts = self.decoded_characters, self.decodable.split(text)
+        parts[1::2] = [known.get(found) or "%" + found[3:] for found in parts[1::2]]
+        return "".join(parts)
 
     def _map_first(self, level: str, *, outward: bool) -> str:
         if level[:1] in self.rule_characters:
@@ -161,14 +169,15 @@ def make_codec(
     inbox_codes = [(text, _code(text)) for text in inbox_levels]
     inbox_pairs = [(text, "%" + code) for text, code in inbox_codes]
     token = _token(code[1:] for code in tokens.values())
-    characters = "".join(map(re.escape, encoded))
     ends = [code[1:] for code in tokens.values()]
     ends += [f"{ord(rule.character):02X}" for rule in prefix_rules]
     digits = "".join(sorted({"2", *(code[0] for code in ends)}))
     tails = "|".join([*ends, *(code[1] for code in ends)])
     level_codes = "|".join(map(re.escape, [*codes.values(), *(code for _, code in inbox_codes)]))
-    whole = "|".join(re.escape(text) for text in (*codes, *inbox_levels))
-    special = [swapped_characters, *inbox_levels]
+    whole = frozenset((*codes, *inbox_levels))
+    has_encodable = character_search([*encoded, "%"])
+    # Branches that begin with a character each, so that the search skips all others at once.
+    encodable, decodable = ("|".join([*map(re.escape, each), token]) for each in (encoded, swap))
     return Codec(
         encoded_characters=encoded,
         decoded_characters={here: there for there, here in encoded.items()},
@@ -176,18 +185,38 @@ def make_codec(
         inbox_tokens=dict(inbox_pairs) | {stand_in: text for text, stand_in in inbox_pairs},
         prefix_rules=prefix_rules,
         rule_characters=("%", *(rule.character for rule in prefix_rules)) if prefix_rules else (),
-        encodable=re.compile(f"[{characters}]|{token}"),
-        decodable=re.compile(f"[{''.join(map(re.escape, swap))}]|{token}" if swap else token),
+        encodable=re.compile(f"({encodable})"),
+        decodable=re.compile(f"({decodable})"),
         level_token=re.compile(_token(codes.values()) if codes else r"(?!)"),
-        may_need_encoding=re.compile(
-            rf"[{characters}%]|\A(?:{whole})\Z" if whole or codes else f"[{characters}%]"
+        may_need_encoding=partial(_may_need_encoding, whole, has_encodable),
+        may_need_decoding=character_search(
+            ["%", *swapped_characters, *(text[0] for text in inbox_levels)]
         ),
-        may_need_decoding=re.compile(f"[%{''.join(map(re.escape, ''.join(special)))}]"),
         token_start=re.compile(rf"%(?:25)*[{digits}]?\Z"),
         token_end=re.compile(
             rf"5?(?:25)*(?:{tails}{rf'|(?:{level_codes})' + chr(92) + 'Z' if level_codes else ''})"
         ),
     )
+
+
+def character_search(characters: Iterable[str]) -> CharacterSearch:
+    """Return a search of a text for its first character among these.
+
+    A long text is asked for each of them before, which takes a twentieth of the time when it has
+    none.
+    """
+    chars = "".join(characters)
+    return partial(_search, re.compile(f"[{re.escape(chars)}]" if chars else "(?!)").search, chars)
+
+
+def _search(search: CharacterSearch, characters: str, text: str) -> re.Match[str] | None:
+    if len(text) > _MAX_SHORT_TEXT and not any(map(text.__contains__, characters)):
+        return None
+    return search(text)
+
+
+def _may_need_encoding(whole: frozenset[str], has_encodable: CharacterSearch, level: str) -> bool:
+    return level in whole or has_encodable(level) is not None
 
 
 def _convert_each(

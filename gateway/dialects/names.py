@@ -95,9 +95,7 @@ def canonical_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> tu
             reason = f"{levels[0]!r} names never leave the system"
             raise SubjectError(dialect.name, text, 0, "local", reason)
     codec = dialect.codec
-    if codec.may_need_decoding.search(text) is None and (
-        levels[0][:1] not in codec.rule_characters
-    ):
+    if codec.may_need_decoding(text) is None and (levels[0][:1] not in codec.rule_characters):
         return levels
     return tuple(codec.decode(levels))
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.dialects.escape import character_search
 from gateway.dialects.registry import DIALECTS
 from tests.strategies import PIECES
 from tests.systems import SYSTEMS
@@ -66,3 +67,25 @@ def test_two_subjects_are_never_spelled_alike(
 )
 def test_spelling(system: str, level: str, spelled: str) -> None:
     assert DIALECTS[system].codec.encode([level]) == [spelled]
+
+
+@pytest.mark.parametrize("length", [0, 10, 1_000, 60_000])
+def test_a_character_is_found_in_a_name_of_any_length(length: int) -> None:
+    find = character_search("#+")
+
+    assert find("n" * length) is None
+    for text, at in ((f"{'n' * length}+#", length), (f"#{'n' * length}+", 0)):
+        found = find(text)
+        assert found is not None
+        assert (found.start(), found[0]) == (at, text[at])
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@given(LEVELS)
+def test_a_long_name_is_spelled_as_a_short_one(system: str, levels: list[str]) -> None:
+    codec = DIALECTS[system].codec
+    filler = "n" * 1_000
+    short = codec.encode([*levels, "x"])
+    long = codec.encode([*levels, "x" + filler])
+
+    assert long == [*short[:-1], short[-1] + filler]
