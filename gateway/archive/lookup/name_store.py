@@ -1,12 +1,12 @@
 """A gateway's dictionary of short names on disk: its name file, and an index of all name files.
 
     ARCHIVE/_names/<gateway>.jsonl      an object for each name: digest, levels, time (microseconds)
-    ARCHIVE/_names/.<gateway>.index     an SQLite database: levels by digest
+    ARCHIVE/_names/.<gateway>.index     an SQLite database: the line of each digest
 
 A name is durable in the name file before it is used: the names of a batch are synced together.
 The index holds nothing that the name files do not hold: a damaged or absent one is made again. An
 index that exists reads only the lines that were added since. While the index cannot be written,
-the names that it lacks are kept in memory.
+the places of the lines that it lacks are kept in memory.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -38,11 +39,13 @@ T = TypeVar("T")
 MAX_UNINDEXED: Final = 4 << 20  # bytes of the name file; past it the index is waited for
 LOCK_TIMEOUT: Final = 1.0  # seconds; a replay beside the gateway holds the index for less
 _SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS names (digest TEXT PRIMARY KEY, levels TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, size INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS lines
+    (digest TEXT PRIMARY KEY, file TEXT NOT NULL, start INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ends (file TEXT PRIMARY KEY, size INTEGER NOT NULL) WITHOUT ROWID;
 """
-_ADD_NAME: Final = "INSERT OR IGNORE INTO names (digest, levels) VALUES (?, ?)"
-_SET_SIZE: Final = "INSERT OR REPLACE INTO files (name, size) VALUES (?, ?)"
+_ADD_LINE: Final = "INSERT OR IGNORE INTO lines (digest, file, start) VALUES (?, ?, ?)"
+_FIND_LINE: Final = "SELECT file, start FROM lines WHERE digest = ?"
+_SET_SIZE: Final = "INSERT OR REPLACE INTO ends (file, size) VALUES (?, ?)"
 
 
 class NameFile:
@@ -75,25 +78,29 @@ class NameFile:
         """Bytes of the file."""
         return os.fstat(self._file.fileno()).st_size
 
-    def write(self, names: Mapping[str, tuple[str, ...]]) -> None:
-        """Append the levels of each digest, durable on return.
+    def write(self, names: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+        """Append the levels of each digest, durable on return; return the starts of their lines.
 
         Raises:
             ArchiveError: the file cannot be written; a part may be, and another call is allowed.
         """
         time = now()
-        entries = (
+        entries = [
             json.dumps({"digest": digest, "levels": levels, "time": time})
             for digest, levels in names.items()
-        )
+        ]
         # The first byte ends a line that a crash or a full disk cut short.
         data = memoryview("\n".join(["", *entries, ""]).encode())
+        size = len(data)
         try:
             while data:
                 data = data[self._file.write(data) :]
             os.fdatasync(self._file.fileno())
         except OSError as error:
             raise ArchiveError(f"{self._file.name}: cannot be written: {error.strerror}") from error
+        start = self._file.tell() - size + 1
+        starts = accumulate((len(entry) + 1 for entry in entries), initial=start)  # JSON is ASCII
+        return dict(zip(names, starts, strict=False))  # the last one is the end
 
     def close(self) -> None:
         with suppress(OSError):  # a name that could not be written was refused
@@ -115,7 +122,7 @@ class NameStore:
         """
         self._lock = threading.Lock()
         self._pending: dict[str, tuple[str, ...]] = {}  # not yet durable
-        self._unindexed: dict[str, tuple[str, ...]] = {}  # durable in the name file alone
+        self._unindexed: dict[str, int] = {}  # durable in the name file alone: starts of lines
         self._indexed_size = 0  # of the name file, when the index was last complete
         self._file = NameFile(root, gateway)
         self._path = root / NAMES / f".{safe_name(gateway)}.index"
@@ -133,7 +140,7 @@ class NameStore:
         """
         with self._lock:
             with suppress(ArchiveError):
-                if self._find(digest) is not None:
+                if digest in self._pending or self._place(digest) is not None:
                     return
             self._pending[digest] = levels
 
@@ -149,9 +156,9 @@ class NameStore:
                 return
             if self._file.size - self._indexed_size > MAX_UNINDEXED:
                 self._complete_index()
-            self._file.write(self._pending)
+            starts = self._file.write(self._pending)
             lagged = bool(self._unindexed)
-            self._unindexed |= self._pending
+            self._unindexed |= starts
             self._pending.clear()
             try:
                 self._complete_index()
@@ -169,7 +176,9 @@ class NameStore:
             ArchiveError: the index cannot be read.
         """
         with self._lock:
-            return self._find(digest)
+            if digest in self._pending:
+                return self._pending[digest]
+            return self._with_index(lambda _: self._recall(digest))
 
     def close(self) -> None:
         """Close the files; names without a `commit` are gone, and no message has them."""
@@ -177,17 +186,34 @@ class NameStore:
             self._file.close()
             self._index.close()
 
-    def _find(self, digest: str) -> tuple[str, ...] | None:
-        if digest in self._pending:
-            return self._pending[digest]
+    def _place(self, digest: str) -> tuple[str, int] | None:
+        """Return the file and the start of the line of a digest; None for an unknown one."""
         if digest in self._unindexed:
-            return self._unindexed[digest]
-        found = self._with_index(
-            lambda index: index.execute(
-                "SELECT levels FROM names WHERE digest = ?", (digest,)
-            ).fetchone()
+            return self._file.name, self._unindexed[digest]
+        found: tuple[str, int] | None = self._with_index(
+            lambda index: index.execute(_FIND_LINE, (digest,)).fetchone()
         )
-        return None if found is None else tuple(map(str, json.loads(found[0])))
+        return found
+
+    def _recall(self, digest: str) -> tuple[str, ...] | None:
+        place = self._place(digest)
+        if place is None:
+            return None
+        if (levels := self._read(digest, *place)) is not None:
+            return levels
+        self._index.close()  # it names another line: the file was replaced
+        _remove(self._path)
+        self._index = _open_index(self._path)
+        self._unindexed.clear()
+        place = self._place(digest)
+        return None if place is None else self._read(digest, *place)
+
+    def _read(self, digest: str, file: str, start: int) -> tuple[str, ...] | None:
+        """Return the levels behind a digest from its line; None when that is another line."""
+        with os.fdopen(open_regular(self._path.parent / file), "rb") as lines:
+            lines.seek(start)
+            entries = dict(_entry(lines.readline()))
+        return entries.get(digest)
 
     def _complete_index(self) -> None:
         """Add the names that the index lacks.
@@ -198,9 +224,10 @@ class NameStore:
         size = self._file.size
 
         def add(index: sqlite3.Connection) -> None:
-            rows = ((digest, json.dumps(levels)) for digest, levels in self._unindexed.items())
+            file = self._file.name
+            rows = [(digest, file, start) for digest, start in self._unindexed.items()]
             with index:
-                index.executemany(_ADD_NAME, rows)
+                index.executemany(_ADD_LINE, rows)
                 index.execute(_SET_SIZE, (self._file.name, size))
 
         self._with_index(add)
@@ -239,9 +266,13 @@ def _open_index(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
             raise
-        for suffix in ("", "-wal", "-shm"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        _remove(path)
         return _updated_index(path)
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _updated_index(path: Path) -> sqlite3.Connection:
@@ -262,22 +293,23 @@ def _updated_index(path: Path) -> sqlite3.Connection:
 
 def _update(index: sqlite3.Connection, file: Path) -> None:
     """Add the names that follow the indexed part of `file`; a file that was cut is read again."""
-    found = index.execute("SELECT size FROM files WHERE name = ?", (file.name,)).fetchone()
+    found = index.execute("SELECT size FROM ends WHERE file = ?", (file.name,)).fetchone()
     done = int(found[0]) if found else 0
     with os.fdopen(open_regular(file), "rb") as lines:
         if os.fstat(lines.fileno()).st_size < done:
             done = 0
+            index.execute("DELETE FROM lines WHERE file = ?", (file.name,))
         lines.seek(done)
         for line in lines:
             if not line.endswith(b"\n"):
                 break  # it is being written, or a crash cut it
+            index.executemany(_ADD_LINE, [(each, file.name, done) for each, _ in _entry(line)])
             done += len(line)
-            index.executemany(_ADD_NAME, _entry(line))
     index.execute(_SET_SIZE, (file.name, done))
 
 
-def _entry(line: bytes) -> Iterator[tuple[str, str]]:
+def _entry(line: bytes) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield digest and levels of a line; none for a line that a crash cut: its name is unused."""
     with suppress(ValueError, KeyError, TypeError, RecursionError):
         entry = json.loads(line)
-        yield str(entry["digest"]), json.dumps([str(level) for level in entry["levels"]])
+        yield str(entry["digest"]), tuple(map(str, entry["levels"]))

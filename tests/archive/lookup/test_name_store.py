@@ -112,6 +112,31 @@ def test_names_in_the_file_but_not_in_the_index_are_indexed(tmp_path: Path) -> N
     assert recalled(tmp_path, "~a", "~b") == [LEVELS, LEVELS]
 
 
+def test_a_name_file_whose_lines_have_moved_is_indexed_again(tmp_path: Path) -> None:
+    digests = [f"~{number}" for number in range(10)]
+    store = NameStore(tmp_path, "one")
+    for digest in digests:
+        store.remember(digest, (digest, "x"))
+    store.commit()
+    file = tmp_path / "_names" / "one.jsonl"
+    file.write_text("\n".join(reversed(file.read_text().splitlines())) + "\n")  # of equal size
+
+    assert [store.recall(each) for each in digests] == [(each, "x") for each in digests]
+    store.close()
+
+
+def test_the_index_takes_little_room_beside_long_names(tmp_path: Path) -> None:
+    store = NameStore(tmp_path, "one")
+    for number in range(100):
+        store.remember(f"~{number}", (f"{number}" + "n" * 60_000,))
+        store.commit()
+
+    sizes = [file.stat().st_size for file in (tmp_path / "_names").glob(".one.index*")]
+    assert sum(sizes) < 1_000_000, "6,000,000 bytes of names are written once"
+    assert store.recall("~7") == ("7" + "n" * 60_000,)
+    store.close()
+
+
 @contextmanager
 def held_index(root: Path) -> Iterator[None]:
     """Hold the index as another program would."""
