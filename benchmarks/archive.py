@@ -18,10 +18,13 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import PAIRS, SETS, journals
+from gateway.archive.layout import journals
+from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.segments.convert import convert
 
 NAMES = [f"plant/line{number % 40}/sensor{number}/value" for number in range(1_000)]
@@ -106,9 +109,14 @@ def one_by_one(root: Path, start: int, batches: list[list[Rows]], sync: str) -> 
 
 def sizes(root: Path) -> dict[str, int]:
     """Return the bytes of segments, id sets and name pairs."""
-    found = {"rows": root.glob("date=*/*/*"), "sets": root.glob(f"{SETS}/*/*/*")}
-    found["pairs"] = root.glob(f"{PAIRS}/*/*/*")
-    return {name: sum(path.stat().st_size for path in paths) for name, paths in found.items()}
+    found = {"rows": 0, "sets": 0, "pairs": 0}
+    for path in root.glob("date=*/*/*"):
+        metadata = pq.read_metadata(path).metadata or {}
+        places = {"sets": metadata.get(SETS_KEY), "pairs": metadata.get(PAIRS_KEY)}
+        sizes = {name: int(place.split()[1]) for name, place in places.items() if place}
+        for name, size in {**sizes, "rows": path.stat().st_size - sum(sizes.values())}.items():
+            found[name] += size
+    return found
 
 
 def measure(root: Path, messages: int, size: int) -> None:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from benchmarks.relay import HERE, Shape, broker, configuration, run_load, running
 from benchmarks.tree import PeakMemory, tree
-from gateway.archive.layout import PAIRS, SETS
 from gateway.trial.demo.broker import free_port
 
 SECTIONS = "spool: {{path: {spool}}}\nweb: {{port: {web}}}\n"
@@ -109,8 +108,8 @@ def ready(port: int) -> bool:
 
 
 def size(archive: Path) -> int:
-    """Return the bytes of segments, id sets, name pairs, and journals not yet converted."""
-    folders = [*archive.glob("date=*"), archive / SETS, archive / PAIRS, archive / ".journal"]
+    """Return the bytes of segments, and of journals not yet converted."""
+    folders = [*archive.glob("date=*"), archive / ".journal"]
     files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
     return sum(path.stat().st_size for path in files)
 

@@ -21,7 +21,7 @@ from time import process_time
 
 from gateway.archive.heads import WriterHead
 from gateway.archive.heads import to_json as head_json
-from gateway.archive.layout import HEADS, PAIRS, SEALS, SETS, JournalName, hour_folder, seal_folder
+from gateway.archive.layout import HEADS, SEALS, JournalName, hour_folder, seal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.seal import End, Seal, SegmentEntry, to_json
 from gateway.archive.signed_json import Previous, StoredDigest
@@ -79,9 +79,7 @@ class PaperStorage:
 
     def hash_files(self, files: Mapping[Path, int]) -> dict[Path, StoredDigest]:
         """Return the hashes that executors would send."""
-        for path in files:
-            kind = path.parts[0] if path.parts[0] in {SETS, PAIRS} else "segments"
-            self.used[f"hashes of {kind}"] += 1
+        self.used["hashes of segments"] += len(files)
         return dict.fromkeys(files, DIGEST)
 
     def owns(self, folder: Path) -> bool:
@@ -119,7 +117,7 @@ class PaperStorage:
         opened = START + number * self._length
         closed = opened + self._length - 1
         path = self._path(gateway, number).as_posix()
-        entry = SegmentEntry(path, 69_444, 1, DIGEST.sha256, opened, opened, 0, DIGEST, DIGEST)
+        entry = SegmentEntry(path, 69_444, 1, DIGEST.sha256, opened, opened, 0)
         before = Previous(self._stem(gateway, number - 1), DIGEST.sha256, opened - 1)
         return Seal(
             f"gateway{gateway}", f"gateway{gateway}", self._stem(gateway, number), START, number,

@@ -7,8 +7,6 @@ ARCHIVE/.journal/<writer>-<start>-<n>.damaged           kept for inspection
 ARCHIVE/.journal/<writer>.echoes                        echoes that a clean stop waits for
 ARCHIVE/.journal/<writer>.lock                          locked by the process that writes
 ARCHIVE/date=YYYY-MM-DD/hour=HH/<journal>-<k>.parquet   segments
-ARCHIVE/_sets/date=.../hour=.../<segment>               ids of the segment
-ARCHIVE/_pairs/date=.../hour=.../<segment>              source and target names of its deliveries
 ARCHIVE/_seals/date=YYYY-MM-DD/<journal>.json           seals, by the date on which it was closed
 ARCHIVE/_seals/date=YYYY-MM-DD/merged-<n>.json          seals of the compactions of the date
 ARCHIVE/_compacting/date=.../hour=.../<segment>         merged segments that have no final name yet
@@ -39,8 +37,6 @@ OPEN: Final = ".open"
 ACK: Final = ".ack"
 DONE: Final = ".done"
 DAMAGED: Final = ".damaged"
-PAIRS: Final = "_pairs"
-SETS: Final = "_sets"
 SEALS: Final = "_seals"
 COMPACTING: Final = "_compacting"
 NAMES: Final = "_names"
@@ -142,16 +138,6 @@ def hour_folder(root: Path, time: int) -> Path:
     """Return the folder of the rows recorded in the hour of `time`, microseconds UTC."""
     hour = datetime.fromtimestamp(time // HOUR * 3600, tz=UTC)
     return day_folder(root, hour.date()) / f"hour={hour:%H}"
-
-
-def pairs_path(root: Path, segment: Path) -> Path:
-    """Return the path of a segment's name pairs, which are not kept when they are too many."""
-    return root / PAIRS / segment.relative_to(root)
-
-
-def sets_path(root: Path, segment: Path) -> Path:
-    """Return the path of the id sets of a segment."""
-    return root / SETS / segment.relative_to(root)
 
 
 def staged_path(root: Path, segment: Path) -> Path:

@@ -1,8 +1,13 @@
-"""Parquet files with the encodings, pages and checksums of the archive."""
+"""Parquet files with the encodings, pages and checksums of the archive.
+
+A segment also holds its id sets and name pairs: each is a Parquet file of its own between the last
+row group and the footer, whose metadata has its first byte and its size. Readers of the rows follow
+the offsets of the footer, and never meet them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,8 +15,10 @@ import pyarrow.parquet as pq
 
 from gateway.archive.schema import COLUMNS
 
+SETS_KEY: Final = b"gateway.sets"  # in the metadata of a segment: where its id sets lie
+PAIRS_KEY: Final = b"gateway.pairs"  # the name pairs, which are not kept when they are too many
 _PAGE_ROWS: Final = 10_000
-_ROW_GROUP_ROWS: Final = 250_000  # small enough that readers skip groups by their statistics
+ROW_GROUP_ROWS: Final = 250_000  # small enough that readers skip groups by their statistics
 _ENCODINGS: Final = {  # unique or ascending values, which a dictionary would not shrink
     "id": "DELTA_BYTE_ARRAY",
     "origin_id": "DELTA_BYTE_ARRAY",
@@ -34,11 +41,11 @@ _DICTIONARY_PATHS: Final = [
 
 
 def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream of Python or of Arrow
-    """Write rows, sets or pairs to `file` with the archive's encodings."""
+    """Write a table to `file` with the archive's encodings."""
     pq.write_table(
         table,
         file,
-        row_group_size=_ROW_GROUP_ROWS,
+        row_group_size=ROW_GROUP_ROWS,
         **_options(table.column_names),
     )
 
@@ -46,6 +53,18 @@ def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream
 def row_group_writer(schema: pa.Schema, file: Any) -> pq.ParquetWriter:  # noqa: ANN401  # as above
     """Return a writer of row groups with the archive's encodings; the caller closes it."""
     return pq.ParquetWriter(file, schema, **_options(schema.names))
+
+
+def append_tables(
+    writer: pq.ParquetWriter, content: pa.BufferOutputStream, tables: Mapping[bytes, pa.Table]
+) -> None:
+    """Add `tables` to the segment that `writer` writes to `content`, after its last row group."""
+    for key, table in tables.items():
+        own = pa.BufferOutputStream()
+        write_table(table, own)
+        part = own.getvalue()
+        writer.add_key_value_metadata({key: f"{content.tell()} {part.size}"})
+        content.write(part)
 
 
 def _options(columns: Sequence[str]) -> dict[str, Any]:

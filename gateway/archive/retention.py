@@ -1,4 +1,4 @@
-"""Removal of old days from an archive, with their id sets, name pairs, seals and routes."""
+"""Removal of old days from an archive, with their seals and routes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from typing import Final
 from gateway.archive.layout import (
     COMPACTING,
     NIGHTS,
-    PAIRS,
     SEALS,
-    SETS,
     day_start,
     parse_day,
     parse_journal_name,
@@ -32,7 +30,7 @@ from gateway.clock import today
 
 # Rows before seals: seals without rows are a finding until the next call, and so are rows without
 # seals, but no reader takes the former for a day.
-_FOLDERS: Final = tuple(map(Path, (SETS, PAIRS, COMPACTING, "", SEALS)))
+_FOLDERS: Final = tuple(map(Path, (COMPACTING, "", SEALS)))
 
 _NIGHT: Final = re.compile(r"([1-9]\d*)\.json", re.ASCII)
 _FORGOTTEN: Final = re.compile(r"forgotten-(\d{4}-\d\d-\d\d)\.json", re.ASCII)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from gateway.archive import retention
-from gateway.archive.layout import HOUR, NIGHTS, JournalName, oldest_kept
+from gateway.archive.layout import HOUR, NIGHTS, JournalName, oldest_kept, seal_folder
 from gateway.archive.night_record import DateRecord, Night, Seen, to_json
 from gateway.archive.retention import (
     RemovedDays,
@@ -39,10 +39,13 @@ def noon(day: date) -> int:
 
 
 def filled(root: Path, today: date = TODAY) -> None:
-    """Rows of five days, sets without rows, and folders that are no days."""
+    """Rows and seals of five days, one of them without its rows, and folders that are no days."""
     for number in range(5):
         table, _ = to_table([delivered([1], time=noon(today - number * DAY), gateway="edge")])
         list(write_rows(LocalStorage(root), table, f"edge-{number}-000000", 0, 1))
+        seals = seal_folder(root, today - number * DAY)
+        seals.mkdir(parents=True)
+        (seals / f"edge-{number}-000000.json").write_text("{}")
     shutil.rmtree(root / f"date={today - 4 * DAY}")
     for name in OTHERS:
         (root / name).mkdir(parents=True)
@@ -72,7 +75,7 @@ def remote(root: Path) -> Storage:
         pytest.param(30, [10, 11, 12, 13, 14], id="all"),
     ],
 )
-def test_old_days_are_removed_with_sets_and_pairs(
+def test_old_days_are_removed_with_their_seals(
     tmp_path: Path, storage: Callable[[Path], Storage], keep: int, left: list[int]
 ) -> None:
     root = tmp_path / "an [odd] name"
@@ -84,7 +87,7 @@ def test_old_days_are_removed_with_sets_and_pairs(
 
     with_rows = [day for day in (11, 12, 13, 14) if day not in left]
     assert [day.day for day in removed.days] == with_rows
-    assert [days(root, folder) for folder in ("_sets", "_pairs")] == [left] * 2
+    assert days(root, "_seals") == left
     assert days(root, ".") == [day for day in left if day != 10]
     assert removed.files == before - len(files.files(Path()))
     assert (removed.size > 0) == (left[0] != 10)
@@ -108,7 +111,7 @@ def test_days_that_another_process_removes_are_no_error(
 
     remove_days(LocalStorage(tmp_path), TODAY)
 
-    assert days(tmp_path, "_sets") == [14]
+    assert days(tmp_path, "_seals") == [14]
 
 
 @pytest.mark.parametrize("storage", [local, remote])
@@ -131,7 +134,7 @@ def test_the_chain_begins_with_the_first_kept_day(
     remove_days(files, TODAY - 2 * DAY)
 
     assert days(tmp_path, "_seals") == [12, 13, 14]
-    assert days(tmp_path, "_sets") == [12, 13]
+    assert days(tmp_path, ".") == [12, 13]
     for day in (TODAY - 2 * DAY, TODAY - DAY):
         found = verify_day(files, day, today=TODAY + DAY)
         assert found.complete
@@ -166,7 +169,7 @@ def test_the_command_forget_needs_no_java(
     assert main(["archive", "forget", str(tmp_path / "archive"), "--keep-days", "2"]) == 0
 
     out = capsys.readouterr().out
-    assert f"{today - 3 * DAY} is removed\n1 dates were removed, 5 files of " in out
+    assert f"{today - 3 * DAY} is removed\n1 dates were removed, 3 files of " in out
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import PAIRS, SETS, journals
+from gateway.archive.layout import journals
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.seals.store import digest_of
 from gateway.archive.segments.convert import main
+from gateway.archive.segments.pairs import every_pair_of
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.segments.sets import blocks_of
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.errors import ArchiveError
@@ -53,9 +56,9 @@ def test_segments_go_to_a_bucket_with_their_sets(tmp_path: Path, bucket: Bucket)
     storage = open_storage(location)
     assert names(storage) == ["a.b1", "a.b2"]
     ((segment, _),) = storage.files(Path(f"date={DAY}"))
-    with storage.open(segment) as rows, storage.open(SETS / segment) as sets:
-        assert pq.read_table(sets).equals(blocks_of(pq.read_table(rows)))
-    assert storage.names(PAIRS / segment.parent) == [segment.name]
+    with open_parquet(storage.open(segment)) as file:
+        assert blocks_of(file.read()).equals(file.beside(SETS_KEY))
+        assert every_pair_of(file.read()).equals(file.beside(PAIRS_KEY))
     assert journals(tmp_path) == []
     assert list(tmp_path.glob("date=*")) == []
 
@@ -130,7 +133,6 @@ def test_old_days_are_removed_from_a_bucket(tmp_path: Path, bucket: Bucket) -> N
     assert main([str(tmp_path), "--to", location.url, "--keep-days", "1"]) == 0
 
     assert storage.names(Path(f"date={DAY}")) == []
-    assert storage.names(Path(SETS) / f"date={DAY}") == []
 
 
 def test_a_file_of_another_system_is_renamed_into_place(tmp_path: Path) -> None:

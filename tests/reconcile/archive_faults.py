@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from gateway.archive.journal.ends import read_trailer
 from gateway.archive.journal.file import acknowledged_size
 from gateway.archive.journal.records import Cell, Damage, record_spans
-from gateway.archive.layout import HOUR, PAIRS, SEALS, SETS, day_folder
+from gateway.archive.layout import HOUR, SEALS, day_folder
+from gateway.archive.parquet import SETS_KEY
 from gateway.archive.segments.convert import convert
 from tests.archive.samples import DAY
 from tests.reconcile.tampering import MIDNIGHT, Archive, Span, write_chain
@@ -56,26 +57,14 @@ def parsed(path: Path) -> dict[str, Any]:
     return document
 
 
-def beside(archive: Archive, segment: Path, folder: str) -> Path:
-    return archive.root / folder / segment.relative_to(archive.root)
-
-
 def removed(archive: Archive, rng: random.Random) -> bool:
     rng.choice(segments(archive)).unlink()
     return True
 
 
-def removed_with_all_beside(archive: Archive, rng: random.Random) -> bool:
-    segment = rng.choice(segments(archive))
-    for path in (segment, beside(archive, segment, SETS), beside(archive, segment, PAIRS)):
-        path.unlink(missing_ok=True)
-    return True
-
-
 def copied(archive: Archive, rng: random.Random) -> bool:
     segment = rng.choice(segments(archive))
-    for path in (segment, beside(archive, segment, SETS)):
-        shutil.copy(path, path.with_name(f"copy-{path.name}"))
+    shutil.copy(segment, segment.with_name(f"copy-{segment.name}"))
     return True
 
 
@@ -84,16 +73,13 @@ def swapped(archive: Archive, rng: random.Random) -> bool:
         return False
     one, other = rng.sample(segments(archive), 2)
     exchange(one, other)
-    exchange(beside(archive, one, SETS), beside(archive, other, SETS))
     return True
 
 
-def exchange(one: Path, other: Path) -> bool:
-    """Exchange two files; return whether they differ: sets without a block are equal."""
+def exchange(one: Path, other: Path) -> None:
     first, second = one.read_bytes(), other.read_bytes()
     one.write_bytes(second)
     other.write_bytes(first)
-    return first != second
 
 
 def truncated(archive: Archive, rng: random.Random) -> bool:
@@ -178,19 +164,11 @@ def forged(archive: Archive, rng: random.Random) -> bool:
 
 
 def sets_edited(archive: Archive, rng: random.Random) -> bool:
-    spoil(beside(archive, rng.choice(segments(archive)), SETS), rng)
-    return True
-
-
-def sets_swapped(archive: Archive, rng: random.Random) -> bool:
-    if len(segments(archive)) < 2:
-        return False
-    one, other = rng.sample(segments(archive), 2)
-    return exchange(beside(archive, one, SETS), beside(archive, other, SETS))
-
-
-def sets_removed(archive: Archive, rng: random.Random) -> bool:
-    beside(archive, rng.choice(segments(archive)), SETS).unlink()
+    path = rng.choice(segments(archive))
+    content = bytearray(path.read_bytes())
+    begin, size = map(int, pq.read_metadata(path).metadata[SETS_KEY].split())
+    content[begin + rng.randrange(size)] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
     return True
 
 
@@ -231,11 +209,9 @@ def rest_of_the_day_removed(archive: Archive, rng: random.Random) -> bool:
 
 def moved_to_another_date(archive: Archive, rng: random.Random) -> bool:
     segment = rng.choice(segments(archive))
-    for path in (segment, beside(archive, segment, SETS), beside(archive, segment, PAIRS)):
-        to = Path(str(path).replace(f"date={DAY}", "date=2026-03-12"))
-        to.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            path.rename(to)
+    to = Path(str(segment).replace(f"date={DAY}", "date=2026-03-12"))
+    to.parent.mkdir(parents=True, exist_ok=True)
+    segment.rename(to)
     return True
 
 
@@ -314,17 +290,13 @@ UNSEALED = frozenset({"unsealed-segment", "no-seals"})
 CHAIN = frozenset({"missing-seal", "open-chain", "forked-chain", "new-chain"})
 DOUBT = frozenset(
     {
-        "forged-seal", "unsigned-seal", "changed-segment", "missing-segment", "changed-sets",
-        "changed-pairs", "wrong-folder",
+        "forged-seal", "unsigned-seal", "changed-segment", "missing-segment", "wrong-folder",
     }
 )  # fmt: skip
 FAULTS = {
     "removed": Fault(removed, frozenset({"missing-segment"})),
-    "removed with all beside": Fault(removed_with_all_beside, frozenset({"missing-segment"})),
     "copied": Fault(copied, frozenset({"unsealed-segment"})),
-    "swapped": Fault(
-        swapped, frozenset({"changed-segment"}), frozenset({"changed-sets", "changed-pairs"})
-    ),
+    "swapped": Fault(swapped, frozenset({"changed-segment"})),
     "truncated": Fault(truncated, frozenset({"changed-segment"})),
     "edited": Fault(edited, frozenset({"changed-segment"})),
     "rewritten": Fault(rewritten, frozenset({"changed-segment"})),
@@ -333,9 +305,7 @@ FAULTS = {
     "seal spoilt": Fault(seal_spoilt, frozenset({"forged-seal"}), CHAIN | UNSEALED | DOUBT),
     "seals swapped": Fault(seals_swapped, frozenset({"forged-seal"}), CHAIN | UNSEALED | DOUBT),
     "forged": Fault(forged, frozenset({"forged-seal", "unsigned-seal"}), CHAIN | UNSEALED | DOUBT),
-    "sets edited": Fault(sets_edited, frozenset({"changed-sets"})),
-    "sets swapped": Fault(sets_swapped, frozenset({"changed-sets"})),
-    "sets removed": Fault(sets_removed, frozenset({"missing-sets"})),
+    "sets edited": Fault(sets_edited, frozenset({"changed-segment"})),
     "gateway removed": Fault(gateway_removed, CHAIN, UNSEALED),
     "rest of the day removed": Fault(rest_of_the_day_removed, CHAIN, UNSEALED),
     "moved to another date": Fault(moved_to_another_date, frozenset({"missing-segment"})),

@@ -12,7 +12,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import segments, sets_path
 from gateway.archive.lookup.name_store import NameFile
 from gateway.translate.shorten import digest_of
 from tests.archive.samples import DAY
@@ -52,7 +51,6 @@ def test_a_night_with_faults_is_reconciled_exactly(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     made = night(11)
     made.write(root)
-    sets_path(root, segments(root, DAY)[0]).unlink()  # executors compute that one
     names = NameFile(root, "east")
     names.write({digest_of(("a", "b")): ("a", "b")})
     names.close()

@@ -16,7 +16,7 @@ import pytest
 
 from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.findings import Weight
-from gateway.archive.layout import HOUR, SETS, journal_folder
+from gateway.archive.layout import HOUR, journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.convert import convert
 from gateway.archive.storage import LocalStorage
@@ -24,10 +24,8 @@ from gateway.archive.verification.verify import verify_day
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY
 from tests.reconcile.archive_faults import (
-    beside,
     cut_at_a_record,
     damage_a_record,
-    exchange,
     segments,
 )
 from tests.reconcile.tampering import (
@@ -99,25 +97,9 @@ def test_case_2_ends_deleted_with_the_time_of_the_file_kept(archive: Archive) ->
     assert errors(archive) == {"changed-segment"}
 
 
-def test_case_2_the_sets_of_another_segment(archive: Archive) -> None:
-    one, other = (beside(archive, path, SETS) for path in segments(archive)[:2])
-
-    exchange(one, other)
-
-    assert errors(archive) == {"changed-sets"}
-
-
-def test_case_2_old_sets_put_back(archive: Archive) -> None:
-    (path, *_) = segments(archive)
-    keeping_its_time(path, without("delivered"))  # its sets still state the removed rows
-
-    assert errors(archive) == {"changed-segment"}
-
-
 def test_case_3_a_segment_under_a_second_name(archive: Archive) -> None:
     (path, *_) = segments(archive)
-    for each in (path, beside(archive, path, SETS)):
-        shutil.copy(each, each.with_name("second-1-000000-0000.parquet"))
+    shutil.copy(path, path.with_name("second-1-000000-0000.parquet"))
 
     found = [each for each in verified(archive).findings if each.weight is Weight.ERROR]
 
@@ -125,10 +107,9 @@ def test_case_3_a_segment_under_a_second_name(archive: Archive) -> None:
     assert f"a copy of {path.relative_to(archive.root)}" in found[0].text
 
 
-def test_case_5_a_segment_gone_with_all_beside_it(archive: Archive) -> None:
+def test_case_5_a_segment_gone(archive: Archive) -> None:
     (path, *_) = segments(archive)
-    for each in (path, beside(archive, path, SETS), beside(archive, path, "_pairs")):
-        each.unlink()
+    path.unlink()
 
     assert errors(archive) == {"missing-segment"}
 
@@ -206,7 +187,7 @@ def test_case_13_two_gateways_of_one_name(archive: Archive, tmp_path: Path, late
     rows = archive.plan.rows["west"]
     for path in write_chain(other, "east", own, rows, random.Random(1)):  # noqa: S311
         convert(other.root, path)
-    for folder in ("_seals", "_sets", f"date={DAY}"):
+    for folder in ("_seals", f"date={DAY}"):
         shutil.copytree(other.root / folder, archive.root / folder, dirs_exist_ok=True)
 
     assert errors(archive) & {"forked-chain", "changed-segment"}

@@ -17,18 +17,14 @@ from gateway.archive.compaction.plan import generation_of
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import (
     COMPACTING,
-    PAIRS,
-    SETS,
     day_folder,
-    pairs_path,
-    sets_path,
     staged_path,
 )
 from gateway.archive.seals.seal import MergeSeal
 from gateway.archive.seals.store import THREADS, digest_of, write_seal
 from gateway.archive.storage import Storage
 
-_FOLDERS: Final = (Path(), Path(COMPACTING), Path(SETS), Path(PAIRS))
+_FOLDERS: Final = (Path(), Path(COMPACTING))
 
 
 def write_merge_seal(
@@ -70,7 +66,7 @@ def finish(storage: Storage, seal: MergeSeal, *, checked: bool) -> list[Finding]
             text = "differs from the segment that was compacted; it stays, and does not count"
             findings.append(error("changed-segment", each.path, text))
             continue
-        going += {path, sets_path(Path(), path), pairs_path(Path(), path)} & present
+        going += {path} & present
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(storage.delete, going))
     return findings
@@ -83,10 +79,9 @@ def _is_other(storage: Storage, path: Path, sha256: str) -> bool:
 
 def remove_uncommitted(storage: Storage, day: date, committed: Collection[int]) -> None:
     """Remove the files of compactions of `day` that have no seal, and an empty staging folder."""
-    for folder in (COMPACTING, SETS, PAIRS):
-        for path, _ in storage.files(day_folder(Path(folder), day)):
-            if generation_of(path) not in {0, *committed}:
-                storage.delete(path)
     staging = day_folder(Path(COMPACTING), day)
+    for path, _ in storage.files(staging):
+        if generation_of(path) not in {0, *committed}:
+            storage.delete(path)
     if not storage.files(staging):
         storage.remove(staging)

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import HOUR, SCHEMA_VERSION, pairs_path, sets_path, staged_path
+from gateway.archive.layout import HOUR, SCHEMA_VERSION, staged_path
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.parquet import row_group_writer
+from gateway.archive.parquet import PAIRS_KEY, SETS_KEY, append_tables, row_group_writer
 from gateway.archive.seals.seal import Replaced, SegmentEntry
-from gateway.archive.segments.pairs import PAIR_SCHEMA, pairs_of
+from gateway.archive.segments.pairs import every_pair_of
 from gateway.archive.segments.reading import is_dense, open_parquet
 from gateway.archive.segments.sets import blocks_of
 from gateway.archive.segments.tables import SCHEMA, sort_rows
@@ -139,6 +139,9 @@ def _write(storage: Storage, task: MergeTask, inputs: _Inputs) -> SegmentEntry |
             sets.append(blocks_of(group, part))
             pairs.append(_pairs_of(group, part))
             dates.update(dates_of(group))
+        if sets:
+            beside = {SETS_KEY: pa.concat_tables(sets), PAIRS_KEY: pa.concat_tables(pairs)}
+            append_tables(writer, content, beside)
     time = pa.chunked_array(times, pa.int64())
     if len(time) != inputs.rows:
         raise ArchiveError(f"{path}: {len(time)} of {inputs.rows} rows were written")
@@ -154,16 +157,13 @@ def _write(storage: Storage, task: MergeTask, inputs: _Inputs) -> SegmentEntry |
         first=pc.min(time).as_py(),
         last=pc.max(time).as_py(),
         misplaced=len(time) - pc.sum(own_hour).as_py(),
-        sets=storage.write(sets_path(Path(), path), pa.concat_tables(sets)),
-        pairs=storage.write(pairs_path(Path(), path), pa.concat_tables(pairs)),
         concerns=tuple(sorted(dates)),
     )
 
 
 def _pairs_of(group: pa.Table, part: int) -> pa.Table:
     """Return all name pairs of a row group, with its number: streams are compared by part."""
-    found = pairs_of(group, limit=None)
-    pairs = PAIR_SCHEMA.empty_table() if found is None else found
+    pairs = every_pair_of(group)
     return pairs.append_column("part", pa.array([part] * len(pairs), pa.int32()))
 
 

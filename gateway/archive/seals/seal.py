@@ -43,7 +43,7 @@ class SealedDamage:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment with its sets and pairs; `pairs` is None when the segment has too many."""
+    """A segment of a journal, or a merged one."""
 
     path: str  # date=YYYY-MM-DD/hour=HH/NAME.parquet
     rows: int
@@ -52,8 +52,6 @@ class SegmentEntry:
     first: int  # the earliest and the latest `time` of its rows
     last: int
     misplaced: int  # rows whose `time` is not in the hour of the folder
-    sets: StoredDigest
-    pairs: StoredDigest | None
     # The dates that it has rows of, YYYY-MM-DD, sorted: by receipt, and all that a gap covers.
     concerns: tuple[str, ...] = ()
 

@@ -77,10 +77,7 @@ class Conversion:
     @property
     def size(self) -> int:
         """Bytes of the written files."""
-        return sum(
-            entry.size + entry.sets.size + (entry.pairs.size if entry.pairs else 0)
-            for entry in self.segments
-        )
+        return sum(entry.size for entry in self.segments)
 
     @property
     def damaged(self) -> bool:

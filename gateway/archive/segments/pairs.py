@@ -17,13 +17,17 @@ _KEYS: Final = ("gateway", "route", "target", "leg", "system", "source_name", "n
 _LEGS: Final = pa.array([Leg.DELIVERED.value, Leg.OBSERVED.value])
 
 
-def pairs_of(rows: pa.Table, limit: int | None = MAX_PAIRS) -> pa.Table | None:
+def pairs_of(rows: pa.Table, limit: int = MAX_PAIRS) -> pa.Table | None:
     """Return the name pairs of `rows`; None when they are more than `limit`."""
+    found = every_pair_of(rows)
+    return found if found.num_rows <= limit else None
+
+
+def every_pair_of(rows: pa.Table) -> pa.Table:
+    """Return all name pairs of `rows`."""
     ends = rows.filter(pc.is_in(rows["leg"], _LEGS)).select([*_KEYS, "id", "time"])
     grouped = ends.group_by(list(_KEYS)).aggregate(
         [([], "count_all"), ("id", "min"), ("id", "max"), ("time", "min"), ("time", "max")]
     )
-    if limit is not None and grouped.num_rows > limit:
-        return None
     named = grouped.rename_columns(PAIR_SCHEMA.names)
     return named.cast(PAIR_SCHEMA).sort_by([(name, "ascending") for name in _KEYS])

@@ -9,6 +9,7 @@ about 15 times theirs.
 
 from __future__ import annotations
 
+import re
 import resource
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ OWN_LIMIT: Final = resource.getrlimit(resource.RLIMIT_DATA)
 _STACKS: Final = 64 << 20  # bytes of Arrow's threads
 _STATM: Final = Path("/proc/self/statm")  # Linux; elsewhere only batches are bounded
 _TOO_LARGE: Final = "its values take too much memory for a file of this size"
+_PLACE: Final = re.compile(rb"(\d{1,15}) (\d{1,10})")  # the first byte and the size of a table
 _RESIDENT, _DATA = 1, 5  # its fields: pages in memory, and pages that may be written
 
 
@@ -57,6 +59,18 @@ class ParquetReader:
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         with _bounded(min(self._memory, self._left)):
             return self._counted(self.file.read(columns and list(columns)))
+
+    def beside(self, key: bytes, columns: Sequence[str] | None = None) -> pa.Table | None:
+        """Return the table that the file holds beside its rows; None when it has none."""
+        place = (self.metadata.metadata or {}).get(key)
+        if place is None:
+            return None
+        match = _PLACE.fullmatch(place)
+        begin, size = map(int, match.groups()) if match else (0, 0)
+        if not size or begin + size > self._source.size():
+            raise pa.ArrowInvalid(f"it has no table at the place of {key.decode()}")
+        with open_parquet(pa.BufferReader(self._source.read_at(size, begin))) as file:
+            return file.read(columns)
 
     def row_group(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         with _bounded(min(self._memory, self._left)):

@@ -1,4 +1,4 @@
-"""Writes sorted rows as segments, each with its id sets and its name pairs."""
+"""Writes sorted rows as segments, each with its id sets and its name pairs in it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from gateway.archive.layout import (
     SCHEMA_VERSION,
     day_of,
     hour_folder,
-    pairs_path,
-    sets_path,
+)
+from gateway.archive.parquet import (
+    PAIRS_KEY,
+    ROW_GROUP_ROWS,
+    SETS_KEY,
+    append_tables,
+    row_group_writer,
 )
 from gateway.archive.schema import Leg
 from gateway.archive.seals.seal import SegmentEntry
@@ -58,9 +63,14 @@ def write_segment(storage: Storage, path: Path, rows: pa.Table, journal: str) ->
     Raises:
         OSError: the storage cannot be written.
     """
+    content = pa.BufferOutputStream()
     metadata = {VERSION_KEY: str(SCHEMA_VERSION), JOURNAL_KEY: journal}
-    file = storage.write(path, rows.replace_schema_metadata(metadata))
-    pairs = pairs_of(rows)
+    with row_group_writer(rows.schema.with_metadata(metadata), content) as writer:
+        writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+        pairs = pairs_of(rows)
+        beside = {SETS_KEY: blocks_of(rows)} | ({} if pairs is None else {PAIRS_KEY: pairs})
+        append_tables(writer, content, beside)
+    file = storage.put(path, content.getvalue())
     times = pc.min_max(rows["time"].cast(pa.int64()))
     return SegmentEntry(
         path=path.as_posix(),
@@ -70,8 +80,6 @@ def write_segment(storage: Storage, path: Path, rows: pa.Table, journal: str) ->
         first=times["min"].as_py() or 0,
         last=times["max"].as_py() or 0,
         misplaced=_count_misplaced(rows, path),
-        sets=storage.write(sets_path(Path(), path), blocks_of(rows)),
-        pairs=None if pairs is None else storage.write(pairs_path(Path(), path), pairs),
         concerns=dates_of(rows),
     )
 

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import day_folder, hour_folder, pairs_path, sets_path, staged_path
+from gateway.archive.layout import day_folder, hour_folder, staged_path
 from gateway.archive.seals.seal import MergeSeal, Seal, SegmentEntry
 from gateway.archive.seals.store import HashFiles
 from gateway.archive.signed_json import StoredDigest
@@ -20,8 +20,7 @@ from gateway.archive.verification.evidence import Evidence
 class VerifiedSegment:
     """A file with rows of a date.
 
-    `sealed` when it is as its seal states; then its `sets` and `pairs` are those of the seal, and
-    None where they are not, or are absent. A merged segment has rows of several gateways, and no
+    `sealed` when it is as its seal states. A merged segment has rows of several gateways, and no
     `gateway`. Times are those of the earliest and the latest row in microseconds.
     """
 
@@ -33,8 +32,6 @@ class VerifiedSegment:
     journal: str = ""  # its stem, or the name of the compaction
     first: int = 0
     last: int = 0
-    sets: Path | None = None
-    pairs: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ def strangers(files: Iterable[Path], claims: DayClaims) -> list[Path]:
 def check_files(
     files: Mapping[Path, int], claims: DayClaims, hash_files: HashFiles
 ) -> tuple[list[Finding], list[VerifiedSegment], int]:
-    """Compare the hash of each segment, of its sets and of its pairs with the seal.
+    """Compare the hash of each segment with the seal.
 
     The number counts the rows that seals list, and no file proves.
 
@@ -102,7 +99,7 @@ def check_files(
     """
     others = strangers(files, claims)
     entries = [claim.entry for claim in claims.present.values()]
-    expected = {path: size for entry in entries for path, size in _sealed_files(entry)}
+    expected = {Path(entry.path): entry.size for entry in entries}
     digests = dict(hash_files(expected | {path: files[path] for path in others}))
     # A merged segment may have no final name yet.
     absent = [entry for entry in entries if Path(entry.path) not in digests]
@@ -124,15 +121,6 @@ def check_files(
         findings.append(_unsealed(path, origins.get(sha256)))
         segments.append(VerifiedSegment(path, sealed=False, size=files[path]))
     return findings, segments, unproven
-
-
-def _sealed_files(entry: SegmentEntry) -> Iterator[tuple[Path, int]]:
-    """Yield the path of a segment and those of its sets and pairs, with their sealed bytes."""
-    path = Path(entry.path)
-    yield path, entry.size
-    yield sets_path(Path(), path), entry.sets.size
-    if entry.pairs:
-        yield pairs_path(Path(), path), entry.pairs.size
 
 
 def _claims(evidence: Sequence[Evidence], day: date) -> Iterator[Claim]:
@@ -180,7 +168,7 @@ def _merge_findings(
 def _check(
     digests: Mapping[Path, StoredDigest], claim: Claim
 ) -> tuple[list[Finding], VerifiedSegment | None]:
-    """Compare a segment, its sets and its pairs with the seal."""
+    """Compare a segment with the seal."""
     entry = claim.entry
     found = _find(digests, Path(entry.path))
     if found is None:
@@ -191,10 +179,6 @@ def _check(
         text = f"the content is not what {claim.source} sealed"
         segment = VerifiedSegment(path, sealed=False, size=digest.size)
         return [error("changed-segment", entry.path, text)], segment
-    findings = _placement(entry)
-    sets, pairs = sets_path(Path(), Path(entry.path)), pairs_path(Path(), Path(entry.path))
-    has_sets = _is_intact(digests, "sets", sets, entry.sets, findings)
-    has_pairs = entry.pairs and _is_intact(digests, "pairs", pairs, entry.pairs, findings)
     segment = VerifiedSegment(
         path=path,
         sealed=claim.trusted,
@@ -204,10 +188,8 @@ def _check(
         journal=claim.source,
         first=entry.first,
         last=entry.last,
-        sets=sets if claim.trusted and has_sets else None,
-        pairs=pairs if claim.trusted and has_pairs else None,
     )
-    return findings, segment
+    return _placement(entry), segment
 
 
 def _find(digests: Mapping[Path, StoredDigest], path: Path) -> tuple[Path, StoredDigest] | None:
@@ -216,23 +198,6 @@ def _find(digests: Mapping[Path, StoredDigest], path: Path) -> tuple[Path, Store
         if each in digests:
             return each, digests[each]
     return None
-
-
-def _is_intact(
-    digests: Mapping[Path, StoredDigest],
-    kind: str,
-    path: Path,
-    sealed: StoredDigest,
-    findings: list[Finding],
-) -> bool:
-    """Return whether the file beside a segment is as sealed; add a finding when it is not."""
-    digest = digests.get(path)
-    if digest != sealed:
-        rule, text = f"changed-{kind}", "the content is not what was sealed"
-        if digest is None:
-            rule, text = f"missing-{kind}", "the file is absent"
-        findings.append(error(rule, path.as_posix(), f"{text}; the rows of the segment are intact"))
-    return digest == sealed
 
 
 def _placement(entry: SegmentEntry) -> list[Finding]:

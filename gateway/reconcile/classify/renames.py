@@ -20,15 +20,15 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.parquet import PAIRS_KEY
 from gateway.archive.schema import Leg
-from gateway.archive.segments.pairs import pairs_of
+from gateway.archive.segments.pairs import every_pair_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.reconcile.input.archived_short_names import ArchivedShortNames
 from gateway.reconcile.input.executors import collect
 from gateway.reconcile.input.inputs import Segment
 from gateway.reconcile.input.route_history import RouteHistory
-from gateway.reconcile.input.row_reader import SegmentFile, row_groups
-from gateway.reconcile.input.survey import read_sidecar
+from gateway.reconcile.input.row_reader import SegmentFile, read_beside, row_groups
 from gateway.routing.name_rules import RouteNames, to_routes
 
 Row: TypeAlias = Mapping[str, Any]
@@ -37,7 +37,7 @@ Copy: TypeAlias = tuple[str, ...]  # the values of `_COPY`
 _NAMES: Final = ("route", "target", "source_name", "name")
 _COPY: Final = ("gateway", *_NAMES)
 _RESULT: Final = {**dict.fromkeys((*_COPY, "now"), "string"), "copies": "int64"}
-_PAIRED: Final = (*_COPY, "leg", "system", "id", "time")  # the columns of `pairs_of`
+_PAIRED: Final = (*_COPY, "leg", "system", "id", "time")  # the columns of `every_pair_of`
 _DISTINCT: Final = [*_COPY, "first_id", "last", "copies"]
 _TIMED: Final = (*_COPY, "leg", "time", "received", "replayed")
 _RUN_BYTES: Final = 8  # of a message id: the start of the process that received it
@@ -181,11 +181,10 @@ def _route_names(location: ArchiveLocation, rules: str) -> RouteNames:
 
 def _pairs(storage: Storage, segment: Segment) -> pa.Table:
     """Return the name pairs of the deliveries of a segment."""
-    if segment.pairs is not None:
-        pairs = read_sidecar(storage, segment.pairs)
-    else:  # too many to keep
+    pairs = read_beside(storage, segment.path, PAIRS_KEY)
+    if pairs is None:  # too many to keep
         groups = [*row_groups(storage, SegmentFile(segment.path), _PAIRED)]
-        pairs = pairs_of(pa.concat_tables(groups), limit=None)
+        pairs = every_pair_of(pa.concat_tables(groups))
     delivered = pc.equal(pairs["leg"], Leg.DELIVERED.value)
     own = pairs.filter(pc.and_(delivered, pc.is_valid(pairs["source_name"])))
     last = own["last_time"].cast(pa.int64())

@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, Weight, error
 from gateway.archive.gaps import GapRule, SourceGap
-from gateway.archive.layout import pairs_path, parse_day, sets_path
+from gateway.archive.layout import parse_day
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.seals.store import HashFiles, digests_of
 from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.segments.tables import SCHEMA
@@ -24,7 +25,7 @@ from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.executors import collect, tasks_of
-from gateway.reconcile.input.row_reader import SegmentFile, row_groups
+from gateway.reconcile.input.row_reader import SegmentFile, read_beside, row_groups
 
 _HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set back, a tap late
 _HOURS: Final = 24
@@ -39,16 +40,13 @@ T = TypeVar("T")
 class Segment:
     """A segment of the archive; all paths are relative to it.
 
-    Without `sets`, or without `pairs`, they are absent or not as they were sealed. `proven` when
-    the segment is as it was sealed.
+    `proven` when the segment is as it was sealed.
     Units: bytes.
     """
 
     path: Path
     size: int
     rows: int = 0
-    sets: Path | None = None
-    pairs: Path | None = None
     proven: bool = False
 
 
@@ -205,6 +203,8 @@ def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[Inputs, list[
         try:
             for _ in row_groups(storage, SegmentFile(each.path), SCHEMA.names):
                 pass
+            for key in (SETS_KEY, PAIRS_KEY):
+                read_beside(storage, each.path, key)
         except ArchiveError as fault:
             if isinstance(fault.__cause__, FileNotFoundError):
                 continue  # removed since it was listed
@@ -220,7 +220,7 @@ def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[Inputs, list[
 def _segments(verified: Verified) -> list[Segment]:
     """Return the segments that are as they were sealed."""
     return [
-        Segment(each.path, each.size, each.rows, each.sets, each.pairs, proven=True)
+        Segment(each.path, each.size, each.rows, proven=True)
         for each in verified.segments
         if each.sealed
     ]
@@ -234,10 +234,7 @@ def _around(storage: Storage, day: date) -> list[Segment]:
 
 
 def _listed(storage: Storage, day: date) -> list[Segment]:
-    return [
-        Segment(at, size, 0, sets_path(Path(), path), pairs_path(Path(), path))
-        for path, at, size in current_files(storage, day)
-    ]
+    return [Segment(each.at, each.size) for each in current_files(storage, day)]
 
 
 def _journals(location: ArchiveLocation) -> Path | None:

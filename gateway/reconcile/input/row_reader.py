@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 from gateway.archive.intervals import Flags, Intervals, Numbers, contains
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.archive.segments.copies import are_copies
-from gateway.archive.segments.reading import open_parquet
+from gateway.archive.segments.reading import ParquetReader, open_parquet
 from gateway.archive.segments.tables import SCHEMA, schema_of
 from gateway.archive.segments.words import hex_ids, words
 from gateway.archive.storage import Storage
@@ -98,18 +99,15 @@ def row_groups(
     Raises:
         ArchiveError: the file cannot be read; the text names it.
     """
-    try:
-        with open_parquet(storage.open(file.path), pre_buffer=True) as parquet:
-            present = [name for name in columns if name in parquet.schema.names]
-            numbers: Sequence[int] = range(parquet.metadata.num_row_groups)
-            if file.parts is not None and is_merged(file.path):
-                numbers = file.parts
-            for number in numbers:
-                group = parquet.metadata.row_group(number)
-                if selection is None or may_have_rows(group, selection):
-                    yield _completed(parquet.row_group(number, present), columns)
-    except (pa.ArrowException, OSError) as error:
-        raise ArchiveError(f"{file.path}: cannot be read: {first_line(error)}") from error
+    with opened(storage, file.path, pre_buffer=True) as parquet:
+        present = [name for name in columns if name in parquet.schema.names]
+        numbers: Sequence[int] = range(parquet.metadata.num_row_groups)
+        if file.parts is not None and is_merged(file.path):
+            numbers = file.parts
+        for number in numbers:
+            group = parquet.metadata.row_group(number)
+            if selection is None or may_have_rows(group, selection):
+                yield _completed(parquet.row_group(number, present), columns)
 
 
 def read_segment(storage: Storage, path: Path) -> pa.Table:
@@ -120,6 +118,32 @@ def read_segment(storage: Storage, path: Path) -> pa.Table:
     """
     groups = row_groups(storage, SegmentFile(path), SCHEMA.names)
     return pa.concat_tables([_completed(SCHEMA.empty_table(), SCHEMA.names), *groups])
+
+
+def read_beside(
+    storage: Storage, path: Path, key: bytes, columns: Sequence[str] | None = None
+) -> pa.Table | None:
+    """Return the id sets or the name pairs in a segment; None when it has none.
+
+    Raises:
+        ArchiveError: the file cannot be read; the text names it.
+    """
+    with opened(storage, path) as file:
+        return file.beside(key, columns)
+
+
+@contextmanager
+def opened(storage: Storage, path: Path, *, pre_buffer: bool = False) -> Iterator[ParquetReader]:
+    """Open a segment, and close it at the end.
+
+    Raises:
+        ArchiveError: the file cannot be read; the text names it.
+    """
+    try:
+        with open_parquet(storage.open(path), pre_buffer=pre_buffer) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        raise ArchiveError(f"{path}: cannot be read: {first_line(error)}") from error
 
 
 def is_merged(path: Path) -> bool:

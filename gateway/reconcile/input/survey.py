@@ -16,12 +16,11 @@ import pyarrow.parquet as pq
 from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
 from gateway.archive.intervals import Intervals
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.schema import SETS, Leg
-from gateway.archive.segments.reading import open_parquet
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
-from gateway.archive.segments.tables import SCHEMA, schema_of
+from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.storage import Storage, open_storage
-from gateway.errors import ArchiveError, first_line
 from gateway.reconcile.classify.sets import (
     BLOCKS,
     PARTS,
@@ -41,6 +40,8 @@ from gateway.reconcile.input.row_reader import (
     TargetName,
     is_merged,
     may_have_rows,
+    opened,
+    read_beside,
     read_segment,
     row_groups,
     statistics,
@@ -58,11 +59,9 @@ _TAPS: Final = pa.schema(
 )
 
 
-# Blocks of all files; `file` is the path of the segment in its archive, and `pairs` that of its
-# name pairs, where they are as they were sealed.
-BLOCK_COLUMNS: Final[Mapping[str, str]] = {"file": "string", "pairs": "string", **SETS}
+# Blocks of all files; `file` is the path of the segment in its archive.
+BLOCK_COLUMNS: Final[Mapping[str, str]] = {"file": "string", **SETS}
 TARGET: Final = ("gateway", "route", "target")
-_BLOCK_SCHEMA: Final = schema_of(BLOCK_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +182,10 @@ def survey_tasks(
 
 def _results(storage: Storage, task: SurveyTask) -> Iterator[tuple[str, pa.Table]]:
     for each in task.segments:
-        yield from _of_footer(storage, each, task.day)
-        sets = None if task.full else _stored_sets(storage, each, _SEEN_COLUMNS)
+        with opened(storage, each.path) as file:
+            metadata = file.metadata
+            sets = None if task.full else file.beside(SETS_KEY, _SEEN_COLUMNS)
+        yield from _of_footer(storage, each, metadata, task.day)
         if sets is None:
             yield from _observed_rows(storage, each.path, task.day)
         else:
@@ -192,17 +193,14 @@ def _results(storage: Storage, task: SurveyTask) -> Iterator[tuple[str, pa.Table
             yield from _taps(seen, seen["minute"].cast(pa.int64()), *hours_around(task.day))
 
 
-def _of_footer(storage: Storage, segment: Segment, day: date) -> Iterator[tuple[str, pa.Table]]:
+def _of_footer(
+    storage: Storage, segment: Segment, metadata: pq.FileMetaData, day: date
+) -> Iterator[tuple[str, pa.Table]]:
     """Yield the gap rows of a segment, and whether an unproven one may have rows of the date.
 
     The statistics in the footer exclude most row groups.
     """
     path = segment.path
-    try:
-        with open_parquet(storage.open(path)) as file:
-            metadata = file.metadata
-    except (pa.ArrowException, OSError) as error:
-        raise ArchiveError(f"{path}: cannot be read: {first_line(error)}") from error
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     received = Selection(*day_range(day), hours_around(day))
     if not segment.proven and any(may_have_rows(group, received) for group in groups):
@@ -249,16 +247,14 @@ def run_blocks(task: SurveyTask) -> Iterator[pa.Table]:
     since = pa.scalar(microseconds(task.day, -24), kind)
     until = pa.scalar(hours_around(task.day)[1], kind)
     for segment in task.segments:
-        blocks = _sets(storage, segment)
+        blocks = _sets(storage, segment.path)
         near = pc.and_(pc.greater_equal(blocks["minute"], since), pc.less(blocks["minute"], until))
         kept = blocks.filter(near)
         columns = {name: kept[name] for name in SETS}
         if not segment.proven:
             columns["slowest"] = pa.array(np.full(kept.num_rows, _NEVER))
         file = pa.array([segment.path.as_posix()] * kept.num_rows, pa.string())
-        pairs = None if segment.pairs is None else segment.pairs.as_posix()
-        paired = pa.array([pairs] * kept.num_rows, pa.string())
-        yield pa.table([file, paired, *columns.values()], schema=_BLOCK_SCHEMA)
+        yield pa.table([file, *columns.values()], schema=BLOCKS)
 
 
 def run_evaluation(task: EvaluationTask, blocks: pa.Table) -> Iterator[pa.Table]:
@@ -268,35 +264,20 @@ def run_evaluation(task: EvaluationTask, blocks: pa.Table) -> Iterator[pa.Table]
     target are not divided.
     """
     storage = open_storage(task.location)
-    blocks = blocks.cast(_BLOCK_SCHEMA).combine_chunks()
+    blocks = blocks.cast(BLOCKS).combine_chunks()
     for gateway in pc.unique(blocks["gateway"]).to_pylist():
         own = blocks.filter(pc.equal(blocks["gateway"], gateway))
         tapped = tapped_targets(own) | frozenset(task.tapped)
-        pairs = _pairs(storage, own, crossing_parts(own, task.day))
-        found = evaluate(own.select(BLOCKS.names), task.day, task.late, pairs, tapped)
+        pairs = _pairs(storage, crossing_parts(own, task.day))
+        found = evaluate(own, task.day, task.late, pairs, tapped)
         yield from _packed("proven", found.proven)
         yield from _packed("unproven", found.unproven)
         yield from _packed("parts", found.parts)
 
 
-def _stored_sets(
-    storage: Storage, segment: Segment, columns: Sequence[str] | None = None
-) -> pa.Table | None:
-    """Return the stored blocks of a segment; None when they are not usable."""
-    if segment.sets is None:
-        return None
-    try:
-        return read_sidecar(storage, segment.sets, columns)
-    except FileNotFoundError:
-        if segment.proven:
-            raise
-        return None
-
-
-def _sets(storage: Storage, segment: Segment) -> pa.Table:
-    """Return the blocks of a segment, computed from its rows when its id sets are not usable."""
-    path = segment.path
-    stored = _stored_sets(storage, segment)
+def _sets(storage: Storage, path: Path) -> pa.Table:
+    """Return the blocks of a segment, computed from its rows when it has no id sets."""
+    stored = read_beside(storage, path, SETS_KEY)
     if stored is not None:
         return stored
     if not is_merged(path):
@@ -306,17 +287,11 @@ def _sets(storage: Storage, segment: Segment) -> pa.Table:
     return pa.concat_tables([SET_SCHEMA.empty_table(), *blocks])
 
 
-def _pairs(storage: Storage, blocks: pa.Table, parts: pa.Table) -> pa.Table | None:
+def _pairs(storage: Storage, parts: pa.Table) -> pa.Table | None:
     """Return the stored name pairs of `parts`, with the columns `file` and `part`."""
-    named = blocks.select(["file", "pairs"]).group_by(["file", "pairs"]).aggregate([])
-    stored = dict(zip(named["file"].to_pylist(), named["pairs"].to_pylist(), strict=True))
     tables: list[pa.Table] = []
     for file in pc.unique(parts["file"]).to_pylist():
-        path = stored[file]
-        try:
-            pairs = None if path is None else read_sidecar(storage, Path(path))
-        except FileNotFoundError:
-            pairs = None
+        pairs = read_beside(storage, Path(file), PAIRS_KEY)
         if pairs is None:
             continue  # too many names: the order is computed from the rows
         if "part" not in pairs.column_names:
@@ -325,13 +300,3 @@ def _pairs(storage: Storage, blocks: pa.Table, parts: pa.Table) -> pa.Table | No
         kept = pairs.filter(pc.is_in(pairs["part"], own.combine_chunks()))
         tables.append(kept.append_column("file", pa.array([file] * len(kept), pa.string())))
     return pa.concat_tables(tables) if tables else None
-
-
-def read_sidecar(storage: Storage, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    try:
-        with open_parquet(storage.open(path)) as file:
-            return file.read(columns)
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise ArchiveError(f"{path}: cannot be read: {first_line(error)}") from error

@@ -1,6 +1,6 @@
 """Transforms that build the dictionary of shortened names: whole names, targets, use.
 
-Input are the names that gateways recorded in `_names`, and the name pairs (`_pairs`) of all days.
+Input are the names that gateways recorded in `_names`, and the name pairs of all days.
 An unrecorded name is recovered from a pair when its route changed none of its levels.
 """
 

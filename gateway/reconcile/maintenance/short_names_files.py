@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.layout import pairs_path
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.parquet import PAIRS_KEY
 from gateway.archive.schema import DICTIONARY, Leg
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.segments.tables import schema_of
@@ -34,11 +34,10 @@ VANISHED: Final = "vanished-file"
 
 
 class CountedFile(NamedTuple):
-    """A file of rows by its name, the place where it lies, and whether it has name pairs."""
+    """A file of rows by its name, and the place where it lies."""
 
     path: str
     at: str
-    has_pairs: bool
 
 
 _NAMES: Final = ("gateway", "target", "system", "source_name", "name")
@@ -78,12 +77,10 @@ def _nothing() -> Record:
 
 def _sent(storage: Storage, each: CountedFile) -> pa.Table:
     """Return the names of one file, from its pairs or its rows; times are microseconds."""
-    if each.has_pairs:
-        with open_parquet(storage.open(pairs_path(Path(), Path(each.path)))) as file:
-            sent = _shortened(file.read(_PAIR_COLUMNS))
-    else:
-        with open_parquet(storage.open(Path(each.at))) as file:
-            sent = _shortened(file.read(_ROW_COLUMNS))
+    with open_parquet(storage.open(Path(each.at))) as file:
+        pairs = file.beside(PAIRS_KEY, _PAIR_COLUMNS)
+        sent = _shortened(file.read(_ROW_COLUMNS) if pairs is None else pairs)
+    if pairs is None:
         ones = pa.array([1] * len(sent), pa.int64())
         sent = sent.append_column("count", ones).append_column("first_time", sent["time"])
         sent = sent.rename_columns(

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.layout import DICTIONARY, NAMES, PAIRS, parse_day
+from gateway.archive.layout import DICTIONARY, NAMES, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import Storage, open_storage
@@ -108,7 +108,7 @@ def _build(
     write = partial(short_names_files.write_dictionary, location, _NEW)
     write_partitions(ordered, write)
     findings = _findings_in(lines)
-    findings += _findings_in(decoded.withColumn("place", F.lit(PAIRS)))
+    findings += _findings_in(decoded.withColumn("place", F.lit("name pairs")))
     findings += _findings_in(deliveries.where(F.col("rule") == short_names_files.UNREADABLE))
     gone = deliveries.where(F.col("rule") == short_names_files.VANISHED).select("place").distinct()
     remaining = {each.path for each in _counted_files(storage)}
@@ -139,12 +139,10 @@ def _mapped(
 
 def _counted_files(storage: Storage) -> list[CountedFile]:
     """Return the files whose rows count."""
-    paired = {path.relative_to(PAIRS).as_posix() for path, _ in storage.files(Path(PAIRS))}
     return [
-        CountedFile(name, at.as_posix(), name in paired)
+        CountedFile(path.as_posix(), at.as_posix())
         for day in filter(None, map(parse_day, storage.names(Path())))
         for path, at, _ in current_files(storage, day)
-        for name in (path.as_posix(),)
     ]
 
 

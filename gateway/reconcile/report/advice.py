@@ -63,22 +63,6 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "No seal lists the segment: a copy under another name, or a file from elsewhere.",
             "Move it out of the archive.",
         ),
-        "missing-sets": _of_rows_intact(
-            "The id sets of a segment are absent.",
-            "Reconcile with --full, which reads no sets, or restore the file from a copy.",
-        ),
-        "changed-sets": _of_rows_intact(
-            "The id sets of a segment differ from its seal.",
-            "Reconcile with --full, which reads no sets, and restore the file from a copy.",
-        ),
-        "missing-pairs": _of_rows_intact(
-            "The name pairs of a segment are absent; its rows are intact.",
-            "Restore the file from a copy; the check of names and archive names need it.",
-        ),
-        "changed-pairs": _of_rows_intact(
-            "The name pairs of a segment differ from its seal.",
-            "Restore the file from a copy; the check of names and archive names need it.",
-        ),
         "wrong-folder": FindingAdvice(
             "The rows of a segment belong to another date or hour than its folder.",
             "Move the file back to its folder, as the seal lists it.",

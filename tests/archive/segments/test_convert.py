@@ -22,9 +22,7 @@ from gateway.archive.layout import (
     HOUR,
     OPEN,
     SEALS,
-    pairs_path,
     segments,
-    sets_path,
 )
 from gateway.archive.lookup.reader import read_rows
 from gateway.archive.segments.convert import convert, main
@@ -95,7 +93,7 @@ def test_converting_again_after_a_crash_gives_the_same_files(tmp_path: Path) -> 
     content = path.read_bytes()
     convert(tmp_path, path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
-    assert len(before) == 3  # with its sets and its pairs
+    assert len(before) == 1
 
     path.write_bytes(content)  # the crash came before the journal was removed
     convert(tmp_path, path)
@@ -103,20 +101,19 @@ def test_converting_again_after_a_crash_gives_the_same_files(tmp_path: Path) -> 
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
 
 
-@pytest.mark.parametrize("torn", ["segment", "sets", "pairs"])
-def test_a_crash_between_the_files_of_a_segment_is_repaired(tmp_path: Path, torn: str) -> None:
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_crash_before_the_seal_is_repaired(tmp_path: Path, *, kept: bool) -> None:
     path = journal(tmp_path, record(received([1, 2]), delivered([1, 2])))
     content = path.read_bytes()
     convert(tmp_path, path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
     (segment,) = segments(tmp_path, DAY)
-    written = [segment, sets_path(tmp_path, segment), pairs_path(tmp_path, segment)]
     (seal,) = (tmp_path / SEALS).rglob("*.json")
     seal.unlink()
 
     path.write_bytes(content)
-    for lost in written[["segment", "sets", "pairs"].index(torn) :]:
-        lost.unlink()
+    if not kept:
+        segment.unlink()
     convert(tmp_path, path)
 
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before

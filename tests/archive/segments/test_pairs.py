@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from gateway.archive.journal.records import Rows
-from gateway.archive.segments.pairs import pairs_of
+from gateway.archive.segments.pairs import every_pair_of, pairs_of
 from gateway.archive.segments.tables import sort_rows, to_table
 from tests.archive.samples import NOON, delivered, identity, received
 
@@ -50,4 +50,4 @@ def test_too_many_pairs_are_not_kept() -> None:
 
     assert pairs_of(rows, 2) is None
     assert pairs_of(rows, 3) is not None
-    assert pairs_of(rows, None) is not None
+    assert every_pair_of(rows).num_rows == 3

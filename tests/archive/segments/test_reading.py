@@ -29,6 +29,7 @@ from gateway.archive.lookup.message import message_rows
 from gateway.archive.lookup.name_lookup import find_name
 from gateway.archive.lookup.reader import read_rows
 from gateway.archive.lookup.search import ReplayRange, received_rows
+from gateway.archive.parquet import SETS_KEY
 from gateway.archive.schema import DICTIONARY as DICTIONARY_COLUMNS
 from gateway.archive.segments import reading
 from gateway.archive.segments.reading import open_parquet
@@ -36,8 +37,7 @@ from gateway.archive.segments.tables import SCHEMA, schema_of, sort_rows, to_tab
 from gateway.archive.segments.write import VERSION_KEY
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
-from gateway.reconcile.input.row_reader import read_segment
-from gateway.reconcile.input.survey import read_sidecar
+from gateway.reconcile.input.row_reader import read_beside, read_segment
 from tests.archive.samples import DAY, NOON, delivered, identity, received
 
 MAX_MEMORY = 768 << 20  # bytes, with an allowance of 128 MiB that each of three reads may take
@@ -202,14 +202,11 @@ READERS: list[Callable[[Path], Iterable[object]]] = [
     lambda root: message_rows(LocalStorage(root), identity(1).hex()),
     lambda root: received_rows(LocalStorage(root), ReplayRange("orders", NOON, NOON + HOUR)),
     lambda root: read_segment(LocalStorage(root), path_of(root)),
-    lambda root: read_sidecar(LocalStorage(root), path_of(root)),
     of_merge,
 ]
 
 
-@pytest.mark.parametrize(
-    "read", READERS, ids=["rows", "show", "replay", "reconcile", "sidecar", "compact"]
-)
+@pytest.mark.parametrize("read", READERS, ids=["rows", "show", "replay", "reconcile", "compact"])
 def test_each_reader_of_the_archive_refuses_it(
     tmp_path: Path, read: Callable[[Path], Iterable[object]]
 ) -> None:
@@ -218,6 +215,33 @@ def test_each_reader_of_the_archive_refuses_it(
     with pytest.raises(ArchiveError, match=MESSAGE):
         for _ in read(tmp_path):
             pass
+
+
+def segment_with(path: Path, place: str, inner: bytes) -> None:
+    """A segment of one row whose metadata says that its id sets lie at `place`."""
+    content = pa.BufferOutputStream()
+    rows = pa.table({"name": ["a"]})
+    with pq.ParquetWriter(content, rows.schema) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata({SETS_KEY: place.format(begin=content.tell())})
+        content.write(inner)
+    path.write_bytes(content.getvalue())
+
+
+def test_the_sets_in_a_segment_are_bounded_as_its_rows_are(tmp_path: Path) -> None:
+    bomb = dictionary(tmp_path / "bomb.parquet").read_bytes()
+    segment_with(tmp_path / "segment.parquet", f"{{begin}} {len(bomb)}", bomb)
+
+    with pytest.raises(ArchiveError, match=MESSAGE):
+        read_beside(LocalStorage(tmp_path), Path("segment.parquet"), SETS_KEY)
+
+
+@pytest.mark.parametrize("place", ["", "4", "4 0", "4 1000000000", "-4 10", "9" * 500 + " 4"])
+def test_sets_at_no_place_of_the_segment_are_refused(tmp_path: Path, place: str) -> None:
+    segment_with(tmp_path / "segment.parquet", place, b"")
+
+    with pytest.raises(ArchiveError, match="it has no table at the place of"):
+        read_beside(LocalStorage(tmp_path), Path("segment.parquet"), SETS_KEY)
 
 
 def test_the_lookup_of_a_name_refuses_a_dictionary_of_too_many_values(tmp_path: Path) -> None:

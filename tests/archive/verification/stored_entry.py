@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from gateway.archive.layout import pairs_path, sets_path
 from gateway.archive.seals.seal import SegmentEntry
 from gateway.archive.seals.store import digest_of
 from gateway.archive.segments.write import dates_of
@@ -15,12 +14,8 @@ from gateway.archive.storage import Storage
 
 def make_entry(storage: Storage, path: Path) -> SegmentEntry:
     """Return the entry of the segment `path`, whose rows are all of the hour of its folder."""
-    file, sets, pairs = (
-        digest_of(storage, each)
-        for each in (path, sets_path(Path(), path), pairs_path(Path(), path))
-    )
+    file = digest_of(storage, path)
     assert file is not None
-    assert sets is not None
     with storage.open(path) as opened:
         parquet = pq.ParquetFile(opened)
         footer, concerns = parquet.metadata, dates_of(parquet.read())
@@ -33,8 +28,6 @@ def make_entry(storage: Storage, path: Path) -> SegmentEntry:
         first=first,
         last=last,
         misplaced=0,
-        sets=sets,
-        pairs=pairs,
         concerns=concerns,
     )
 

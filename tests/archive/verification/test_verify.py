@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import HOUR, day_of, pairs_path, sets_path
+from gateway.archive.layout import HOUR, day_of
+from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.seals.seal import End, MergeSeal, Replaced, SealedDamage, to_json
 from gateway.archive.seals.store import digests_of, seal_path, write_seal
 from gateway.archive.segments.journal_facts import CUT
@@ -50,7 +51,7 @@ def test_a_sealed_day_is_complete(tmp_path: Path, key: bytes | None) -> None:
 
     assert verified.findings == ()
     assert verified.complete
-    assert all(each.sealed and each.sets and each.pairs for each in verified.segments)
+    assert all(each.sealed for each in verified.segments)
     assert {each.gateway for each in verified.segments} == {"east", "west"}
     rows = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob(f"date={DAY}/*/*"))
     assert sum(each.rows for each in verified.segments) == rows > 0
@@ -77,7 +78,7 @@ def test_another_process_can_hash_the_files(tmp_path: Path) -> None:
     assert opened == []
 
     assert elsewhere == verify_day(storage, DAY, today=AFTER)
-    assert len(opened) == 3 * len(elsewhere.segments)  # each with its sets and pairs
+    assert len(opened) == len(elsewhere.segments)
     assert elsewhere.complete
 
 
@@ -117,14 +118,9 @@ def test_the_rows_that_no_file_proves_are_counted(tmp_path: Path) -> None:
     assert verified.unproven == sum(each.rows for each in entries) == 14
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["segment-alone", "with-sets-and-pairs"])
-def test_a_segment_that_is_gone_with_its_sets_is_found(tmp_path: Path, *, kept: bool) -> None:
+def test_a_segment_that_is_gone_is_found(tmp_path: Path) -> None:
     made = sealed_day(tmp_path)
-    segment = segment_of(tmp_path, made.seals[2])
-    segment.unlink()
-    if not kept:
-        sets_path(tmp_path, segment).unlink()
-        pairs_path(tmp_path, segment).unlink()
+    segment_of(tmp_path, made.seals[2]).unlink()
 
     assert errors(made.verify()) == ["missing-segment"]
 
@@ -162,7 +158,7 @@ def test_a_whole_gateway_gone_since_the_day_before_is_found(tmp_path: Path) -> N
 
 def test_a_whole_date_gone_is_found(tmp_path: Path) -> None:
     made = sealed_day(tmp_path, gateways=("east",))
-    for folder in ("", "_seals", "_sets", "_pairs"):
+    for folder in ("", "_seals"):
         shutil.rmtree(tmp_path / folder / f"date={DAY}")
 
     assert "missing-seal" in errors(made.verify())
@@ -174,7 +170,7 @@ def test_a_date_gone_between_two_stops_is_found(tmp_path: Path) -> None:
     for number in range(0, 9, 4):
         noon = NOON + (number - 4) * 24 * HOUR
         made.add("east", noon, noon + HOUR, end=End.STOPPED, start=START + number)
-    for folder in ("", "_seals", "_sets", "_pairs"):
+    for folder in ("", "_seals"):
         shutil.rmtree(tmp_path / folder / f"date={DAY}")
 
     assert errors(made.verify()) == ["missing-seal"]
@@ -186,8 +182,7 @@ def test_a_copy_of_a_segment_is_found(tmp_path: Path, key: bytes | None) -> None
     made = sealed_day(tmp_path, key)
     segment = segment_of(tmp_path, made.seals[2])
     copy = segment.with_name("copy-1-000000-0000.parquet")
-    for place in (lambda _, path: path, sets_path, pairs_path):
-        shutil.copy2(place(tmp_path, segment), place(tmp_path, copy))
+    shutil.copy2(segment, copy)
 
     (finding,) = made.verify().findings
 
@@ -211,31 +206,16 @@ def test_a_changed_segment_with_its_old_time_is_found(tmp_path: Path, key: bytes
     ]
 
 
-@pytest.mark.parametrize(
-    ("place", "rule"),
-    [
-        pytest.param(sets_path, "sets", id="sets"),
-        pytest.param(pairs_path, "pairs", id="pairs"),
-    ],
-)
-@pytest.mark.parametrize("change", ["changed", "missing"])
-def test_other_sets_or_pairs_of_a_segment_are_found(
-    tmp_path: Path, place: Callable[[Path, Path], Path], rule: str, change: str
-) -> None:
+@pytest.mark.parametrize("key", [SETS_KEY, PAIRS_KEY])
+def test_other_sets_or_pairs_in_a_segment_are_found(tmp_path: Path, key: bytes) -> None:
     made = sealed_day(tmp_path)
-    first, second = (segment_of(tmp_path, seal) for seal in made.seals[2:4])
-    if change == "missing":
-        place(tmp_path, first).unlink()
-    else:
-        shutil.copy2(place(tmp_path, second), place(tmp_path, first))
+    segment = segment_of(tmp_path, made.seals[2])
+    content = bytearray(segment.read_bytes())
+    begin, size = map(int, (pq.read_metadata(segment).metadata or {})[key].split())
+    content[begin + size // 2] ^= 1
+    segment.write_bytes(content)
 
-    verified = made.verify()
-
-    assert errors(verified) == [f"{change}-{rule}"]
-    (segment,) = [each for each in verified.segments if each.path.name == first.name]
-    assert segment.sealed
-    assert (segment.sets is None) == (rule == "sets")
-    assert (segment.pairs is None) == (rule == "pairs")
+    assert errors(made.verify()) == ["changed-segment"]
 
 
 def test_a_segment_in_another_folder_is_found(tmp_path: Path) -> None:
@@ -408,7 +388,7 @@ def test_a_gateway_that_stopped_days_ago_did_not_run(tmp_path: Path) -> None:
 
 def test_the_chain_begins_where_older_dates_were_removed(tmp_path: Path) -> None:
     made = sealed_day(tmp_path, gateways=("east",))
-    for folder in ("", "_seals", "_sets", "_pairs"):
+    for folder in ("", "_seals"):
         shutil.rmtree(tmp_path / folder / f"date={DAY - NEXT}")
 
     verified = made.verify()

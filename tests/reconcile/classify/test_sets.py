@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.archive.segments.pairs import PAIR_SCHEMA, pairs_of
+from gateway.archive.segments.pairs import PAIR_SCHEMA, every_pair_of
 from gateway.archive.segments.sets import blocks_of
 from gateway.reconcile.classify.sets import (
     BLOCKS,
@@ -66,7 +66,7 @@ class World:
         """Return the name pairs of some parts."""
         tables = [PAIRS_WITH_PART.empty_table()]
         for file, part in parts:
-            found = pairs_of(to_table(self.parts[file, part]), None)
+            found = every_pair_of(to_table(self.parts[file, part]))
             assert found is not None
             for name, value in (("file", file), ("part", part)):
                 kind = PARTS.field(name).type

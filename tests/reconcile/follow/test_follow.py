@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.findings import Weight
-from gateway.archive.layout import followed_folder, segments, sets_path
+from gateway.archive.layout import followed_folder, segments
 from gateway.archive.location import ArchiveLocation
 from gateway.cli.archive import reconcile as command
 from gateway.cli.archive.follow import stop_signals
@@ -353,7 +353,6 @@ def test_a_file_removed_during_a_batch_is_left_out(tmp_path: Path) -> None:
 
     def show_step(step: str) -> None:
         if "reconciling" in step:
-            sets_path(root, one).unlink(missing_ok=True)
             one.unlink(missing_ok=True)
 
     follower, _ = once(root, show_step)

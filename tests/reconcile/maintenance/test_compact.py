@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Weight
-from gateway.archive.layout import day_folder
+from gateway.archive.layout import HOUR, day_folder, hour_folder, staged_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import verify_day
@@ -22,7 +22,7 @@ from gateway.trial.synthetic.faults import Fault
 from gateway.trial.synthetic.generate_archive import generate
 from gateway.trial.synthetic.traffic import Traffic
 from tests.archive.compaction.days import names, write_day
-from tests.archive.samples import DAY
+from tests.archive.samples import DAY, NOON
 
 pytestmark = [
     pytest.mark.spark,
@@ -90,8 +90,10 @@ def test_a_failure_on_an_executor_changes_nothing(
     location = ArchiveLocation(tmp_path)
     write_day(location)
     before = names(LocalStorage(tmp_path))
-    sets = tmp_path / "_sets" / day_folder(Path(), DAY) / "hour=11" / "merged-1-0000.parquet"
-    sets.mkdir()
+    hour = hour_folder(tmp_path, NOON - HOUR)
+    obstacle = staged_path(tmp_path, hour / "merged-1-0000.parquet") / "foreign"
+    obstacle.parent.mkdir(parents=True)
+    obstacle.touch()
 
     with pytest.raises(ReconcileError, match=r"^spark: the compaction failed: .*merged-1-0000"):
         compact(location, DAY, silent)

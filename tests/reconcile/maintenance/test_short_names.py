@@ -10,13 +10,17 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.archive.layout import PAIRS
+from gateway.archive.journal.records import Rows
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.lookup.name_lookup import find_name
+from gateway.archive.segments import write
+from gateway.archive.segments.pairs import pairs_of
+from gateway.archive.segments.tables import to_table
 from gateway.archive.storage import LocalStorage
 from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import DIALECTS
@@ -24,7 +28,9 @@ from gateway.errors import ArchiveError, GatewayError
 from gateway.reconcile.maintenance.compact import compact
 from gateway.reconcile.maintenance.short_names_job import ShortNameReport, build_dictionary
 from gateway.translate.shorten import digest_of
+from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.samples import DAY, NOON
+from tests.reconcile import shortening
 from tests.reconcile.shortening import DAY_LONG, Sender, long_name
 
 pytestmark = [
@@ -104,7 +110,7 @@ def listed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Arc
     sent = {
         **two_gateways_share_a_name(root),
         **pairs_without_a_name_file(root),
-        **an_unreadable_pair_file(root),
+        **an_unreadable_segment(root),
     }
     name_file_with_bad_lines(root)
     return Archive(root, sent, made(spark, root))
@@ -139,12 +145,12 @@ def pairs_without_a_name_file(root: Path) -> dict[str, str]:
     return {"lost": lost, "known": name}
 
 
-def an_unreadable_pair_file(root: Path) -> dict[str, str]:
+def an_unreadable_segment(root: Path) -> dict[str, str]:
     sender = Sender(root, "damaged")
     sender.send(long_name(31), "damaged", "ems", [NOON])
     name = sender.send(long_name(32), "damaged", "ems", [NOON + DAY_LONG])
     sender.close()
-    (bad,) = (root / PAIRS / f"date={DAY}").glob("*/damaged-*")
+    (bad,) = (root / f"date={DAY}").glob("*/damaged-*")
     bad.write_text("no Parquet")
     return {"beside the damaged": name}
 
@@ -197,7 +203,7 @@ def test_an_unrecorded_name_is_recovered_when_its_digest_proves_it(listed: Archi
     findings = [
         each for each in listed.done.findings if each.rule in ("contrary-name", "unknown-name")
     ]
-    findings = [each for each in findings if each.place == PAIRS]
+    findings = [each for each in findings if each.place == "name pairs"]
     assert sorted(each.rule for each in findings) == ["contrary-name", "unknown-name"]
     assert ["'a/b'" in each.text for each in findings] == [True, True]
 
@@ -250,22 +256,31 @@ def test_a_name_stays_as_long_as_a_day_that_uses_it(spark: SparkSession, tmp_pat
     assert made(spark, tmp_path, DAY).names == 2
     assert set(table(tmp_path)) == {("erp", name), ("", timeless["digest"])}
     assert ("", idle[-27:]) not in table(tmp_path)
-    for folder in ("", "_sets/", "_pairs/"):
-        shutil.rmtree(tmp_path / f"{folder}date={DAY}")
+    shutil.rmtree(tmp_path / f"date={DAY}")
     assert made(spark, tmp_path, DAY).names == 1
     assert set(table(tmp_path)) == {("", timeless["digest"])}
 
 
-def test_names_count_once_whatever_file_they_are_in(spark: SparkSession, tmp_path: Path) -> None:
+def sealed_here(root: Path, *batches: Rows, gateway: str) -> None:
+    """Seal the rows in this process."""
+    rows, _ = to_table(batches)
+    gateways = pa.array([gateway] * len(rows))
+    rows = rows.set_column(0, rows.schema.field(0), gateways)
+    write_sealed(LocalStorage(root), f"{gateway}-1-000000", rows, gateway=gateway)
+
+
+def test_names_count_once_whatever_file_they_are_in(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    too_many = iter([None])  # the first segment has too many pairs: its rows are read
+    monkeypatch.setattr(write, "pairs_of", lambda rows: next(too_many, pairs_of(rows)))
+    monkeypatch.setattr(shortening, "archive", sealed_here)
     sender = Sender(tmp_path)
     name = sender.send(long_name(1), "erp", "ems", [NOON, NOON + DAY_LONG // 24])
     sender.close()
-    pairs = sorted((tmp_path / PAIRS).glob("*/*/*"))
-    pairs[0].unlink()  # too many to keep, or a crash: the rows are read
     made(spark, tmp_path)
     before = table(tmp_path)
-    kept = [path.relative_to(tmp_path) for path in tmp_path.glob("*/*/*/*.parquet")]
-    kept += [path.relative_to(tmp_path) for path in tmp_path.glob("date=*/*/*.parquet")]
+    kept = [path.relative_to(tmp_path) for path in tmp_path.glob("date=*/*/*.parquet")]
     for path in kept:
         (tmp_path / "copy" / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(tmp_path / path, tmp_path / "copy" / path)
@@ -292,8 +307,7 @@ def test_a_file_removed_during_the_build_is_reported(
     def show_step(step: str) -> None:
         steps.append(step)
         if step == "writing the dictionary":  # what the converter does
-            for folder in ("_sets", PAIRS, "."):
-                shutil.rmtree(tmp_path / folder / f"date={DAY}")
+            shutil.rmtree(tmp_path / f"date={DAY}")
 
     oldest = date.fromordinal(DAY.toordinal() + old)
     done = build_dictionary(spark, ArchiveLocation(tmp_path), oldest, show_step)

@@ -111,7 +111,7 @@ def test_a_gap_of_a_source_makes_the_verdict_one_of_what_was_received(
             report(received=0, delivered=0), "Clean: no delivery was expected", id="nothing"
         ),
         pytest.param(
-            report(error("missing-pairs", "f", "is absent")),
+            report(error("damaged-routes", "f", "is no route")),
             "Not clean: all 9 deliveries arrived; 1 error in the archive",
             id="rows-are-intact",
         ),

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import SETS, segments, sets_path
+from gateway.archive.layout import segments
 from gateway.archive.lookup.reader import read_rows
 from gateway.archive.segments.sets import blocks_of
 from gateway.cli import main
@@ -19,6 +19,7 @@ from gateway.errors import ArchiveError
 from gateway.trial.synthetic.faults import Fault, parse_faults
 from gateway.trial.synthetic.generate_archive import MANIFEST, generate
 from gateway.trial.synthetic.traffic import Traffic
+from tests.archive.stored_sets import sets_of
 
 DAY = date(2026, 3, 14)
 EVERY = dict.fromkeys(Fault, 2)
@@ -94,8 +95,8 @@ def test_ids_are_open_in_the_minutes_of_the_faults(tmp_path: Path) -> None:
 
     opened = {
         (row["gateway"], row["route"], row["target"], f"{row['minute']:%Y-%m-%dT%H:%MZ}")
-        for path in (tmp_path / SETS).glob("*/*/*.parquet")
-        for row in pq.read_table(path, partitioning=None).to_pylist()
+        for path in segments(tmp_path, DAY)
+        for row in sets_of(path).to_pylist()
         if row["open_first"]
     }
 
@@ -142,8 +143,7 @@ def test_every_segment_has_its_sets_and_one_route_most_of_the_rows(tmp_path: Pat
 
     tables = [pq.read_table(path, partitioning=None) for path in segments(tmp_path, DAY)]
     for path, table in zip(segments(tmp_path, DAY), tables, strict=True):
-        sets = pq.read_table(sets_path(tmp_path, path), partitioning=None)
-        assert sets.equals(blocks_of(table))
+        assert sets_of(path).equals(blocks_of(table))
     received = [table.filter(pc.equal(table["leg"], "received")) for table in tables]
     assert sum(len(table) for table in received) == 20_000
     first = sum(len(table.filter(pc.equal(table["route"], "route-1"))) for table in received)
