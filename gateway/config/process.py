@@ -34,7 +34,11 @@ class ArchiveSettings:
         " `interval`: within a second",
         default="batch",
     )
-    segment_seconds: float = setting("age at which a segment is closed", default=60.0, minimum=1)
+    segment_seconds: float | None = setting(
+        "age at which a segment is closed; when absent, 60 with 90,000 rows, and 900 with fewer",
+        default=None,
+        minimum=1,
+    )
     segment_bytes: int = setting(
         "size at which a segment is closed", default=64 << 20, minimum=1 << 16
     )

@@ -342,7 +342,7 @@ class SimulatedRollingJournal:
         stand_ins.scheduler().point()
 
     def maintain(self) -> None:
-        if stand_ins.monotonic() - self._opened >= self._options.segment_seconds:
+        if stand_ins.monotonic() - self._opened >= (self._options.segment_seconds or 20):
             self._close(stopped=False)
             self._open()
 

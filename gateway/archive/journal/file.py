@@ -64,6 +64,10 @@ class Journal:
         return self._valid_size
 
     @property
+    def rows(self) -> int:
+        return self._rows
+
+    @property
     def empty(self) -> bool:
         return self._valid_size == self._first_size
 

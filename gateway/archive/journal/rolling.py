@@ -46,6 +46,8 @@ _CONFLICT: Final = (
     "another process writes with this gateway's name;"
     " give each gateway its own `gateway.name`, or its own archive folder"
 )
+_FULL_ROWS: Final = 90_000  # of a journal that becomes one segment of nearly 100,000 rows
+_YOUNGEST, _OLDEST = 60.0, 900.0  # seconds: the age of a full journal, and of any other
 _CONVERTER_POLL_INTERVAL: Final = 1.0  # seconds
 _IDLE_INTERVAL: Final = 60.0  # seconds until an idle gateway looks at the date
 _DAY: Final = 24 * HOUR
@@ -57,7 +59,7 @@ class ArchiveOptions:
 
     queue_bytes: int = 16 << 20  # rows that may wait for the disk; `append` blocks past it
     segment_bytes: int = 64 << 20  # size at which a journal is closed and converted
-    segment_seconds: float = 60.0  # age of its first row at which a journal is closed
+    segment_seconds: float | None = None  # age of its first row at that; None: see `is_full`
     sync: Sync = "batch"
     sync_seconds: float = 1.0  # for `interval`
     retry_seconds: float = 0.5  # between two attempts to write
@@ -65,6 +67,19 @@ class ArchiveOptions:
     buffer_bytes: int | None = None  # limit of all journals; None for no limit
     keep_days: int | None = None  # whole days to keep; None keeps all
     seal_key: bytes | None = field(default=None, repr=False)  # signs journals and seals
+
+    def is_full(self, size: int, rows: int, age: float) -> bool:
+        """Return whether a journal of these bytes and rows is closed; `age` in seconds.
+
+        The default age follows the rate: a minute for a gateway that fills a segment in it, up to
+        a quarter of an hour for one that does not. A slow gateway so writes few files, and its
+        rows are readers' after that time at the latest.
+        """
+        if size >= self.segment_bytes:
+            return True
+        if self.segment_seconds is not None:
+            return age >= self.segment_seconds
+        return age >= (_YOUNGEST if rows >= _FULL_ROWS else _OLDEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +193,6 @@ class RollingJournal:
         intervals = [_IDLE_INTERVAL, max(0.0, (self._midnight - self._writer.clock()) / 1e6)]
         if self._needs_sync:
             intervals.append(self._options.sync_seconds)
-        if self._has_rows():
-            intervals.append(self._options.segment_seconds)
         if self._has_rows() or self._needs_sync or self._converter.busy:
             intervals.append(_CONVERTER_POLL_INTERVAL)
         return min(intervals)
@@ -254,11 +267,9 @@ class RollingJournal:
     def _is_due(self, journal: Journal, now: float) -> bool:
         if journal.empty:
             return self._writer.anchor() >= self._midnight
-        return (
-            now - self._first_row_time >= self._options.segment_seconds
-            or journal.size >= self._options.segment_bytes
-            or self._writer.clock() >= self._midnight
-        )
+        age = now - self._first_row_time
+        full = self._options.is_full(journal.size, journal.rows, age)
+        return full or self._writer.clock() >= self._midnight
 
     def _roll(self, journal: Journal, *, stopped: bool = False) -> None:
         """Close the journal and convert it; unless `stopped`, open the next one.

@@ -281,6 +281,24 @@ def test_a_journal_is_rolled(tmp_path: Path, options: ArchiveOptions) -> None:
     assert names(tmp_path) == ["a/b0", "a/b1", "a/b2"]
 
 
+@pytest.mark.parametrize(
+    ("options", "size", "rows", "age", "full"),
+    [
+        pytest.param(ArchiveOptions(), 1, 2, 899, False, id="few-rows-wait"),
+        pytest.param(ArchiveOptions(), 1, 2, 900, True, id="few-rows-after-a-quarter-of-an-hour"),
+        pytest.param(ArchiveOptions(), 1, 90_000, 60, True, id="a-whole-segment"),
+        pytest.param(ArchiveOptions(), 1, 90_000, 59, False, id="a-fast-gateway"),
+        pytest.param(ArchiveOptions(), 64 << 20, 1, 0, True, id="size"),
+        pytest.param(ArchiveOptions(segment_seconds=5), 1, 2, 5, True, id="its-own-age"),
+        pytest.param(ArchiveOptions(segment_seconds=5), 1, 90_000, 4, False, id="no-rows"),
+    ],
+)
+def test_the_age_of_a_journal_follows_its_rows(
+    options: ArchiveOptions, size: int, rows: int, age: float, *, full: bool
+) -> None:
+    assert options.is_full(size, rows, age) == full
+
+
 def test_the_file_size_limit_of_a_process_is_survived(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
