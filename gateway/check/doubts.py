@@ -7,12 +7,12 @@ from itertools import groupby
 from typing import Final
 
 from gateway.archive.night_record import SPOOLED_DAYS
-from gateway.check.encryption import scheme_and_host_of
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS
 from gateway.endpoints.registry import find_kind
+from gateway.endpoints.settings.base import scheme_and_host_of
 from gateway.errors import ConfigError
 from gateway.model.message import DeliveryMode
 from gateway.proofs.reverse_route import REVERSE_SUFFIX

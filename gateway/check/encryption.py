@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gateway.config.load import Configuration
 from gateway.config.section_checks import is_loopback
 from gateway.endpoints.registry import find_kind
-from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.base import EndpointSettings, scheme_and_host_of
 from gateway.errors import ConfigError
-
-_URL = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/@\s,()]*@)?(?P<host>\[[^\]]*\]|[^:/?,()\s]*)"
-)
 
 
 def open_connections(configuration: Configuration) -> Iterator[ConfigError]:
@@ -43,10 +38,3 @@ def plain_hosts(settings: EndpointSettings) -> list[str]:
         if not any(word in scheme for word in encrypted)
     ]
     return [host for host in dict.fromkeys(hosts) if host and not is_loopback(host.strip("[]"))]
-
-
-def scheme_and_host_of(settings: EndpointSettings) -> Iterator[tuple[str, str]]:
-    """Yield scheme and host of every address; a URL may contain several (JMS failover)."""
-    for url in settings.addresses:
-        for found in _URL.finditer(url):
-            yield found["scheme"], found["host"]

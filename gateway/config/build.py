@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.config.build_endpoint import RouteContext, parse_pattern_at, parse_patterns
 from gateway.config.build_targets import SourceFacts, build_targets
 from gateway.config.nodes import KeyPath
@@ -29,13 +31,23 @@ def build_routes(
         _build_route(name, settings, number, context, reader)
         for number in range(len(settings.sources))
     ]
-    routes = [route for route in built if route is not None]
+    routes = [_with_access(route, context) for route in built if route is not None]
     if settings.direction == "both":
         if not _is_reversible(settings, (*at, "direction"), reader):
             return routes
         if len(reader.findings) == before and routes and routes[0].targets:
-            return _with_reverse_route(routes[0], settings, context, (*at, "direction"), reader)
+            both = _with_reverse_route(routes[0], settings, context, (*at, "direction"), reader)
+            return [_with_access(route, context) for route in both]
     return routes
+
+
+def _with_access(route: Route, context: RouteContext) -> Route:
+    targets = tuple(
+        replace(target, access=context.endpoints[target.endpoint].access(ids=target.add_message_id))
+        for target in route.targets
+    )
+    source = context.endpoints[route.endpoint]
+    return replace(route, targets=targets, access=source.source_access(route))
 
 
 def _build_route(

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from xxhash import xxh3_64_hexdigest
 
 from gateway.config.nodes import KeyPath, did_you_mean
 from gateway.config.schema import CommonEndpointSettings, NameLimitSettings
+from gateway.config.section_checks import is_loopback
 from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.settings.base import EndpointSettings, dialects_of, kinds_of
+from gateway.endpoints.settings.base import (
+    EndpointSettings,
+    default_kind_of,
+    dialects_of,
+    group_of,
+    kinds_of,
+    scheme_and_host_of,
+    selector_of,
+)
 from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.routing.other_separator import corrected
-from gateway.routing.route import WhenFull
+from gateway.routing.route import BrokerAccess, Route, WhenFull
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.translate.names import OnTooLong, OnUnmappable
 from gateway.translate.shorten import ShortNamesInMemory
@@ -36,6 +47,24 @@ class Endpoint:
     echo_window: float = 0.0  # seconds
     loop_window: float = 0.1  # seconds
     broker_id: str = ""
+    broker_name: str = ""  # the `broker_id` that the configuration gives
+
+    def access(self, *, ids: bool = True) -> BrokerAccess:
+        """Return how other gateways meet the messages of this endpoint; `ids`: they have ids."""
+        settings = self.settings
+        hosts = [host.strip("[]") for _, host in scheme_and_host_of(settings)]
+        elsewhere = hosts and not any(map(is_loopback, hosts))
+        broker = ""
+        if self.broker_name or elsewhere:
+            alike = (self.broker_id, self.dialect.name, default_kind_of(settings))
+            broker = xxh3_64_hexdigest("\0".join(alike).encode(errors="surrogatepass"))
+        return BrokerAccess(broker, self.broker_name, ids and "properties" in settings.carries)
+
+    def source_access(self, route: Route) -> BrokerAccess:
+        """Return the access of the source of `route`, which is at this endpoint."""
+        filtered = bool(route.selector or selector_of(self.settings)) or not route.take_retained
+        group = route.source.share or group_of(self.settings, route.source.subscription)
+        return replace(self.access(), group=group, filtered=filtered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +113,7 @@ def make_endpoint(
         common.echo_window,
         common.loop_window,
         common.broker_id or settings.broker_key,
+        common.broker_id or "",
     )
 
 

@@ -71,7 +71,8 @@ class CommonEndpointSettings:
     )
     broker_id: str | None = setting(
         "identifier of the broker, the same in the configurations of all gateways, to detect loops"
-        " through several gateways; the address of the broker when absent",
+        " through several gateways, and to join gateways at night (`--hops`); the address of the"
+        " broker when absent",
         default=None,
     )
     echo_window: float = setting(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.findings import Finding, error
 from gateway.archive.gaps import SourceGap
 from gateway.archive.heads import open_gaps
-from gateway.archive.layout import reconciled_folder
+from gateway.archive.layout import is_replay, reconciled_folder, writer_name
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.routes import Rules
@@ -26,13 +26,37 @@ from gateway.archive.storage import open_storage
 from gateway.archive.verification.writers import known_writers
 from gateway.clock import now
 from gateway.errors import ReconcileError
-from gateway.model.copy_class import TALLIES
+from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import tables
-from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
+from gateway.reconcile.classify.evidence import (
+    PARTITION_ROWS,
+    Joined,
+    Scope,
+    joined,
+    survey,
+)
+from gateway.reconcile.classify.hops import (
+    HOP_EXCEPTIONS,
+    HopScope,
+    HopTask,
+    hop_counts,
+    hop_exceptions,
+    hop_table,
+    judged_hops,
+)
 from gateway.reconcile.classify.name_check import NameCheck, NamesToCheck, check_names
 from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
-from gateway.reconcile.input.executors import collect, write_partitions
-from gateway.reconcile.input.inputs import Inputs, find_inputs, hashed_by, verify_around
+from gateway.reconcile.input.executors import collect, tasks_of
+from gateway.reconcile.input.hop_routes import find_hops
+from gateway.reconcile.input.inputs import (
+    Inputs,
+    batches,
+    day_range,
+    find_inputs,
+    hashed_by,
+    verify_around,
+)
+from gateway.reconcile.input.route_history import read_history
 from gateway.reconcile.input.route_notes import NOTES, notes_tasks, run_notes, with_notes
 from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
 from gateway.reconcile.input.survey import Survey
@@ -44,7 +68,8 @@ from gateway.reconcile.task_shares import task_shares
 from gateway.terminal.progress import ShowStep
 
 FULL_ROWS: Final = 400_000  # of the date: 200,000 copies; with more, the sets are faster
-_FEW_EXCEPTIONS: Final = 20_000  # this process writes them, and no Python of executors
+_EXCEPTIONS: Final = "exceptions"
+_HOP_EXCEPTIONS: Final = "hop_exceptions"
 _MAX_NAMES: Final = 100
 _SECOND: Final = 1_000_000  # microseconds
 _DAY: Final = 86_400 * _SECOND
@@ -59,6 +84,7 @@ class Job:
     output: Path | None = None  # a local folder for the results; by default they are in the archive
     master: str = "local[*]"
     full: bool | None = None  # join every row; None: below `FULL_ROWS`
+    hops: bool = False  # messages between gateways, too
     strict: bool = False  # marked duplicates and late deliveries fail the verdict
     accept_gaps: bool = False  # gaps of sources do not change the exit status
     in_flight: int = 120  # seconds before an open journal in which a receipt may have no outcome
@@ -162,7 +188,11 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     report = replace(report, gaps=gaps, proof=proof, routes=routes)
     show_step("translating the names again")
     names = NamesToCheck(job.location, job.day, inputs.day, job.mapping, job.key)
-    return _with_names(job, check_names(spark, names), report)
+    report = _with_names(job, check_names(spark, names), report)
+    if not job.hops:
+        return report
+    show_step("joining the gateways")
+    return _with_hops(spark, job, inputs, recorded, report)
 
 
 def _scope(job: Job, inputs: Inputs, *, full: bool) -> Scope:
@@ -185,6 +215,37 @@ def _with_notes(
     return with_notes(report.routes, collect(spark, NOTES, tasks, run_notes), tapped)
 
 
+def _with_hops(
+    spark: SparkSession, job: Job, inputs: Inputs, recorded: RecordedGaps, report: Report
+) -> Report:
+    """Write the tables of the messages between gateways; return the report with them."""
+    storage = open_storage(job.location)
+    at = now() if job.now is None else job.now
+    history, _ = read_history(storage, at, job.key)  # the check of names reports its findings
+    hops, notes = find_hops(job.location, history)
+    writers = known_writers(storage, None, job.key)
+    heads = [each for name, each in writers.expected.items() if not is_replay(name)]
+    until = {writer_name(each.gateway): each.at - job.in_flight * _SECOND for each in heads}
+    gaps = [*recorded.found, *recorded.lasting]
+    scope = HopScope(hops, day_range(job.day), job.spooled_since, gaps, until)
+    segments = inputs.all if hops.brokers else []
+    number = max(tasks_of(spark, inputs.size), inputs.rows // PARTITION_ROWS)
+    parts = batches(segments, [each.size for each in segments], number)
+    found = judged_hops(
+        spark, [HopTask(scope, part) for part in parts], job.late * _SECOND, number
+    ).persist()
+    table = hop_table(hop_counts(found).toArrow())
+    listed = _sum(table, "expected") - _sum(table, CopyClass.DELIVERED.value)
+    results = job.results
+    results.write("hops", table)
+    results.write_frame(_HOP_EXCEPTIONS, hop_exceptions(found), listed, HOP_EXCEPTIONS)
+    found.unpersist()
+    written = results.written(_HOP_EXCEPTIONS, HOP_EXCEPTIONS)
+    worst = worst_first(table.to_pylist(), strict=job.strict)[: tables.MAX_ROWS]
+    samples = first_rows(tables.samples(written, job.samples, HOP_EXCEPTIONS))
+    return replace(report, hops=worst, hop_samples=samples, hops_unchecked="; ".join(notes))
+
+
 def _with_tables(
     job: Job, found: Survey, copies: Joined | None, show_step: ShowStep, report: Report
 ) -> Report:
@@ -205,14 +266,15 @@ def _with_tables(
     if copies is not None and exceptional:
         show_step(f"looking up {exceptional} exceptions")
         listed = copies.exceptions(exceptional)
-        if exceptional <= _FEW_EXCEPTIONS:
-            results.write("exceptions", listed.toArrow().cast(tables.EXCEPTIONS))
-        else:
-            write_partitions(listed, results.write_exceptions)
+        results.write_frame(_EXCEPTIONS, listed, exceptional, tables.EXCEPTIONS)
     else:
-        results.write("exceptions", tables.EXCEPTIONS.empty_table())
-    letters = tables.dead_letters(results.exceptions())
-    names = tables.worst_names(results.exceptions(), _MAX_NAMES)
+        results.write(_EXCEPTIONS, tables.EXCEPTIONS.empty_table())
+
+    def exceptions() -> Iterator[pa.Table]:
+        return results.written(_EXCEPTIONS, tables.EXCEPTIONS)
+
+    letters = tables.dead_letters(exceptions())
+    names = tables.worst_names(exceptions(), _MAX_NAMES)
     for name, table in {
         "minutes": minutes, "routes": routes, "gateways": gateways, "hours": hours,
         "dead_letters": letters, "names": names,
@@ -228,7 +290,7 @@ def _with_tables(
         whole_day=first_rows(tables.per_hour(minutes, latencies)),
         dead_letters=first_rows(letters),
         names=first_rows(names),
-        samples=first_rows(tables.samples(results.exceptions(), job.samples)),
+        samples=first_rows(tables.samples(exceptions(), job.samples)),
         proof={"copies": _sum(found.proven, "received"), "compared": compared},
     )
 

@@ -1,12 +1,13 @@
 """The parts of routes that decide names, as JSON values and back, and the names that they make.
 
 Endpoints' addresses and credentials, header rules, selectors and payload conversions are no part
-of them: the rules hold names, patterns, templates and limits only.
+of them: the rules hold names, patterns, templates and limits, and the access of `BrokerAccess`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, TypeAlias
 
 from gateway.dialects.base import Dialect
@@ -15,7 +16,7 @@ from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
-from gateway.routing.route import Route, Target, fixed_kind
+from gateway.routing.route import BrokerAccess, Route, Target, fixed_kind
 from gateway.routing.router import Router
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.routing.tags import TagMode, TagRule
@@ -38,12 +39,7 @@ class RouteNames:
 
     def __init__(self, routes: Sequence[Route], dictionary: ShortNames) -> None:
         """`dictionary` resolves short names from endpoints for which a route shortens names."""
-        shortens = {
-            target.endpoint
-            for route in routes
-            for target in route.targets
-            if target.renderer.on_too_long is OnTooLong.SHORTEN
-        }
+        shortens = shortening_endpoints(routes)
         self._lookups = 0
         self._routers: dict[str, list[Router]] = {}
         for route in routes:  # a route with several sources is several routes of one name
@@ -72,6 +68,16 @@ class RouteNames:
         return made or refusals or ["(not taken)"]
 
 
+def shortening_endpoints(routes: Iterable[Route]) -> set[str]:
+    """Return the endpoints for which a route shortens names."""
+    return {
+        target.endpoint
+        for route in routes
+        for target in route.targets
+        if target.renderer.on_too_long is OnTooLong.SHORTEN
+    }
+
+
 def to_rules(routes: Iterable[Route]) -> list[Json]:
     """Return the parts of `routes` that decide names, as JSON values."""
     return [
@@ -79,6 +85,7 @@ def to_rules(routes: Iterable[Route]) -> list[Json]:
             "name": route.name,
             "endpoint": route.endpoint,
             "dialect": _dialect_rules(route.dialect),
+            "access": asdict(route.access),
             "source": route.source.text,
             "excludes": [_pattern_rules(each) for each in route.excludes],
             "tags": {
@@ -109,6 +116,7 @@ def _target_rules(target: Target) -> Json:
     return {
         "label": target.label,
         "endpoint": target.endpoint,
+        "access": asdict(target.access),
         "dialect": _dialect_rules(target.renderer.dialect),
         "templates": [template.text for template in templates],
         "allow": [_pattern_rules(each) for each in target.allow],
@@ -157,8 +165,9 @@ def _route(rules: Json) -> Route:
     targets = tuple(_target(each, source, tags, constants) for each in rules["targets"])
     excludes = _patterns(rules["excludes"], dialect)
     return Route(
-        rules["name"], rules["endpoint"], dialect, source, targets, excludes=excludes, tags=tags
-    )
+        rules["name"], rules["endpoint"], dialect, source, targets, excludes=excludes, tags=tags,
+        access=BrokerAccess(**rules["access"]),
+    )  # fmt: skip
 
 
 def _target(
@@ -185,6 +194,7 @@ def _target(
         _patterns(rules["allow"], dialect),
         more_templates=tuple(templates[1:]),
         kind=fixed_kind(templates[0] if templates else None, source, dialect),
+        access=BrokerAccess(**rules["access"]),
     )
 
 

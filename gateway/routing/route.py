@@ -32,6 +32,26 @@ class WhenFull(Enum):
     NEWEST = "dead-letter-newest"
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerAccess:
+    """The facts by which another gateway's routes meet a source or a target at its broker.
+
+    `broker` is equal for endpoints that spell one name alike at one broker, also in different
+    gateways. It is a hash, and empty when only this machine can know the broker. `name` is its
+    `broker_id`. `ids`: the messages carry their trace id. Readers of one `group` divide the
+    messages; `filtered`: a source does not receive all messages of its names.
+    """
+
+    broker: str = ""
+    name: str = ""
+    ids: bool = False
+    group: str = ""
+    filtered: bool = False
+
+
+NO_ACCESS = BrokerAccess()
+
+
 @dataclass(frozen=True)
 class Target:
     """One destination of a route; without a `template` a message keeps its name.
@@ -54,6 +74,7 @@ class Target:
     observe: str = ""  # a subscription at the target that records arriving messages
     kind: str = ""  # the kind prefix of its addresses, which the mapping's own text contains
     payload_encoding: str = ""  # how its driver changes payloads behind their hash, as a clause
+    access: BrokerAccess = NO_ACCESS
 
     @property
     def system(self) -> str:
@@ -134,6 +155,7 @@ class Route:
     archive_redact: tuple[
         str, ...
     ] = ()  # header fields and properties whose values are not recorded
+    access: BrokerAccess = NO_ACCESS
 
     def has_carried(self, gateway: str, origin: tuple[str, ...]) -> bool:
         """Return whether this route would send a message with the path `origin` in a cycle.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -67,16 +67,22 @@ def _rows(numbers: Sequence[int], name: str, common: dict[str, Cell]) -> Rows:
     return Rows(len(numbers), shared, columns)
 
 
-def archive(root: Path, *batches: Rows, gateway: str = "edge", start: int = START) -> None:
-    """Write the rows, wait until they are durable, and close the writer: they are in segments."""
-    writer = ArchiveWriter(root, gateway, start, QUICK, clock=noon)
-    put(writer, *batches)
-    writer.close()
-
-
 def noon() -> int:
     """The clock of the writers: the time of the rows."""
     return NOON
+
+
+def archive(
+    root: Path,
+    *batches: Rows,
+    gateway: str = "edge",
+    start: int = START,
+    clock: Callable[[], int] = noon,
+) -> None:
+    """Write the rows, wait until they are durable, and close the writer: they are in segments."""
+    writer = ArchiveWriter(root, gateway, start, QUICK, clock=clock)
+    put(writer, *batches)
+    writer.close()
 
 
 def put(writer: ArchiveWriter, *batches: Rows) -> None:

@@ -76,6 +76,7 @@ def _check(args: argparse.Namespace) -> None:
         "--full": args.full,
         "--sets": args.full is False,
         "--mapping": args.mapping,
+        "--hops": args.hops,
         "--accept-gaps": args.accept_gaps,
     }
     if wrong := [name for name, value in nightly.items() if value]:

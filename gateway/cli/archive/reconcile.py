@@ -59,6 +59,7 @@ def add_parsers(commands: Commands) -> None:
         "--sets", action="store_false", dest="full",
         help="join only messages that id sets do not prove (default above)",
     )  # fmt: skip
+    add("--hops", action="store_true", help="judge the messages between the gateways, too")
     add(
         "--strict",
         action="store_true",
@@ -182,6 +183,7 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
         output=None if args.output is None else args.output / f"date={day}",
         master=args.master,
         full=args.full,
+        hops=args.hops,
         strict=args.strict,
         accept_gaps=args.accept_gaps,
         in_flight=args.in_flight_seconds,

@@ -10,6 +10,9 @@ from typing import NamedTuple, Protocol
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
+_URL = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/@\s,()]*@)?(?P<host>\[[^\]]*\]|[^:/?,()\s]*)"
+)
 U16 = 65_535
 U32 = 4_294_967_295
 
@@ -76,8 +79,8 @@ class SettingFault(NamedTuple):
 class EndpointSettings(Protocol):
     """Properties of the settings of every kind, for the runtime.
 
-    Four members are optional; the functions below have their values: `dialects`, `for_gateway`,
-    `kind_prefixes` and `faults`.
+    Seven members are optional; the functions below have their values: `dialects`, `for_gateway`,
+    `kind_prefixes`, `faults`, `group`, `selector` and `default_kind`.
     """
 
     @property
@@ -128,6 +131,29 @@ def kinds_of(settings: EndpointSettings) -> tuple[str, ...]:
     """Return the beginnings of addresses that choose a kind of destination, such as a queue."""
     found: tuple[str, ...] = getattr(settings, "kind_prefixes", ())
     return found
+
+
+def group_of(settings: EndpointSettings, pattern: str) -> str:
+    """Return a name of the readers that divide the messages of `pattern`; empty without others."""
+    find_group = getattr(settings, "group", None)
+    return "" if find_group is None else str(find_group(pattern))
+
+
+def selector_of(settings: EndpointSettings) -> str:
+    """Return the selector with which the broker leaves out messages; empty without one."""
+    return str(getattr(settings, "selector", ""))
+
+
+def default_kind_of(settings: EndpointSettings) -> str:
+    """Return the kind of a destination whose address names none; empty where there is one kind."""
+    return str(getattr(settings, "default_kind", ""))
+
+
+def scheme_and_host_of(settings: EndpointSettings) -> Iterator[tuple[str, str]]:
+    """Yield scheme and host of every address; a URL may contain several (JMS failover)."""
+    for url in settings.addresses:
+        for found in _URL.finditer(url):
+            yield found["scheme"], found["host"]
 
 
 def faults_of(settings: EndpointSettings) -> Iterator[SettingFault]:

@@ -250,6 +250,18 @@ class JmsSettings:
                 yield fault._replace(position=position)
 
     @property
+    def default_kind(self) -> str:
+        """Kind of an address without a prefix."""
+        return self.destination
+
+    def group(self, pattern: str) -> str:
+        """Name of the readers that divide the messages of `pattern`: those of a queue, or share."""
+        is_queue = self.destination == "queue" and not pattern.startswith("topic:")
+        if is_queue or pattern.startswith("queue:"):
+            return pattern.removeprefix("queue:")
+        return self.shared.replace("{pattern}", pattern)
+
+    @property
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
         if self.jndi_factory:

@@ -152,6 +152,10 @@ class SolaceSettings:
         """Yield the faults that only a connection would show."""
         yield from address_faults("url", self.url.split(","), _URL, "tcp://host:port or tcps://...")
 
+    def group(self, _pattern: str) -> str:
+        """Name of the readers that divide messages: those of a queue, or of a share."""
+        return (self.queue or f"gateway/{self.name}") if self.guaranteed else self.share
+
     @property
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""

@@ -42,7 +42,7 @@ from gateway.reconcile.schema import JOIN_ROWS
 
 _SECOND: Final = 1_000_000
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
-_PARTITION_ROWS: Final = 200_000
+PARTITION_ROWS: Final = 200_000
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _MAX_WANTED: Final = 200_000  # exceptions whose ids select rows in the tasks of executors
 _MAX_DETAILED: Final = 400_000  # rows to join with their texts; more are read again for exceptions
@@ -94,7 +94,7 @@ def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> 
     wanted = tasks[0].selection.wanted
     # A copy has mostly two rows.
     number = inputs.rows if wanted is None else 2 * sum(map(count, wanted.values()))
-    own = inputs.size // _PARTITION_BYTES if wanted is None else number // _PARTITION_ROWS
+    own = inputs.size // _PARTITION_BYTES if wanted is None else number // PARTITION_ROWS
     partitions = max(spark.sparkContext.defaultParallelism, own)
     spark.conf.set(_PARTITIONS, str(partitions))
     frame = read_tasks(spark, JOIN_ROWS, tasks, run_read)

@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from gateway.archive.durable import make_folders
 from gateway.archive.location import ArchiveLocation
@@ -23,7 +25,7 @@ from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
 from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.classify import tables
-from gateway.reconcile.classify.tables import EXCEPTIONS
+from gateway.reconcile.input.executors import write_partitions
 from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.report.charts import HOURS
 from gateway.reconcile.report.html import page
@@ -33,7 +35,7 @@ from gateway.reconcile.report.summary import from_json, to_json
 
 SUMMARY: Final = "summary.json"
 _NEW: Final = ".new-"  # before the name of the hidden folder
-_EXCEPTIONS: Final = "exceptions"
+_FEW: Final = 20_000  # rows that this process writes, and no Python of executors
 _UNQUOTED: Final = re.compile("[ -]")  # in names of classes
 
 
@@ -73,21 +75,30 @@ class ResultFolder:
         named = table.rename_columns([_UNQUOTED.sub("_", each) for each in table.column_names])
         open_storage(self.location).write(self.new / name / "part-00000.parquet", named)
 
-    def write_exceptions(self, partition: int, rows: Iterable[pa.RecordBatch]) -> None:
-        """Write the exceptions of one partition; a repeated task replaces its file."""
+    def write_frame(self, name: str, frame: DataFrame, number: int, schema: pa.Schema) -> None:
+        """Write a table of `number` rows; executors write a long one."""
+        if number <= _FEW:
+            self.write(name, frame.toArrow().cast(schema) if number else schema.empty_table())
+        else:
+            write_partitions(frame, partial(self._write_partition, name, schema))
+
+    def _write_partition(
+        self, name: str, schema: pa.Schema, partition: int, rows: Iterable[pa.RecordBatch]
+    ) -> None:
+        """Write the rows of one partition; a repeated task replaces its file."""
         batches = [batch for batch in rows if batch.num_rows]
         if batches:
-            table = pa.Table.from_batches(batches).cast(EXCEPTIONS)
-            path = self.new / _EXCEPTIONS / f"part-{partition:05}.parquet"
+            table = pa.Table.from_batches(batches).cast(schema)
+            path = self.new / name / f"part-{partition:05}.parquet"
             open_storage(self.location).write(path, table)
 
-    def exceptions(self) -> Iterator[pa.Table]:
-        """Yield the written exceptions file by file; an empty table when there are none."""
+    def written(self, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows of a written table file by file; an empty table when there are none."""
         storage = open_storage(self.location)
-        yield EXCEPTIONS.empty_table()
-        for path, _ in storage.files(self.new / _EXCEPTIONS):
+        yield schema.empty_table()
+        for path, _ in storage.files(self.new / name):
             with open_parquet(storage.open(path)) as file:
-                yield file.read().cast(EXCEPTIONS)
+                yield file.read().cast(schema)
 
     def publish(self, report: Report) -> None:
         """Write the summary and its page, and replace the earlier results."""

@@ -212,10 +212,10 @@ def worst_names(parts: Iterable[pa.Table], limit: int) -> pa.Table:
     return found.sort_by(order).slice(0, limit)
 
 
-def samples(parts: Iterable[pa.Table], of_each: int) -> pa.Table:
+def samples(parts: Iterable[pa.Table], of_each: int, schema: pa.Schema = EXCEPTIONS) -> pa.Table:
     """Return the first `of_each` exceptions of every class, by time of receipt."""
     order = [(name, "ascending") for name in ("class", "received_time", "gateway", "id", "target")]
-    found = EXCEPTIONS.empty_table()
+    found = schema.empty_table()
     for part in parts:
         rows = pa.concat_tables([found, part])
         found = pa.concat_tables(_heads(rows.sort_by(order), of_each))

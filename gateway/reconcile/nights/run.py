@@ -94,7 +94,9 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
 
         def after(day: date, report: Report | None) -> None:
             status = NO_ANSWER if report is None else report.status
-            flight = report.total(_IN_FLIGHT) if report is not None and report.answered else 0
+            flight = 0
+            if report is not None and report.answered:
+                flight = report.total(_IN_FLIGHT) + report.between(_IN_FLIGHT)
             judged[str(day)] = Judged(status, flight)
             write_link()
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-from gateway.model.copy_class import CLASSES
+from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.reconcile.report.formatting import amount, counted_as, shortened
 from gateway.reconcile.report.gaps import outages
 from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Rows, count, word
 
+_HOP_FAULTS: Final = (CopyClass.MISSING.value, CopyClass.ALTERED.value)
 _MAX_ROUTES: Final = 10  # of one replay command
 _NO_PAYLOADS: Final = (
     "gateway replay cannot send them: their payloads are not in the archive. Ask the publishers"
@@ -39,6 +40,13 @@ def actions(report: Report) -> Iterator[Action]:
         allowed = report.total(facts.allowed) if facts.allowed and not report.strict else 0
         if facts.advice and report.total(name) > allowed:
             yield from _for_class(report, name)
+    if any(map(report.between, _HOP_FAULTS)):
+        yield Action(
+            "Messages were lost or changed between gateways. Ask the operator of the broker; the"
+            " path of one of them shows its times.",
+            [_show_hop(report)],
+            "Hops",
+        )
     for row in filter(became_breach, report.carried):
         yield Action(
             f"{word(row, 'date')} was reconciled again, and its verdict is now:"
@@ -149,6 +157,11 @@ def _show(report: Report, name: str, rows: Rows) -> str:
         for row in report.samples
         if word(row, "class") == name and word(row, "route") in routes
     )
+    return f"gateway archive show {_quoted(report.archive)} {_quoted(next(found, 'ID'))}"
+
+
+def _show_hop(report: Report) -> str:
+    found = (word(row, "id") for row in report.hop_samples if word(row, "class") in _HOP_FAULTS)
     return f"gateway archive show {_quoted(report.archive)} {_quoted(next(found, 'ID'))}"
 
 

@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from gateway.errors import GatewayError, ReconcileError
-from gateway.model.copy_class import CLASSES
+from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_MEANINGS
 from gateway.reconcile.report import actions, details, verdict
 from gateway.reconcile.report.charts import HOURS, LARGE
 from gateway.reconcile.report.figures import MAX_UNFOLDED, charted_routes, day_of, figures
@@ -37,6 +37,7 @@ from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import (
     count,
     exceptions_in,
+    hop_ends,
     number,
     severity_of,
     shown_classes,
@@ -109,6 +110,7 @@ def _titles(report: Report) -> Iterator[str]:
         "The day": report.whole_day,
         "Source gaps": report.gaps,
         "Routes": report.routes,
+        "Hops": report.hops or report.hops_unchecked,
         "Routes by hour": report.routes and report.hours,
         "Worst names": report.names,
         "Samples": report.samples,
@@ -143,6 +145,9 @@ def environment() -> Environment:
     }
     made.globals |= {
         "CLASSES": CLASSES,
+        "HOP_CLASSES": HOP_CLASSES,
+        "HOP_MEANINGS": HOP_MEANINGS,
+        "hop_ends": hop_ends,
         "DAY_SECONDS": DAY_SECONDS,
         "HOURS": HOURS,
         "MAX_GATEWAYS": details.MAX_GATEWAYS,

@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.archive.durable import replacing
 from gateway.archive.findings import Weight
-from gateway.model.copy_class import COLUMNS
+from gateway.model.copy_class import COLUMNS, HOP_CLASSES
 from gateway.reconcile.report.report import CLEAN, Report
 
 LAST_CLEAN: Final = "gateway_reconcile_last_clean_timestamp_seconds"
@@ -20,6 +20,7 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "gateway_reconcile_status": "Verdict: 0 clean, 1 not clean, 2 no answer, 3 source gaps.",
         "gateway_reconcile_copies": "Messages by target of the reconciled date, by class.",
+        "gateway_reconcile_hop_messages": "Messages between gateways with --hops, by class.",
         "gateway_reconcile_unproven_rows": "Rows that seals list, in absent or changed segments.",
         "gateway_reconcile_source_gaps": "Gaps in which sources may have missed messages.",
         "gateway_reconcile_findings": "Findings about the archive, by weight.",
@@ -65,6 +66,9 @@ def _lines(report: Report, now: int, seconds: float, last_clean: float) -> Itera
     if report.answered:
         counts = {f'{{class="{name}"}}': report.total(name) for name in COLUMNS}
         yield from _family("gateway_reconcile_copies", counts)
+        if report.hops:
+            counts = {f'{{class="{name}"}}': report.between(name) for name in HOP_CLASSES}
+            yield from _family("gateway_reconcile_hop_messages", counts)
         yield from _family("gateway_reconcile_source_gaps", {"": report.source_gaps})
     yield from _family("gateway_reconcile_unproven_rows", {"": report.unproven})
     weights = {

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Final
 
 from gateway.archive.findings import Finding, Weight
-from gateway.model.copy_class import CLASSES, TALLIES
+from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_LOSSES, TALLIES
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import source_gaps
@@ -47,6 +47,10 @@ class Report:
     # Earlier dates that this run reconciled again: date, before and after (copies in flight),
     # status_before, status and verdict.
     carried: Rows = ()
+    # With `--hops`: one row per route to a broker and route of another gateway that reads there.
+    hops: Rows = ()
+    hop_samples: Rows = ()
+    hops_unchecked: str = ""  # why messages of some sources were not joined
     totals: Row | None = None  # of all routes; None when `routes` has all
     # Copies proven by sets (`copies`) and compared one by one (`compared`), the number of set
     # files (`sets`) and of seals (`seals`), whether a key signed the seals (`keyed`), and the rows
@@ -63,6 +67,10 @@ class Report:
         if self.totals is not None:
             return count(self.totals, column)
         return sum(count(route, column) for route in self.routes)
+
+    def between(self, name: str) -> int:
+        """Return the messages of a class between gateways."""
+        return sum(count(row, name) for row in self.hops)
 
     def wanting(self, name: str) -> int:
         """Return how many copies of a class did not arrive, or violate a guarantee."""
@@ -141,18 +149,19 @@ class Report:
     def arrivals(self) -> str:
         """How many of how many copies arrived, and how many did not or are wrong, by class."""
         if self.is_complete:
-            found = [self._arrived(), *self._others()]
+            found = [self._arrived(), *self._others(), *self._hops()]
             if self.errors:
                 found.append(counted_as(len(self.errors), "error") + " in the archive")
             return "; ".join(found)
         cause = self._unproven_rows() if self.unproven else "the archive may lack rows"
         unknown = f"{cause}, so how many of how many deliveries arrived is not known"
-        return "; among the rest, ".join([unknown, *self._others()])
+        return "; among the rest, ".join([unknown, *self._others(), *self._hops()])
 
     @property
     def all_arrived(self) -> bool:
-        """Whether every copy is known to have arrived."""
-        return self.is_complete and self._number_arrived() == self.total("received")
+        """Whether every copy is known to have arrived, and every message between gateways."""
+        arrived = self._number_arrived() == self.total("received")
+        return self.is_complete and arrived and not any(map(self.between, HOP_LOSSES))
 
     def _breaches(self) -> Iterator[str]:
         """Yield why the date is not clean."""
@@ -160,6 +169,9 @@ class Report:
         for name in CLASSES:
             if number := violations(name, sums, strict=self.strict):
                 yield f"{number} {name}"
+        for name in CLASSES:
+            if number := sum(violations(name, row, strict=self.strict) for row in self.hops):
+                yield f"{number} {name} between gateways"
         if self.errors:
             yield f"{counted_as(len(self.errors), 'error')} in the archive"
 
@@ -182,6 +194,12 @@ class Report:
             named.append(f"{amount(others)} of other classes")
         if named:
             yield ", ".join(named)
+
+    def _hops(self) -> Iterator[str]:
+        """Yield the messages between gateways that are not well as one text, unless all are."""
+        found = [(name, self.between(name)) for name in HOP_CLASSES[:-1]]
+        if named := [f"{amount(number)} {name}" for name, number in found if number]:
+            yield f"between gateways {', '.join(named)}"
 
     def _unproven_rows(self) -> str:
         verb = "is" if self.unproven == 1 else "are"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, Severity
 
 Row: TypeAlias = Mapping[str, object]
 Rows: TypeAlias = Sequence[Row]
+
+_ENDS: Final = (("gateway", "route"), ("receiver", "receiver_route"))
 
 
 def count(row: Row, name: str) -> int:
@@ -27,6 +29,12 @@ def word(row: Row, name: str) -> str:
     """Return the text in a column; an empty text when it is missing."""
     value = row.get(name)
     return "" if value is None else str(value)
+
+
+def hop_ends(row: Row) -> tuple[str, str, str]:
+    """Return the sending route, the broker and the receiving route of a hop, with gateways."""
+    ends = [f"{word(row, gateway)}/{word(row, route)}" for gateway, route in _ENDS]
+    return ends[0], word(row, "broker"), ends[1]
 
 
 def violations(name: str, row: Row, *, strict: bool) -> int:

@@ -17,6 +17,7 @@ _HINT: Final = "give the summary.json that gateway reconcile wrote"
 # The fields of a report that the JSON has under the same key, with the kinds of their values.
 _FIELDS: Final[Mapping[str, type]] = {
     "archive": str, "mode": str, "strict": bool, "accept_gaps": bool, "names_unchecked": str,
+    "hops": list, "hop_samples": list, "hops_unchecked": str,
     "proof": dict, "gaps": list, "carried": list, "routes": list, "gateways": list, "hours": list,
     "whole_day": list, "dead_letters": list, "names": list, "renamed": list, "samples": list,
 }  # fmt: skip

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.text import Text
 
 from gateway.archive.findings import Finding
-from gateway.model.copy_class import CLASSES, COLUMNS, Severity
+from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
 from gateway.reconcile.report.formatting import shortened
 from gateway.reconcile.report.gaps import ReportedOutage, clock, outages, rule_of
 from gateway.reconcile.report.report import Report, became_breach
-from gateway.reconcile.report.rows import Row, Rows, count
+from gateway.reconcile.report.rows import Row, Rows, count, hop_ends
 from gateway.reconcile.report.verdict import state
 from gateway.terminal import visible
 from gateway.terminal.console import print_lines, unlimited_off_terminal
@@ -26,6 +26,8 @@ from gateway.terminal.row_layout import Column
 from gateway.terminal.table import Table
 
 _ALWAYS: Final = ("received", "delivered")  # the other counts are shown unless all are 0
+_HOP_ALWAYS: Final = ("expected", "delivered")
+_BETWEEN: Final = ("expected", *reversed(HOP_CLASSES))
 _SAMPLED: Final = tuple(
     name for name, facts in CLASSES.items() if facts.severity in (Severity.BREACH, Severity.STRICT)
 )
@@ -40,6 +42,8 @@ def print_report(report: Report, console: Console) -> None:
     unlimited_off_terminal(console)
     if report.routes:
         _print_routes(report, console)
+    if report.hops:
+        _print_hops(report, console)
     if report.dead_letters:
         _print_dead_letters(report.dead_letters, console)
     for line in _details(report):
@@ -56,9 +60,16 @@ def _details(report: Report) -> Iterator[str]:
     yield from _finding_lines(report.findings)
     if report.names_unchecked:
         yield f"names were not checked: {report.names_unchecked}"
+    if report.hops_unchecked:
+        yield f"gateways were not joined: {report.hops_unchecked}"
     for row in report.samples:
         if row["class"] in _SAMPLED:
             yield f"{row['class']}: {row['id']} {row['route']} -> {row['target']} {row['name']!r}"
+    for row in report.hop_samples:
+        if row["class"] in _SAMPLED:
+            sender, _, receiver = hop_ends(row)
+            ends = f"{sender} -> {receiver} {row['name']!r}"
+            yield f"{row['class']} between gateways: {row['id']} {ends}"
     for row in report.carried:
         verdict = f", {row.get('verdict')}" if became_breach(row) else ""
         flights = f"{count(row, 'before')} in flight -> {count(row, 'after')}"
@@ -70,6 +81,8 @@ def _counts(report: Report) -> Iterator[str]:
     if report.answered:
         *counts, last = COLUMNS
         yield from (f"{name} {report.total(name)}" for name in counts)
+        if report.hops:
+            yield from (f"{name} between gateways {report.between(name)}" for name in _BETWEEN)
         yield f"source gaps {report.source_gaps}"
         yield f"{last} {report.total(last)}"
 
@@ -87,6 +100,23 @@ def _print_routes(report: Report, console: Console) -> None:
     )
     for row in report.routes:
         table.add_row(*_keys(row), *(_number(name, count(row, name)) for name in names))
+    max_rows = _MAX_ROUTES if console.is_terminal else None
+    print_lines(table.lines(console, max_rows=max_rows), console)
+
+
+def _print_hops(report: Report, console: Console) -> None:
+    names = [name for name in _BETWEEN if name in _HOP_ALWAYS or report.between(name)]
+    print_lines([Text("messages between gateways, by broker", style="italic")], console)
+    ends = ("sender", "broker", "receiver")
+    table = Table(
+        *(Column(name, key=True) for name in ends),
+        *(Column(name, right=True, always=name in _HOP_ALWAYS) for name in names),
+        joint=" -> ",
+        more="more hops; --json has all",
+    )
+    for row in report.hops:
+        keys = [Text(shortened(each)) for each in hop_ends(row)]
+        table.add_row(*keys, *(_number(name, count(row, name)) for name in names))
     max_rows = _MAX_ROUTES if console.is_terminal else None
     print_lines(table.lines(console, max_rows=max_rows), console)
 

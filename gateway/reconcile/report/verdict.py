@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.model.copy_class import CLASSES, CopyClass
+from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_MEANINGS, CopyClass
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import outages, rule_of
@@ -43,6 +43,9 @@ def reasons(report: Report) -> Iterator[str]:
     for name, facts in CLASSES.items():
         if total := report.wanting(name):
             yield f"{amount(total)} {name}: these deliveries {facts.meaning}."
+    for name in HOP_CLASSES[:-1]:
+        if total := report.between(name):
+            yield f"{amount(total)} {name}: these messages {HOP_MEANINGS[name]}."
     for rule, number in Counter(each.rule for each in report.errors).items():
         meaning = advice_for(rule).meaning
         yield f"{counted_as(number, 'error')} {rule}: {meaning}" if meaning else f"{number} {rule}"

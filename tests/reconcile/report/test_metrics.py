@@ -46,8 +46,11 @@ def test_a_night_has_its_verdict_counts_and_times(tmp_path: Path) -> None:
 
 
 def test_every_family_is_written(tmp_path: Path) -> None:
-    found = written(tmp_path / "reconcile.prom", clean())
+    hops = [{"expected": 3, "in flight": 1, "delivered": 2}]
+    report = replace(clean(), hops=hops)
+    found = written(tmp_path / "reconcile.prom", report)
 
+    assert found["gateway_reconcile_hop_messages in flight"] == 1
     assert {name.split()[0] for name in found} == set(FAMILIES)
 
 

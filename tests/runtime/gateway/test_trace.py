@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.storage import open_storage
 from gateway.cli import main
+from gateway.clock import now, today
 from gateway.model.message import GATEWAY_ID, Headers, Message
+from gateway.reconcile.classify.hops import HopScope, HopTask, hop_table, judge, run_events
+from gateway.reconcile.input.hop_routes import find_hops
+from gateway.reconcile.input.inputs import list_inputs
+from gateway.reconcile.input.route_history import read_history
 from tests.runtime.gateway.running import BrokerClient, archive_rows, running
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -22,8 +30,8 @@ def gateway_at(number: int) -> str:
     return f"""\
 gateway: {{name: gateway-{number}}}
 endpoints:
-  in: {{kind: memory, dialect: {source_dialect}, broker: {source}}}
-  out: {{kind: memory, dialect: {target_dialect}, broker: {target}}}
+  in: {{kind: memory, dialect: {source_dialect}, broker: {source}, broker_id: {source}}}
+  out: {{kind: memory, dialect: {target_dialect}, broker: {target}, broker_id: {target}}}
 archive: {{path: archive}}
 routes:
   hop:
@@ -46,6 +54,21 @@ def path(identity: str, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, s
     return [(words[1], words[3]) for words in (line.split("  ") for line in lines)]
 
 
+def joined() -> list[tuple[object, ...]]:
+    """Sender, broker, receiver, and the messages expected and received, as a night joins them."""
+    location = ArchiveLocation(Path("archive").absolute())
+    history, findings = read_history(open_storage(location), now(), None)
+    hops, notes = find_hops(location, history)
+    assert not [*findings, *notes]
+    assert all(each.exact for each in hops.brokers.values())
+    scope = HopScope(hops, (0, 1 << 62), 0)
+    segments = list_inputs(open_storage(location), today()).day
+    events = pa.concat_tables(run_events(HopTask(scope, segments)))
+    rows = hop_table(pa.concat_tables(judge(1 << 62, events)))
+    found = rows.select(["gateway", "broker", "receiver", "expected", "delivered"]).to_pylist()
+    return [tuple(row.values()) for row in found]
+
+
 @pytest.mark.usefixtures("ems", "sensors")
 def test_a_message_is_followed_over_three_gateways_by_any_of_its_ids(
     plant: BrokerClient, last: BrokerClient, capsys: pytest.CaptureFixture[str]
@@ -66,6 +89,10 @@ def test_a_message_is_followed_over_three_gateways_by_any_of_its_ids(
     copy = str(arrived.headers.properties[GATEWAY_ID])
     assert copy != other.headers.properties[GATEWAY_ID]
     assert arrived.headers.properties["gateway_trace"] == first.hex()
+    assert joined() == [
+        ("gateway-0", "ems", "gateway-1", 2, 2),
+        ("gateway-1", "sensors", "gateway-2", 2, 2),
+    ]
 
 
 @pytest.mark.usefixtures("ems", "sensors")

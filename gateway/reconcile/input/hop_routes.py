@@ -1,0 +1,203 @@
+"""The hops of an archive: brokers that one gateway sends to and another one reads from."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from gateway.archive.layout import is_replay, writer_name
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.storage import open_storage
+from gateway.reconcile.input.archived_short_names import ArchivedShortNames
+from gateway.reconcile.input.route_history import RELOAD, RouteHistory, RulePeriod
+from gateway.routing.name_rules import shortening_endpoints, to_routes
+from gateway.routing.route import Route
+from gateway.routing.router import Router
+from gateway.translate.shorten import ShortNames
+
+_MAX_RULES: Final = 64  # routes in memory
+_MAX_NOTES: Final = 10
+Source: TypeAlias = tuple[str, str]  # route and endpoint
+Member: TypeAlias = tuple[str, str, str]  # gateway, as its files are named, route and endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker between gateways; `reading` are those that read there, as their files are named.
+
+    `exact`: every message there carries its trace id. Otherwise name and payload identify it.
+    """
+
+    name: str
+    exact: bool
+    reading: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The routes that must receive a message once: one, or those of a group that divides it.
+
+    `sure`: they were in force for so long that their subscription must have been there.
+    """
+
+    key: str
+    members: tuple[Member, ...]
+    sure: bool
+
+
+class HopRules:
+    """The targets and the sources of the routes in one file.
+
+    Mutable: caches, as its routers do.
+    """
+
+    def __init__(self, routes: Sequence[Route], dictionary: ShortNames) -> None:
+        shortens = shortening_endpoints(routes)
+        self.targets = {
+            (route.name, target.label): target.access.broker
+            for route in routes
+            for target in route.targets
+        }
+        self.sources: dict[Source, tuple[str, str]] = {}  # broker and group
+        by_endpoint: dict[tuple[str, str], list[Route]] = defaultdict(list)
+        for route in routes:
+            if route.access.broker and not route.access.filtered:
+                self.sources[route.name, route.endpoint] = route.access.broker, route.access.group
+                by_endpoint[route.access.broker, route.endpoint].append(route)
+        self._routers: dict[str, list[Router]] = defaultdict(list)
+        for (broker, endpoint), own in by_endpoint.items():
+            known = dictionary if endpoint in shortens else None
+            self._routers[broker].append(Router(own[0].dialect, own, known))
+
+    def reading(self, broker: str, name: str) -> set[Source]:
+        """Return the sources at `broker` whose routes take `name`."""
+        return {
+            (match.route.name, match.route.endpoint)
+            for router in self._routers.get(broker, ())
+            for match in router[name]
+            if match.route is not None
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """The brokers between gateways by `BrokerAccess.broker`, and the routes of each time."""
+
+    location: ArchiveLocation
+    history: RouteHistory = field(default_factory=RouteHistory)
+    brokers: Mapping[str, Broker] = field(default_factory=dict)
+
+    def bounds(self) -> list[int]:
+        """Return the times at which the answers of the other methods change, in order."""
+        every = (each for periods in self.history.periods.values() for each in periods)
+        return sorted({each.since + RELOAD * step for each in every for step in (-1, 0, 1, 2)})
+
+    def sent_to(self, gateway: str, route: str, label: str, at: int, *, replayed: bool) -> str:
+        """Return the broker between gateways that a target is at; empty where there is none."""
+        expected = self.history.expected(gateway, at, at, replay=replayed)
+        targets = [self._rules(each).targets for each in expected.rules]
+        plain = label.rpartition("#")[0]  # of the further tags of a message
+        found = {each.get((route, label)) or each.get((route, plain), "") for each in targets}
+        broker = found.pop() if len(found) == 1 else ""
+        return broker if broker in self.brokers else ""
+
+    def readers(self, sender: str, broker: str, name: str, at: int) -> list[Reader]:
+        """Return the readers of other gateways that take `name` from `broker` at a time."""
+        found: dict[str, Reader] = {}
+        for gateway in self.brokers[broker].reading:
+            if gateway == writer_name(sender):
+                continue
+            for source, key, sure in self._sources(gateway, broker, name, at):
+                known = found.get(key, Reader(key, (), sure=False))
+                members = (*known.members, (gateway, *source))
+                found[key] = Reader(key, members, sure=known.sure or sure)
+        return list(found.values())
+
+    def read_by(self, gateway: str, source: Source, at: int) -> tuple[str, str]:
+        """Return the broker between gateways, and the key of the reader, of a receipt."""
+        for period in _during(self._periods(writer_name(gateway)), at, at):
+            broker, group = self._rules(period.rules).sources.get(source, ("", ""))
+            if broker in self.brokers:
+                return broker, _key(broker, group, writer_name(gateway), source)
+        return "", ""
+
+    def _sources(
+        self, gateway: str, broker: str, name: str, at: int
+    ) -> Iterator[tuple[Source, str, bool]]:
+        """Yield the sources of a gateway that take `name`, with key, and whether that is sure."""
+        near = list(_during(self._periods(gateway), at - RELOAD, at + RELOAD))
+        rules = [self._rules(each.rules) for each in near if each.rules]
+        taken = [each.reading(broker, name) for each in rules]
+        lasting = len(rules) == len(near) and any(each.since <= at - RELOAD for each in near)
+        for own, sources in zip(rules, taken, strict=True):
+            for source in sorted(sources):
+                key = _key(broker, own.sources[source][1], gateway, source)
+                yield source, key, lasting and all(source in each for each in taken)
+
+    def _periods(self, gateway: str) -> Sequence[RulePeriod]:
+        return self.history.periods.get(gateway, ())
+
+    def _rules(self, rules: str) -> HopRules:
+        return _hop_rules(self.location, rules)
+
+
+def find_hops(location: ArchiveLocation, history: RouteHistory) -> tuple[Hops, list[str]]:
+    """Return the hops of an archive, and notes on the sources that none of them can join."""
+    sending: dict[str, set[str]] = defaultdict(set)
+    reading: dict[str, set[str]] = defaultdict(set)
+    names: dict[str, set[str]] = defaultdict(set)
+    without_ids: set[str] = set()
+    filtered: set[tuple[str, str]] = set()
+    local: set[str] = set()
+    for gateway, route in _routes(history):
+        ends = [(reading, route.access, route.endpoint)]
+        ends += [(sending, target.access, target.endpoint) for target in route.targets]
+        for gateways, access, endpoint in ends:
+            if not access.broker:
+                local.add(f"endpoint {endpoint!r} of {gateway!r} needs a broker_id")
+                continue
+            if gateways is reading and access.filtered:
+                what = f"route {route.name!r} of {gateway!r}"
+                filtered.add((access.broker, f"{what} does not read all messages of its names"))
+                continue
+            gateways[access.broker].add(gateway)
+            names[access.broker].add(access.name or f"{endpoint} of {gateway}")
+            if not access.ids:
+                without_ids.add(access.broker)
+    brokers = {
+        broker: Broker(min(names[broker]), broker not in without_ids, sorted(reading[broker]))
+        for broker, senders in sending.items()
+        if reading[broker] and len(senders | reading[broker]) > 1
+    }
+    notes = [*sorted(note for broker, note in filtered if sending[broker]), *sorted(local)]
+    if not brokers:
+        notes.insert(0, "no gateway reads from a broker that another one sends to")
+    return Hops(location, history, brokers), notes[:_MAX_NOTES]
+
+
+def _routes(history: RouteHistory) -> Iterator[tuple[str, Route]]:
+    """Yield the routes of all gateways, with the gateway as its files are named."""
+    for writer, periods in history.periods.items():
+        for rules in {each.rules for each in periods if each.rules and not is_replay(writer)}:
+            for route in to_routes(json.loads(rules)):
+                yield writer, route
+
+
+def _during(periods: Iterable[RulePeriod], first: int, last: int) -> Iterator[RulePeriod]:
+    for each in periods:
+        if each.since <= last and first < each.until + RELOAD:
+            yield each
+
+
+def _key(broker: str, group: str, gateway: str, source: Source) -> str:
+    return json.dumps([broker, group] if group else [broker, gateway, *source])
+
+
+@lru_cache(_MAX_RULES)
+def _hop_rules(location: ArchiveLocation, rules: str) -> HopRules:
+    """Return the targets and sources of `rules`; each process parses them once."""
+    return HopRules(to_routes(json.loads(rules)), ArchivedShortNames(open_storage(location)))

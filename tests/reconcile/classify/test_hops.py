@@ -1,0 +1,216 @@
+"""The class of a message between gateways, as executors find it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from gateway.archive.gaps import SourceGap
+from gateway.archive.journal.records import Cell
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.storage import LocalStorage
+from gateway.reconcile.classify.hops import HopScope, HopTask, hop_table, judge, run_events
+from gateway.reconcile.input.hop_routes import find_hops
+from gateway.reconcile.input.inputs import day_range, find_inputs
+from gateway.reconcile.input.route_history import read_history
+from tests.archive.samples import DAY, NOON, digest, identity
+from tests.reconcile.hop_chain import CLOSED, HOUR, SECOND, Chain
+
+BOTH = pytest.mark.parametrize("ids", [True, False], ids=["ids", "hashes"])
+FIRST, SECOND_HOP = ("plant", "bus", "core"), ("core", "hub", "office")
+
+
+def found(
+    root: Path, *, gaps: Sequence[SourceGap] = (), until: int = CLOSED, late: int = 300
+) -> Counter[tuple[object, ...]]:
+    """The messages by gateway, broker, receiver and class, with the mark and the id's number."""
+    location = ArchiveLocation(root)
+    history, findings = read_history(LocalStorage(root), CLOSED, None)
+    assert not findings
+    hops, notes = find_hops(location, history)
+    assert not notes
+    scope = HopScope(
+        hops, day_range(DAY), 0, gaps, dict.fromkeys(("plant", "core", "office"), until)
+    )
+    segments = find_inputs(location, DAY).all
+    events = pa.concat_tables(run_events(HopTask(scope, segments)))
+    messages = pa.concat_tables(judge(late * SECOND, events))
+    counted: Counter[tuple[object, ...]] = Counter()
+    for row in messages.to_pylist():
+        number = None if row["id"] is None else int(row["id"][16:], 16)
+        mark = ("marked",) if row["marked"] else ()
+        ends = (row["gateway"], row["broker"], row["receiver"])
+        counted[(*ends, row["class"], number, *mark)] += row["copies"]
+    return counted
+
+
+def clean(number: int) -> Counter[tuple[object, ...]]:
+    return Counter({(*hop, "delivered", None): number for hop in (FIRST, SECOND_HOP)})
+
+
+@BOTH
+def test_a_clean_chain_is_clean(tmp_path: Path, *, ids: bool) -> None:
+    chain = Chain(ids)
+    for number in range(20):
+        chain.message(number, NOON + number * SECOND)
+    chain.write(tmp_path / "archive")
+
+    assert found(tmp_path / "archive") == clean(20)
+
+
+@BOTH
+def test_a_loss_at_a_broker_is_missing_at_that_hop_only(tmp_path: Path, *, ids: bool) -> None:
+    chain = Chain(ids)
+    chain.message(1, NOON)
+    chain.relay("plant", 2, NOON)
+    chain.relay("plant", 3, NOON)
+    chain.relay("core", 3, NOON + SECOND)
+    chain.write(tmp_path / "archive")
+
+    assert found(tmp_path / "archive") == Counter(
+        {
+            (*FIRST, "delivered", None): 2,
+            (*FIRST, "missing", 2): 1,
+            (*SECOND_HOP, "delivered", None): 1,
+            (*SECOND_HOP, "missing", 3): 1,
+        }
+    )
+
+
+def test_with_ids_an_alteration_and_a_duplicate_are_found(tmp_path: Path) -> None:
+    chain = Chain()
+    for number in range(1, 7):
+        chain.message(number, NOON)
+    chain.relay("plant", 7, NOON)
+    chain.relay("core", 7, NOON + SECOND, hash=digest("forged"))
+    chain.receive("core", 2, NOON + SECOND, id=identity(102))
+    chain.receive("core", 3, NOON + SECOND, id=identity(103), redelivered=True)
+    chain.receive("core", 4, NOON + SECOND, id=identity(104), leg="cut", rule="duplicate")
+    chain.deliver("plant", 5, NOON + SECOND, replayed=True)
+    chain.receive("core", 5, NOON + 2 * SECOND, id=identity(105))
+    chain.write(tmp_path / "archive")
+
+    assert found(tmp_path / "archive") - clean(9) == Counter(
+        {
+            (*FIRST, "altered", 7): 1,
+            (*FIRST, "duplicated", 2): 1,
+            (*FIRST, "duplicated", 3, "marked"): 1,
+            (*SECOND_HOP, "missing", 7): 1,
+        }
+    )
+
+
+def test_a_message_that_the_receiver_cut_was_received(tmp_path: Path) -> None:
+    chain = Chain()
+    chain.relay("plant", 1, NOON)
+    chain.receive("core", 1, NOON + 10_000, leg="cut", rule="loop")
+    chain.write(tmp_path / "archive")
+
+    assert set(found(tmp_path / "archive")) == {(*FIRST, "delivered", None)}
+
+
+def test_messages_of_one_trace_are_told_apart_by_their_payloads(tmp_path: Path) -> None:
+    chain = Chain()
+    for number in (1, 2, 3):
+        same: dict[str, Cell] = {"trace": identity(1, 7), "name": "bus/all"}
+        chain.deliver("plant", number, NOON + number, **same)
+        if number != 2:
+            chain.receive("core", number, NOON + 10_000 + number, **same)
+    chain.write(tmp_path / "archive")
+
+    assert found(tmp_path / "archive") == Counter(
+        {(*FIRST, "delivered", None): 2, (*FIRST, "missing", 2): 1}
+    )
+
+
+@pytest.mark.parametrize("lost", [0, 17, 39])
+def test_the_lost_one_of_equal_messages_is_the_one_that_is_missing(
+    tmp_path: Path, lost: int
+) -> None:
+    chain = Chain(ids=False)
+    same: dict[str, Cell] = {"hash": digest("on"), "name": "bus/state"}
+    for number in range(40):
+        at = NOON + number * SECOND
+        chain.deliver("plant", number, at, **same)
+        if number != lost:
+            chain.receive("core", number, at + 3_000, **same)
+    chain.receive("core", 99, NOON - HOUR, **same)  # of another publisher
+    chain.receive("core", 98, NOON + HOUR, hash=digest("off"), name="bus/state")
+    chain.write(tmp_path / "archive")
+
+    classes = found(tmp_path / "archive")
+    assert classes == Counter({(*FIRST, "delivered", None): 39, (*FIRST, "missing", lost): 1})
+
+
+@BOTH
+def test_late_gaps_and_open_journals_have_their_classes(tmp_path: Path, *, ids: bool) -> None:
+    chain = Chain(ids)
+    for number, gateway_late in ((1, 400 * SECOND), (2, 10_000)):
+        chain.relay("plant", number, NOON)
+        chain.receive("core", number, NOON + gateway_late)
+    chain.deliver("plant", 3, NOON + HOUR)
+    chain.deliver("plant", 4, NOON + 2 * HOUR)
+    chain.deliver("plant", 5, NOON + 3 * HOUR)
+    chain.write(tmp_path / "archive")
+    gap = SourceGap(
+        "core", "across", "bus", "bus/#", "disconnected", "", NOON + HOUR - 5, NOON + HOUR + 5, None
+    )
+    kept = SourceGap("core", "", "bus", "", "away", "", NOON + 150 * 60 * SECOND, 1 << 62, None)
+
+    classes = found(tmp_path / "archive", gaps=[gap, kept])
+    assert classes == Counter(
+        {
+            (*FIRST, "delivered late", 1): 1,
+            (*FIRST, "delivered", None): 1,
+            (*FIRST, "in gap", 3): 1,
+            (*FIRST, "missing", 4): 1,
+            (*FIRST, "in flight", 5): 1,
+        }
+    )
+    early = found(tmp_path / "archive", gaps=[gap], until=NOON + 100 * 60 * SECOND)
+    assert early[(*FIRST, "in flight", 4)] == 1
+
+
+def test_a_receiver_is_expected_once_its_routes_are_in_force_for_long(tmp_path: Path) -> None:
+    chain = Chain(started={"core": NOON - 100 * SECOND})
+    for number, at in ((1, NOON - HOUR), (2, NOON), (3, NOON + HOUR)):
+        chain.deliver("plant", number, at)
+    chain.deliver("plant", 4, NOON)
+    chain.receive("core", 4, NOON + 10_000)
+    chain.write(tmp_path / "archive")
+
+    assert found(tmp_path / "archive") == Counter(
+        {(*FIRST, "delivered", None): 1, (*FIRST, "missing", 3): 1}
+    )
+
+
+def test_a_source_that_leaves_out_messages_is_not_judged(tmp_path: Path) -> None:
+    chain = Chain()
+    chain.relay("plant", 1, NOON)
+    chain.write(tmp_path / "archive", source=", selector: \"x = 'y'\"")
+
+    history, _ = read_history(LocalStorage(tmp_path / "archive"), CLOSED, None)
+    hops, notes = find_hops(ArchiveLocation(tmp_path / "archive"), history)
+    assert not hops.brokers
+    assert notes == [
+        "no gateway reads from a broker that another one sends to",
+        "route 'across' of 'core' does not read all messages of its names",
+        "route 'down' of 'office' does not read all messages of its names",
+    ]
+
+
+def test_the_table_has_the_counts_of_each_hop() -> None:
+    counts = pa.table(
+        {
+            **{name: ["x", "x"] for name in ("broker", "gateway", "route", "target")},
+            "receiver": ["b", "b"], "receiver_route": ["r", "r"],
+            "class": ["duplicated", "delivered"], "marked": [True, False], "copies": [2, 3],
+        }
+    )  # fmt: skip
+    (row,) = hop_table(counts).to_pylist()
+
+    assert (row["expected"], row["duplicated"], row["marked"], row["delivered"]) == (5, 2, 2, 3)

@@ -1,0 +1,65 @@
+"""`gateway reconcile --hops`: messages between three gateways, in the report and in tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gateway.cli import main
+from gateway.reconcile.report.html import page
+from gateway.reconcile.report.summary import from_json
+from tests.archive.samples import DAY, NOON, digest, identity
+from tests.reconcile.hop_chain import SECOND, Chain
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+def run(root: Path) -> int:
+    summary = str(root.with_name("summary.json"))
+    return main(["reconcile", str(root), "--date", str(DAY), "--hops", "--json", summary])
+
+
+def test_a_clean_chain_is_clean_and_losses_between_gateways_break_the_verdict(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clean, faulty = tmp_path / "clean", tmp_path / "faulty"
+    chain = Chain()
+    for number in range(1, 5):
+        chain.message(number, NOON + number * SECOND)
+    chain.write(clean, through_writer=True)
+    assert run(clean) == 0
+    assert "all 12 deliveries arrived" in capsys.readouterr().out
+
+    chain.relay("plant", 5, NOON)  # lost in the bus
+    chain.relay("plant", 6, NOON)
+    for gateway in ("core", "office"):
+        chain.relay(gateway, 6, NOON + 10_000, hash=digest("forged"))
+    chain.write(faulty, through_writer=True)
+    assert run(faulty) == 1
+
+    out = capsys.readouterr().out
+    lost = f"{identity(5).hex()} plant/up -> core/across 'bus/n5'"
+    assert f"missing between gateways: {lost}" in out
+    assert "1 missing between gateways, 1 altered between gateways" in out
+    assert out.endswith("source gaps 0\nmissing 0\n")
+    text = (tmp_path / "summary.json").read_text()
+    summary = json.loads(text)
+    worst = summary["hops"][0]
+    ends = ("gateway", "route", "target", "broker", "receiver", "receiver_route")
+    assert tuple(worst[name] for name in ends) == ("plant", "up", "bus", "bus", "core", "across")
+    assert (worst["expected"], worst["missing"], worst["delivered"]) == (6, 1, 4)
+    assert page(from_json(text)).count("core/across") > 1
+
+    results = f"{faulty}/_reconciled/date={DAY}"
+    rows = spark.read.parquet(f"{results}/hop_exceptions").collect()
+    assert {(row["class"], row["receiver"], row["id"]) for row in rows} >= {
+        ("missing", "core", identity(5).hex())
+    }
+    counts = spark.read.parquet(f"{results}/hops").selectExpr("sum(expected)", "sum(in_gap)")
+    assert tuple(counts.first() or ()) == (11, 0)
