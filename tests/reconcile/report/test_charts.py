@@ -27,7 +27,7 @@ from tests.reconcile.summaries import content, lossy
 
 Draw = Callable[..., Chart]
 VALUES = st.lists(
-    st.one_of(st.none(), st.floats(0, 1e12)), min_size=HOURS, max_size=HOURS
+    st.one_of(st.none(), st.floats(0, 1e12, allow_subnormal=False)), min_size=HOURS, max_size=HOURS
 )  # fmt: skip
 
 
