@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin
 
+from gateway.config.process import LeaseSettings
 from gateway.config.schema import (
     SECTIONS,
     CommonEndpointSettings,
@@ -28,6 +29,7 @@ DECLARATIONS: Mapping[str, type] = {
     **{name: kind.settings for name, kind in ENDPOINT_KINDS.items()},
     "endpoints": CommonEndpointSettings,
     "limits": NameLimitSettings,
+    "lease": LeaseSettings,
     "tls": TlsSettings,
     "from": SourceSettings,
     "tags": TagSettings,

@@ -144,6 +144,13 @@ class NotConnectedError(EndpointError):
     retryable = True
 
 
+class LeaseNotHeldError(NotConnectedError):
+    """Another instance of the pair may hold the lease: nothing is opened or handed over here."""
+
+    def __init__(self, instance: str) -> None:
+        super().__init__(f"{instance} does not hold the lease of its pair")
+
+
 def unexpected_error(endpoint: str, error: Exception) -> NotConnectedError:
     """The lost connection of `endpoint` after an unexpected error, such as a driver's fault."""
     return NotConnectedError(f"{endpoint}: {type(error).__name__}: {error}")

@@ -18,6 +18,7 @@ from gateway.check.doubts import (
 from gateway.check.encryption import open_connections
 from gateway.check.files import path_faults
 from gateway.check.header_typos import header_typos
+from gateway.check.pairs import pair_findings
 from gateway.check.selectors import selector_faults
 from gateway.config.load import Configuration, load
 from gateway.config.nodes import KeyPath
@@ -60,7 +61,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*selector_faults(configuration), *short_retention(configuration)]
     found += [*unlimited_brokers(configuration), *other_separators(configuration)]
     found += [*unseen_drops(configuration), *kept_shares(configuration)]
-    found += new_copy_ids(configuration)
+    found += [*new_copy_ids(configuration), *pair_findings(configuration)]
     return configuration.references.hide_all_in(found, configuration.locations)
 
 
@@ -79,7 +80,7 @@ def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
 def startup_warnings(configuration: Configuration) -> list[ConfigError]:
     """Return the warnings that `gateway run` logs at its start."""
     found = [*open_connections(configuration), *memory_targets(configuration)]
-    found += unlimited_brokers(configuration)
+    found += [*unlimited_brokers(configuration), *pair_findings(configuration)]
     warnings = [each for each in found if each.severity == "warning"]
     return configuration.references.hide_all_in(warnings, configuration.locations)
 

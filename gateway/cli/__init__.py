@@ -28,6 +28,7 @@ _SIGPIPE = 141  # the status of a process that this signal ends
 
 MODULES = {  # and their commands, in the order of the help
     "live.run": ("run",),
+    "live.handover": ("handover",),
     "live.status": ("status",),
     "live.top": ("top",),
     "mapping.init": ("init",),

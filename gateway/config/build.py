@@ -97,8 +97,8 @@ def check_dead_letters(
 ) -> None:
     """Report faults of the section `dead_letters`."""
     at: KeyPath = ("dead_letters",)
-    if not spooled:
-        hint = "add a section `spool` with a `path`"
+    if not spooled and settings.endpoint is None:
+        hint = "add a section `spool` with a `path`, or an `endpoint` that receives copies of them"
         reader.report(at, "no-spool", "dead letters are kept in the folder of the spool", hint)
     if settings.endpoint is None:
         return

@@ -25,6 +25,7 @@ from gateway.config.process import (
     DeadLetterSettings,
     GatewaySettings,
     SpoolSettings,
+    StandbySettings,
     TracingSettings,
     WebSettings,
 )
@@ -37,7 +38,7 @@ from gateway.config.schema import (
     RouteSettings,
     is_legal_name,
 )
-from gateway.config.section_checks import check_seal_key, check_tracing, check_web
+from gateway.config.section_checks import check_lease, check_seal_key, check_tracing, check_web
 from gateway.config.value_reader import ConfigReader
 from gateway.config.values import WrittenPath
 from gateway.endpoints.registry import ENDPOINT_KINDS
@@ -69,6 +70,7 @@ class FileReader:
         self.dead_letters: tuple[DeadLetterSettings, ConfigReader] | None = None
         self.web: WebSettings | None = None
         self.tracing: TracingSettings | None = None
+        self.standby: StandbySettings | None = None
         self.references = References(secret=not without_secrets)
         self._environment = environment
         self._without_secrets = without_secrets
@@ -190,6 +192,11 @@ class FileReader:
         self.tracing = reader.read(node, TracingSettings, at)
         if self.tracing is not None:
             check_tracing(self.tracing, reader, at)
+
+    def _read_standby(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        self.standby = reader.read(node, StandbySettings, at)
+        if self.standby is not None:
+            check_lease(self.standby.lease, reader, (*at, "lease"))
 
     def _read_endpoints(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         if isinstance(node, yaml.MappingNode):

@@ -15,6 +15,7 @@ from gateway.config.process import (
     DeadLetterSettings,
     GatewaySettings,
     SpoolSettings,
+    StandbySettings,
     TracingSettings,
     WebSettings,
 )
@@ -44,6 +45,7 @@ class Configuration:
     tests: Mapping[str, MappingTest]
     web: WebSettings | None = None
     tracing: TracingSettings | None = None
+    standby: StandbySettings | None = None
     references: References = field(default_factory=References)
     paths: Mapping[KeyPath, WrittenPath] = field(default_factory=dict)
     without_secrets: bool = False
@@ -109,6 +111,7 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         files.tests,
         files.web,
         files.tracing,
+        files.standby,
         files.references,
         files.paths(),
         placeholders=files.placeholders(),

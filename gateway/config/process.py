@@ -1,4 +1,4 @@
-"""Settings of the process: gateway, archive, spool, dead letters, web page and tracing."""
+"""Settings of the process: gateway, standby, archive, spool, dead letters, web page, tracing."""
 
 from __future__ import annotations
 
@@ -63,6 +63,11 @@ class SpoolSettings:
         "age at which a spooled message becomes a dead letter; unlimited when absent",
         default=None,
         minimum=1,
+    )
+    shared: bool = setting(
+        "the folder moves with the lease of a pair: both instances reach it, or its volume is"
+        " attached to the holder's machine",
+        default=False,
     )
     when_full: WhenFullText = setting(
         "action when the spool of a target is full: slow the source, or dead-letter the oldest or"
@@ -161,11 +166,46 @@ class TracingSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseSettings:
+    """The place where the instances of a pair keep their lease."""
+
+    kind: Literal["file", "kubernetes"] = setting(
+        "`file`: in a folder that both reach; `kubernetes`: a Lease of the cluster"
+    )
+    path: str | None = setting(
+        "folder of `kind: file`, created when absent; NFS is fine, with the mount option `noac`",
+        default=None,
+        path="state",
+    )
+    name: str | None = setting(
+        "name of the Lease of `kind: kubernetes`; the gateway's name when absent", default=None
+    )
+    namespace: str | None = setting(
+        "namespace of the Lease; that of the pod when absent", default=None
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbySettings:
+    """A pair: of two instances of this gateway one is active, and the other waits."""
+
+    lease: LeaseSettings = setting("the lease, which only one instance holds")
+    seconds: float = setting(
+        "time after which a silent holder has lost the lease", default=10.0, minimum=1, maximum=600
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
     """The gateway process."""
 
     name: str = setting(
         "unique name of the gateway, written to archive rows and origin paths", default="gateway"
+    )
+    instance: str = setting(
+        "name of this instance of a pair, other than that of the other one and the same after each"
+        " start, as the host's name",
+        default="",
     )
     stop_seconds: float = setting(
         "time after SIGTERM for finishing messages in flight",

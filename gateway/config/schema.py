@@ -16,6 +16,7 @@ from gateway.config.process import (
     DeadLetterSettings,
     GatewaySettings,
     SpoolSettings,
+    StandbySettings,
     TracingSettings,
     WebSettings,
     WhenFullText,
@@ -272,6 +273,7 @@ SECTIONS: Mapping[str, type] = MappingProxyType(
     {
         "gateway": GatewaySettings,
         "routes": RouteSettings,
+        "standby": StandbySettings,
         "archive": ArchiveSettings,
         "spool": SpoolSettings,
         "dead_letters": DeadLetterSettings,

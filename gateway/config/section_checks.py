@@ -1,4 +1,4 @@
-"""Checks of the sections `archive`, `web` and `tracing`: keys, exposed page, collector."""
+"""Checks of the sections `archive`, `standby`, `web` and `tracing`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 from urllib.parse import urlsplit
 
 from gateway.config.nodes import KeyPath
-from gateway.config.process import TracingSettings, WebSettings
+from gateway.config.process import LeaseSettings, TracingSettings, WebSettings
 from gateway.config.value_reader import ConfigReader
 
 MIN_TOKEN_LENGTH = 16  # characters; 16 random ones cannot be guessed
@@ -17,6 +17,16 @@ def check_seal_key(key: str, reader: ConfigReader, at: KeyPath) -> None:
     if len(key) < MIN_TOKEN_LENGTH:
         reason = f"the key has {len(key)} characters, fewer than {MIN_TOKEN_LENGTH}"
         reader.report(at, "weak-key", reason, "make one with `openssl rand -hex 32`")
+
+
+def check_lease(lease: LeaseSettings, reader: ConfigReader, at: KeyPath) -> None:
+    """Report a lease in a folder without the folder, and keys of the other kind."""
+    if lease.kind == "file" and lease.path is None:
+        hint = "write `path: /shared/lease`, a folder that both hosts reach"
+        reader.report(at, "missing", "a lease of `kind: file` needs a `path`", hint)
+    for key in ("path",) if lease.kind == "kubernetes" else ("name", "namespace"):
+        if getattr(lease, key) is not None:
+            reader.report((*at, key), "unused", f"`kind: {lease.kind}` has no {key!r}", "remove it")
 
 
 def check_web(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:

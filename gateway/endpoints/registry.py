@@ -203,6 +203,17 @@ def make_sink(settings: EndpointSettings, *, instance: str = "") -> Sink:
     return cast(Sink, _function(settings, "open_sink")(settings, instance=instance))
 
 
+def warm_up(settings: EndpointSettings) -> None:
+    """Load the driver, and what it loads itself at its first connection, without connecting.
+
+    Raises:
+        DriverMissingError: the driver is not installed; the text names the extra.
+    """
+    _function(settings, "open_sink")
+    if (load := getattr(import_module(find_kind(settings).module), "warm_up", None)) is not None:
+        load(settings)
+
+
 def find_kind(settings: EndpointSettings) -> EndpointKind:
     """Return the kind whose settings these are."""
     for kind in ENDPOINT_KINDS.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,6 +41,7 @@ class GatewayContext:
     echoes: EchoCache
     heartbeats: Mapping[str, Heartbeat]  # by route; only routes with a heartbeat
     connections: ConnectionLog | None = None  # with an archive only
+    require_lease: Callable[[], None] = lambda: None  # raises LeaseNotHeldError
 
 
 @dataclass(frozen=True, slots=True)

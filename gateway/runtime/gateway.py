@@ -19,7 +19,9 @@ from gateway.config.load import Configuration
 from gateway.config.process import SpoolSettings
 from gateway.endpoints.base import Source
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
-from gateway.errors import ArchiveError
+from gateway.endpoints.registry import warm_up
+from gateway.errors import ArchiveError, LeaseNotHeldError
+from gateway.lease.holder import LeaseHolder
 from gateway.routing.route import Route
 from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
@@ -48,7 +50,7 @@ if TYPE_CHECKING:  # its SDK is optional
 log = logging.getLogger(__name__)
 CLOSE_TIMEOUT: Final = 2.0  # seconds of a stop that are reserved for closing files
 POLL_INTERVAL: Final = 0.02  # seconds between two checks for unsettled batches
-RESTART_SECTIONS: Final = ("archive", "spool", "dead_letters", "web", "tracing")
+RESTART_SECTIONS: Final = ("standby", "archive", "spool", "dead_letters", "web", "tracing")
 
 
 class Gateway:
@@ -57,8 +59,10 @@ class Gateway:
     Mutable: owns every thread and connection of the process.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, lease: LeaseHolder | None = None) -> None:
+        """Prepare a gateway; with `lease` it connects and hands over while that is held."""
         self.configuration = configuration
+        self.lease = lease
         self.started = self.reloaded = now()
         self.counters = {route.name: RouteCounters() for route in configuration.routes}
         self.lanes: dict[str, Lane] = {}
@@ -97,7 +101,7 @@ class Gateway:
         recovered = self._open_archive()
         self._sessions = wiring.session_file(self.configuration)
         append = self.archive.append if self.archive else None
-        keep = self.dead_letters.put if self.dead_letters else None
+        keep = self.dead_letters.put if self.dead_letters else self._publish_only
         self._ledger = Ledger(self.counters, append, keep, self._find_route, self._clock)
         for name in wiring.target_endpoints(self.configuration):
             self.lanes[name] = self._make_lane(name)
@@ -113,6 +117,15 @@ class Gateway:
         for pump in self.pumps.values():
             pump.start()
         self._watchdog.start()
+
+    def warm_up(self) -> None:
+        """Load every driver, so that a takeover does not wait for it; connect to nothing.
+
+        Raises:
+            DriverMissingError: a driver is not installed; the text names the extra.
+        """
+        for endpoint in self.configuration.endpoints.values():
+            warm_up(endpoint.settings)
 
     @property
     def states(self) -> list[EndpointState]:
@@ -165,6 +178,9 @@ class Gateway:
                 likewise.
         """
         old = self.configuration
+        if self.lease is not None and not self.lease.holds():
+            self._adopt(wanted)
+            return
         _warn_of_restart_sections(old, wanted)
         wanted.dictionary.take_over(old.dictionary)
         self._open_name_store(wanted)
@@ -188,6 +204,13 @@ class Gateway:
         for lane in new:  # after the sources: it looks for those at its broker
             lane.start()
         self._close_unused(wanted)
+
+    def _adopt(self, wanted: Configuration) -> None:
+        """Take over the configuration of a standby, which has opened nothing yet."""
+        self.configuration = wanted
+        self.counters.clear()
+        self.counters.update((route.name, RouteCounters()) for route in wanted.routes)
+        self.reloaded = now()
 
     def _apply_sink_bindings(self, bindings: Mapping[str, SinkBinding]) -> list[Lane]:
         """Return the new lanes, which are not started; pauses of the others end."""
@@ -268,6 +291,7 @@ class Gateway:
             self._echoes,
             self.heartbeats,
             self._connections,
+            self._require_lease,
         )
 
     def _open_span_recorder(self) -> SpanRecorder | None:
@@ -287,7 +311,17 @@ class Gateway:
         if self.spool_database is not None and settings is not None:
             spool = Spool(name, self.spool_database, self._ledger, _limits(settings))
         ready, hasten = partial(self._sources_ready, name), partial(self._hasten_sources, name)
-        return Lane(binding, EndpointState(name, "sink"), spool, ready, hasten)
+        state = EndpointState(name, "sink")
+        return Lane(binding, state, spool, ready, hasten, self._require_lease)
+
+    def _require_lease(self) -> None:
+        """Do nothing while this instance may hand messages over.
+
+        Raises:
+            LeaseNotHeldError: another instance of the pair may hold the lease.
+        """
+        if self.lease is not None and not self.lease.holds():
+            raise LeaseNotHeldError(self.lease.instance)
 
     def _sources_ready(self, name: str, since: float) -> bool:
         """Return whether no source misses what the target `name`, connected `since`, is sent."""
@@ -348,7 +382,9 @@ class Gateway:
         for target in wanted:
             if target not in self.taps and self.archive is not None:
                 append, message_ids = self.archive.append, self._message_ids
-                context = TapContext(append, message_ids, self._connections, self._clock)
+                context = TapContext(
+                    append, message_ids, self._connections, self._clock, self._require_lease
+                )
                 tap = wiring.make_tap(self.configuration, target, context, self._sessions)
                 self.taps[target] = tap
                 tap.start()
@@ -404,6 +440,11 @@ class Gateway:
         if ref.endpoint is not None:
             messages = [letter.as_message(ref.name) for letter in letters]
             self._watchdog.publish(ref.endpoint, messages)
+
+    def _publish_only(self, letters: Sequence[DeadLetter], durable: Callable[[], None]) -> None:
+        """Send copies of dead letters that no spool keeps; the archive has their rows."""
+        self._publish_dead_letters(letters)
+        durable()
 
     def _open_name_store(self, wanted: Configuration) -> None:
         """Keep the names that `wanted` shortens in the archive, with those of earlier runs."""

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -15,6 +16,7 @@ from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.errors import (
     ArchiveError,
     GatewayError,
+    LeaseNotHeldError,
     NotConnectedError,
     unexpected_error,
 )
@@ -174,7 +176,9 @@ class Pump:
                 self._binding.source.close()
                 error = unexpected_error(self.state.name, failure)
             self.state.lost(error)
-            self._gaps.lost(error)
+            with suppress(LeaseNotHeldError):  # without it the new holder receives, and records
+                self._context.require_lease()
+                self._gaps.lost(error)
             refused = not error.retryable
             pause = self._backoff.pause(
                 self._binding.backoff,
@@ -185,7 +189,9 @@ class Pump:
             self.state.retry_at = time.monotonic() + pause
             self._hastened.wait(pause)
             self._hastened.clear()
-        self._gaps.stopped(removed=self._removed)
+        with suppress(LeaseNotHeldError):
+            self._context.require_lease()
+            self._gaps.stopped(removed=self._removed)
 
     def _receive_once(self) -> None:
         """Open the source if necessary, and relay one batch."""
@@ -196,6 +202,7 @@ class Pump:
             raise NotConnectedError(f"{self.state.name}: {reason}; reconnecting")
         begun = time.monotonic()
         if self.state.connection is not ConnectionState.CONNECTED:
+            self._context.require_lease()
             self._binding.source.open()
             self._alive_at = begun
             self._gaps.connected()

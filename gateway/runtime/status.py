@@ -11,6 +11,7 @@ from gateway.check.guarantee import effective_mode
 from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.endpoints.base import Sink, Source
+from gateway.lease.holder import LeaseHolder
 from gateway.routing.route import Route
 from gateway.runtime.delivery.backlog import SpoolBacklog
 from gateway.runtime.gateway import Gateway
@@ -72,6 +73,22 @@ class RouteStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PairStatus:
+    """The part of an instance in its pair.
+
+    Units: seconds.
+    """
+
+    instance: str
+    role: str  # holder or standby
+    number: int  # of the lease that it holds, or held last
+    since: float  # seconds in this role
+    active: str  # the instance that the store named last; empty when none is known
+    standby: tuple[str, ...]  # other instances that wait, as a holder sees them
+    failure: str = ""  # why the store of the lease does not answer
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The status of the whole gateway."""
 
@@ -89,6 +106,7 @@ class Status:
     dead_letters: int
     dead_letter_bytes: int
     dead_letters_dropped: int
+    pair: PairStatus | None = None  # None for a gateway alone
 
 
 def take_status(running: Gateway) -> Status:
@@ -117,6 +135,19 @@ def take_status(running: Gateway) -> Status:
         dead_letters=letters.count if letters else 0,
         dead_letter_bytes=letters.bytes if letters else 0,
         dead_letters_dropped=letters.dropped if letters else 0,
+        pair=None if running.lease is None else _pair_status(running.lease),
+    )
+
+
+def _pair_status(lease: LeaseHolder) -> PairStatus:
+    return PairStatus(
+        lease.instance,
+        lease.role.value,
+        lease.number,
+        lease.since,
+        lease.active,
+        tuple(lease.standby),
+        lease.failure,
     )
 
 

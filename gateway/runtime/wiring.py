@@ -44,7 +44,7 @@ def target_endpoints(configuration: Configuration) -> list[str]:
     """The names of the endpoints that routes, heartbeats or dead letters are sent to."""
     names = {target.endpoint for route in configuration.routes for target in route.targets}
     names |= {route.endpoint for route in configuration.routes if route.heartbeat}
-    if configuration.dead_letters.endpoint and configuration.spool:
+    if configuration.dead_letters.endpoint:
         names.add(configuration.dead_letters.endpoint)
     return sorted(names)
 

@@ -12,6 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from gateway.config.section_checks import is_loopback
 from gateway.errors import GatewayError
+from gateway.lease.lease import Role
 from gateway.web.exchange import (
     HttpError,
     HttpRequest,
@@ -136,10 +137,15 @@ class WebApplication:
         return as_text(f"{shown}\n", 503) if failure else as_text("ok\n")
 
     def _readiness(self, request: HttpRequest) -> HttpResponse:
-        """Return 200 or 503; the reasons are only for authorized clients."""
-        reasons = self._statuses.snapshot().reasons
+        """Return 200 or 503; the reasons are only for authorized clients.
+
+        A standby is ready for its part, and says so: it has no connection.
+        """
+        snapshot = self._statuses.snapshot()
+        reasons, pair = snapshot.reasons, snapshot.status.pair
         shown = reasons if self._shows_reasons(request) else ()
-        text = "\n".join(["not ready" if reasons else "ready", *shown])
+        ready = "standby" if pair is not None and pair.role == Role.STANDBY.value else "ready"
+        text = "\n".join(["not ready" if reasons else ready, *shown])
         return as_text(text + "\n", 503 if reasons else 200)
 
     def _status(self, _: HttpRequest) -> HttpResponse:

@@ -75,6 +75,7 @@ class StatusCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         snapshot = self._moment()
         yield from _gateway(snapshot)
+        yield from _pair(snapshot.status)
         yield from _endpoints(snapshot.status)
         yield from _routes(snapshot.status)
 
@@ -127,6 +128,22 @@ def _gateway(snapshot: StatusSnapshot) -> Iterator[Metric]:
     dropped = status.dead_letters_dropped
     name = "gateway_dead_letters_dropped_total"
     yield CounterMetricFamily(name, "Oldest dead letters dropped at the limit.", dropped)
+
+
+def _pair(status: Status) -> Iterator[Metric]:
+    """Yield the metrics of a pair; a gateway alone has none."""
+    if (pair := status.pair) is None:
+        return
+    gauges = {
+        "gateway_lease_held": ("1 at the instance that holds the lease.", pair.role == "holder"),
+        "gateway_lease_number": ("The number of the lease held, or held last.", pair.number),
+        "gateway_lease_standbys": ("Instances that wait, as the holder sees.", len(pair.standby)),
+        "gateway_lease_reachable": ("0 while the lease's store is away.", not pair.failure),
+    }
+    for name, (doc, value) in gauges.items():
+        family = GaugeMetricFamily(name, doc, labels=("gateway",))
+        family.add_metric((status.gateway,), float(value))
+        yield family
 
 
 def _endpoints(status: Status) -> Iterator[Metric]:

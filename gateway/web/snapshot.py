@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final, TypeAlias
 
 from gateway.runtime.record.counters import Refusal
-from gateway.runtime.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.status import EndpointStatus, PairStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS, Moment, Sides, flows_of, sides_of
 
 Json: TypeAlias = dict[str, object]
@@ -71,6 +71,7 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
         "archive": {"queued": status.archive_queued, "failure": status.archive_failure},
         "spool_failure": status.spool_failure,
         "thread_failure": status.thread_failure,
+        "pair": None if status.pair is None else _pair(status.pair),
         "dead_letters": {
             "count": status.dead_letters,
             "bytes": status.dead_letter_bytes,
@@ -93,6 +94,10 @@ def by_name(routes: Iterable[RouteStatus]) -> list[list[RouteStatus]]:
 def lag(parts: Iterable[RouteStatus]) -> float:
     """Return the lag of a route with its slowest target, in seconds."""
     return max(part.lag for part in parts)
+
+
+def _pair(pair: PairStatus) -> Json:
+    return asdict(pair) | {"since": round(pair.since, 1), "standby": list(pair.standby)}
 
 
 def _broker_id(end: EndpointStatus) -> str:

@@ -137,6 +137,7 @@ def redacted(status: Status, redact: Callable[[str], str]) -> Status:
         archive_failure=redact(status.archive_failure),
         spool_failure=redact(status.spool_failure),
         thread_failure=redact(status.thread_failure),
+        pair=status.pair and replace(status.pair, failure=redact(status.pair.failure)),
     )
 
 

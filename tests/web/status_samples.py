@@ -10,7 +10,7 @@ from dataclasses import replace
 from gateway.config.process import WebSettings
 from gateway.routing.route import Route
 from gateway.runtime.record.counters import LATENCY_BUCKETS, Refusal
-from gateway.runtime.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.status import EndpointStatus, PairStatus, RouteStatus, Status
 from gateway.web.application import WebApplication
 from gateway.web.rate_history import RateHistory
 from gateway.web.server import WebServer
@@ -19,6 +19,10 @@ from gateway.web.status_cache import reasons
 
 START = 1_790_000_000
 LOCAL = {"host": "127.0.0.1:8047"}
+
+
+HOLDER = PairStatus("a", "holder", 7, 60.0, "a", ("b",))
+STANDBY = PairStatus("b", "standby", 6, 60.0, "a", (), "lease: the disk is away")
 
 
 def route(name: str = "telemetry", **facts: object) -> RouteStatus:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.dialects.registry import DIALECTS
 from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpRequest, request_of
-from tests.web.status_samples import LOCAL, FakeStatus, endpoint, refusal, route, status
+from tests.web.status_samples import LOCAL, STANDBY, FakeStatus, endpoint, refusal, route, status
 
 TOKEN = "correct-horse-battery-staple"  # noqa: S105  # of the tests alone
 
@@ -176,3 +176,8 @@ def test_any_text_can_be_looked_up(system: str, kind: str, text: str) -> None:
     if answer.status == 200:
         assert found["text"] == text
         assert len(found["elsewhere"]) in {0, len(DIALECTS) - 1}
+
+
+def test_a_standby_is_ready_and_says_that_it_waits() -> None:
+    waiting = WebApplication(FakeStatus(status(pair=STANDBY, endpoints=())), mutual_tls=False)
+    assert get(waiting, "/readyz") == (200, "standby\n")

@@ -17,6 +17,8 @@ from gateway.routing.route import Route
 from tests.chromium import DESKTOP, NEEDS_CHROMIUM, PHONE, chromium, sized
 from tests.web.page import Page
 from tests.web.status_samples import (
+    HOLDER,
+    STANDBY,
     START,
     FakeStatus,
     busy,
@@ -209,3 +211,21 @@ def test_a_thousand_routes_are_drawn_within_200_ms(chromium: webdriver.Chrome) -
     assert min(took for took, _ in turns) < 200
     later = [changed for _, changed in turns[1:]]  # the first gives every route its rate
     assert max(later) < 1_000  # of 11,000 cells
+
+
+def test_the_page_says_which_instance_of_a_pair_it_is(browser: webdriver.Chrome) -> None:
+    shown = FakeStatus(status(pair=HOLDER))
+    with served(shown) as server:
+        page = Page(browser, server.url)
+        page.until(lambda: "✓ ready" in page.find("#state").text)
+        assert page.find("#pair").text.endswith("lease 7; b waits")
+
+        shown.status = status(pair=STANDBY, endpoints=())
+
+        page.until(lambda: "✓ standby" in page.find("#state").text)
+        assert page.find("#pair").text.endswith("a is active; lease: the disk is away")
+
+        shown.status = status()
+
+        page.until(lambda: not page.find("#pair").is_displayed())
+        assert page.errors() == []

@@ -22,7 +22,7 @@ from gateway.runtime.record.counters import LATENCY_BUCKETS
 from gateway.web.metrics import make_registry
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.waiting import PATIENCE
-from tests.web.status_samples import FakeStatus, route, status
+from tests.web.status_samples import HOLDER, FakeStatus, route, status
 from tests.web.test_run import DETECTION_TIMEOUT, get, running_gateway, within
 
 ROOT: Final = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 def families() -> set[str]:
     """Return the names of all series."""
-    text = generate_latest(make_registry(FakeStatus(status()).snapshot)).decode()
+    text = generate_latest(make_registry(FakeStatus(status(pair=HOLDER)).snapshot)).decode()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     histograms = {name for name, kind in kinds.items() if kind == "histogram"}
     parts = {f"{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")}
@@ -91,6 +91,7 @@ def test_most_metrics_are_on_the_dashboard_or_in_an_alert() -> None:
         "gateway_reconcile_duration_seconds",
         "gateway_reconcile_findings",
         "gateway_reconcile_unproven_rows",
+        "gateway_lease_number",  # says which of two holders came later
         "gateway_endpoint_messages_total",  # for several routes that share an endpoint
         "gateway_endpoint_state_seconds",  # on the page
         "gateway_reload_time_seconds",  # for an annotation
@@ -164,7 +165,8 @@ def test_the_alert_fires_in_time_by_the_clock_of_prometheus(tmp_path: Path) -> N
 
 def test_every_counter_of_an_alert_has_a_series_before_its_first_event() -> None:
     quiet = route(latency=[0] * (len(LATENCY_BUCKETS) + 1), heartbeat_age=0.0)
-    text = generate_latest(make_registry(FakeStatus(status(routes=(quiet,))).snapshot)).decode()
+    full = status(routes=(quiet,), pair=HOLDER)
+    text = generate_latest(make_registry(FakeStatus(full).snapshot)).decode()
     series = set(re.findall(r"^(\w+)[{ ]", text, re.MULTILINE))
 
     for rule in rules():
@@ -175,6 +177,10 @@ def test_every_counter_of_an_alert_has_a_series_before_its_first_event() -> None
 ABSENT: Final = "_x12 "  # one minute without a series
 BEGINNINGS: Final = [  # the alert, a series that begins with the second minute, and its values
     ("GatewayEndpointDown", 'gateway_endpoint_connected{I, endpoint="b"}', "0x24"),
+    ("GatewayTwoHolders", 'gateway_lease_held{I, gateway="g"}', "2x24"),
+    ("GatewayNoHolder", 'gateway_lease_held{I, gateway="g"}', "0x24"),
+    ("GatewayLeaseUnreachable", 'gateway_lease_reachable{I, gateway="g"}', "0x24"),
+    ("GatewayNoStandby", 'gateway_lease_standbys{I, gateway="g"}', "0x90"),
     ("GatewayHeartbeatMissing", 'gateway_route_heartbeat_age_seconds{I, route="r"}', "60x24"),
     ("GatewayNotReady", "gateway_ready{I}", "0x24"),
     ("GatewaySpoolFilling", 'gateway_spool_used_ratio{I, endpoint="b"}', "0.9x24"),

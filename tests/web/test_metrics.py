@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.runtime.status import Status
 from gateway.web.metrics import make_registry
-from tests.web.status_samples import START, FakeStatus, endpoint, route, status
+from tests.web.status_samples import HOLDER, START, FakeStatus, endpoint, route, status
 
 
 def samples(now: Status) -> dict[tuple[str, ...], float]:
@@ -41,7 +41,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
             ),
         ),
         dead_letters=6, dead_letter_bytes=66, dead_letters_dropped=1, archive_queued=42,
-        archive_failure="disk full",
+        archive_failure="disk full", pair=HOLDER,
     )  # fmt: skip
 
     found = samples(full)
@@ -55,6 +55,10 @@ def test_every_number_of_the_status_has_a_series() -> None:
         ("gateway_dead_letters",): 6,
         ("gateway_dead_letter_bytes",): 66,
         ("gateway_dead_letters_dropped_total",): 1,
+        ("gateway_lease_held", "plant-1"): 1,
+        ("gateway_lease_number", "plant-1"): 7,
+        ("gateway_lease_standbys", "plant-1"): 1,
+        ("gateway_lease_reachable", "plant-1"): 1,
         ("gateway_endpoint_connected", "plant", "source", "mqtt"): 1,
         ("gateway_endpoint_connected", "office", "sink", "mqtt"): 0,
         ("gateway_endpoint_reconnects_total", "office", "sink", "mqtt"): 4,

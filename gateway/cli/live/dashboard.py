@@ -98,9 +98,30 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
     last = Text(f"dead letters {letters['count']:,}, archive queue {queued}")
     return [
         *first.wrap(console, console.width, overflow="fold"),
+        *_pair(status, console),
         *(line for text in texts for line in indented(text, console)),
         last,
     ]
+
+
+def _pair(status: StatusJson, console: Console) -> list[Text]:
+    """Return the line about the pair; none for a gateway alone."""
+    if (pair := status["pair"]) is None:
+        return []
+    text = Text.assemble(
+        (f"{pair['instance']} ", "bold"),
+        f"is the {pair['role']} for {duration(pair['since'])}, lease {pair['number']}",
+    )
+    if pair["role"] == "standby":
+        text.append(f"; {pair['active'] or 'no instance'} is active")
+    else:
+        waiting = ", ".join(pair["standby"])
+        text.append(
+            f"; {waiting} waits" if waiting else "; no standby waits", "" if waiting else "yellow"
+        )
+    if pair["failure"]:
+        text.append(f"; {pair['failure']}", "red")
+    return list(text.wrap(console, console.width, overflow="fold"))
 
 
 def _endpoints(status: StatusJson, hint: str) -> Table:

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.check.examine import load_proven, startup_warnings
+from gateway.cli.live.pair import is_over, open_lease
 from gateway.cli.live.signals import STOP_SIGNALS, SignalQueue
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration
 from gateway.errors import ConfigErrors, GatewayError
+from gateway.lease.holder import LeaseHolder
 from gateway.logs.lines import FORMATS, LEVELS, LogControl, set_up_logging
 from gateway.logs.redaction import secrets_of
 from gateway.runtime.gateway import Gateway
@@ -71,24 +73,29 @@ def run(args: argparse.Namespace) -> int:
     log_control.hide(secrets_of(configuration))
     log_warnings(configuration)
     signals.catch(*STOP_SIGNALS)  # from here on a stop must settle and close
-    running = Gateway(configuration)
+    lease = open_lease(configuration)
+    running = Gateway(configuration, lease)
     log_unhandled_errors(partial(end_without_thread, running, signals))
     server = open_server(running, str(args.config))
-    running.start()
-    if server is not None:
-        server.start()
-    log.info("running", extra={"routes": len(running.counters), "pid": os.getpid()})
-    tune_garbage_collection()
-    handle_signals(
-        signals,
-        {
-            signal.SIGHUP: partial(reload, running, args.config, log_control, server),
-            signal.SIGUSR1: log_control.raise_level,
-            signal.SIGUSR2: log_control.restore_level,
-        },
-    )
-    log.info("stopping")
-    settled = running.stop(configuration.gateway.stop_seconds)
+    actions: dict[int, Callable[[], None]] = {
+        signal.SIGHUP: partial(reload, running, args.config, log_control, server),
+        signal.SIGUSR1: log_control.raise_level,
+        signal.SIGUSR2: log_control.restore_level,
+    }
+    if lease is not None:
+        wait_for_lease(lease, running, server, signals, actions)
+    settled = True
+    if lease is None or lease.holds():
+        running.start()
+        if server is not None and lease is None:
+            server.start()
+        log.info("running", extra={"routes": len(running.counters), "pid": os.getpid()})
+        tune_garbage_collection()
+        handle_signals(signals, actions, partial(is_over, lease))
+        log.info("stopping")
+        settled = running.stop(running.configuration.gateway.stop_seconds)
+    if lease is not None:
+        lease.give()
     if server is not None:
         server.stop()
     log.info("stopped", extra={"settled": settled})
@@ -96,6 +103,22 @@ def run(args: argparse.Namespace) -> int:
     if "jpype" in sys.modules:  # the JVM may crash while the interpreter shuts down
         os._exit(1 if running.thread_failure else 0)
     return 1 if running.thread_failure else 0
+
+
+def wait_for_lease(
+    lease: LeaseHolder,
+    running: Gateway,
+    server: WebServer | None,
+    signals: SignalQueue,
+    actions: Mapping[int, Callable[[], None]],
+) -> None:
+    """Wait as a warm standby until the lease is held or a stop signal comes."""
+    running.warm_up()
+    if server is not None:
+        server.start()
+    lease.start()
+    log.info("standby", extra={"instance": lease.instance, "pid": os.getpid()})
+    handle_signals(signals, actions, lease.holds)
 
 
 def end_without_thread(running: Gateway, signals: SignalQueue, failure: str) -> None:
@@ -137,9 +160,13 @@ def log_warnings(configuration: Configuration) -> None:
         log.warning("%s; %s", each.reason, each.hint, extra={"rule": each.rule})
 
 
-def handle_signals(signals: SignalQueue, actions: Mapping[int, Callable[[], None]]) -> None:
-    """Run the action of each signal until a stop signal comes."""
-    while (number := signals.next()) not in STOP_SIGNALS:
+def handle_signals(
+    signals: SignalQueue,
+    actions: Mapping[int, Callable[[], None]],
+    ended: Callable[[], bool] = lambda: False,
+) -> None:
+    """Run the action of each signal until a stop signal comes, or `ended` returns true."""
+    while (number := signals.next(ended)) is not None and number not in STOP_SIGNALS:
         actions[number]()
 
 

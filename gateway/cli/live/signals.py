@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
@@ -32,15 +33,16 @@ class SignalQueue:
         for number in numbers:
             signal.signal(number, self._enqueue)
 
-    def next(self) -> int:
-        """Wait for a signal and return its number."""
-        while True:
+    def next(self, ended: Callable[[], bool] = lambda: False) -> int | None:
+        """Wait for a signal and return its number; None once `ended` returns true."""
+        while not ended():
             try:
                 number = self._received.get(timeout=POLL_INTERVAL)
             except Empty:
                 continue
             self._queued.discard(number)  # before it is handled: a later one is queued again
             return number
+        return None
 
     def stop(self) -> None:
         """Stop the process as SIGTERM does; any thread may call it."""

@@ -68,22 +68,25 @@ class Lane:
     `deliver` sends at once while the lane is direct. A full lane blocks it, which slows the source.
     Thread-safe: self._lock guards the state and is never held during a call of the sink or the
     disk; self._send_lock keeps the order and may be held while a send blocks. `sources_ready` is
-    asked under self._lock before the first send over each connection.
+    asked under self._lock before the first send over each connection. `require_lease` raises
+    LeaseNotHeldError when another instance of a pair may be the holder.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # a binding and what it asks of its gateway
         self,
         binding: SinkBinding,
         state: EndpointState,
         spool: Spool | None = None,
         sources_ready: Callable[[float], bool] = lambda _since: True,
         hasten_sources: Callable[[], None] = lambda: None,
+        require_lease: Callable[[], None] = lambda: None,
     ) -> None:
         self.binding = binding
         self.state = state
         self.spool = spool
         backlog = MemoryBacklog() if spool is None else spool.backlog
         self._sources_ready, self._hasten_sources = sources_ready, hasten_sources
+        self._require_lease = require_lease
         self._lane = LaneState(state.name, binding.limits, backlog, monotonic())
         dialect = DIALECTS.get(binding.system)
         self._poisoned = PoisonedNames("/" if dialect is None else dialect.separator)
@@ -276,6 +279,7 @@ class Lane:
     def _send(self, send: Send) -> None:
         binding, messages = self.binding, send.messages
         try:
+            self._require_lease()  # last: a frozen process wakes up here, and sends nothing
             if binding.before_send is not None and binding.after_send is not None:
                 binding.before_send(messages)
                 self._noted[send.number] = binding.after_send, messages
@@ -348,6 +352,7 @@ class Lane:
         self.state.connection = ConnectionState.CONNECTING
         try:
             binding.sink.close()
+            self._require_lease()  # a connection of ours would close that of the new holder
             binding.sink.open()
         except GatewayError as failure:
             error = failure

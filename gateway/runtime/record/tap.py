@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import random
 from time import monotonic
@@ -58,6 +58,7 @@ class TapContext:
     message_ids: MessageIds
     connections: ConnectionLog | None
     clock: Clock
+    require_lease: Callable[[], None] = lambda: None  # raises LeaseNotHeldError
 
 
 class Tap:
@@ -106,6 +107,7 @@ class Tap:
         while not self._stop.is_set():
             try:
                 if self.state.connection is not ConnectionState.CONNECTED:
+                    self._context.require_lease()
                     self._source.open()
                     self._gaps.connected()
                     self.state.connected()

@@ -52,6 +52,16 @@ function showFigures(status) {
   }
 }
 
+// The part of this instance in its pair; nothing for a gateway alone.
+function showPair(pair) {
+  byId("pair").hidden = pair === null;
+  if (pair === null) return;
+  const others = pair.standby.length > 0 ? `${pair.standby.join(", ")} waits` : "no standby waits";
+  const rest = pair.role === "holder" ? others : `${pair.active || "no instance"} is active`;
+  const failure = pair.failure === "" ? "" : `; ${pair.failure}`;
+  put(byId("pair"), `${pair.instance} is the ${pair.role} for ${age(Math.round(pair.since))}, lease ${pair.number}; ${rest}${failure}`);
+}
+
 function showState(text, kind) {
   put(byId("state"), text);
   byId("state").className = `state ${kind}`;
@@ -66,7 +76,9 @@ function show(status) {
   put(byId("config"), status.config);
   put(byId("reloaded"), `${clock(status.reloaded)} UTC`);
   document.title = `${status.ready ? "" : "! "}${status.gateway}`;
-  showState(status.ready ? "✓ ready" : "✗ not ready", status.ready ? "good" : "bad");
+  const standby = status.pair !== null && status.pair.role === "standby";
+  showState(!status.ready ? "✗ not ready" : standby ? "✓ standby" : "✓ ready", status.ready ? "good" : "bad");
+  showPair(status.pair);
   showReasons(status.reasons);
   showFigures(status);
   endpoints.show(status.endpoints, endpointKey);

@@ -9,10 +9,19 @@ import pytest
 from rich.console import Console
 
 from gateway.cli.live.dashboard import Limits, dashboard
-from gateway.runtime.status import Status
+from gateway.runtime.status import PairStatus, Status
 from gateway.terminal.console import print_lines, unlimited_off_terminal
 from gateway.web.snapshot import snapshot_json
-from tests.web.status_samples import FakeStatus, busy, endpoint, refusal, route, status
+from tests.web.status_samples import (
+    HOLDER,
+    STANDBY,
+    FakeStatus,
+    busy,
+    endpoint,
+    refusal,
+    route,
+    status,
+)
 
 LONG = "plant-events-of-line-12-in-hamburg-north"  # 40 characters
 LOST = endpoint(f"{LONG}-ems", "sink", system="ems", connection="lost", reason="gone: " * 20)
@@ -105,3 +114,19 @@ def test_a_screen_is_not_exceeded(sample: Status, height: int) -> None:
 
     assert len(lines) <= height
     assert any(line.startswith("refused") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("pair", "line"),
+    [
+        (HOLDER, "a is the holder for 60 s, lease 7; b waits"),
+        (replace(HOLDER, standby=()), "a is the holder for 60 s, lease 7; no standby waits"),
+        (
+            STANDBY,
+            "b is the standby for 60 s, lease 6; a is active; lease: the disk is away",
+        ),
+    ],
+)
+def test_the_part_in_a_pair_is_a_line(pair: PairStatus, line: str) -> None:
+    assert line in shown(status(pair=pair), 80)
+    assert not [each for each in shown(status(), 80) if "lease" in each]

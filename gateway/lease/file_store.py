@@ -1,0 +1,152 @@
+"""A lease in a folder that both instances reach, NFS included.
+
+Each lease is a file with a number, made with O_EXCL, which every file system decides once for all
+its clients; no `flock`, which would never leave a frozen process. A renewal writes the file in
+place: a client of NFS that opens a file sees what another wrote and closed ("close-to-open").
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+from gateway.lease.lease import NO_RECORD, Record
+from gateway.lease.store import LeaseError
+
+T = TypeVar("T")
+
+SIZE: Final = 512  # bytes of a record; a renewal takes no further room on a full disk
+DIGITS: Final = 12
+KEPT: Final = 100  # numbers; an old file stops an instance that was frozen before it asked
+STANDBY: Final = ".standby"
+WANTED: Final = "handover"
+
+
+class FileLeaseStore:
+    """The lease in the folder `path`, made when it is absent."""
+
+    look_every = 0.2
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._renewals = 0
+
+    def look(self, instance: str = "") -> Record:
+        def read() -> Record:
+            if instance:
+                self._path.mkdir(parents=True, exist_ok=True)
+                self._write(self._path / f"{instance}{STANDBY}", {"renewal": self._renewal()})
+            return self._last()
+
+        return self._tried(read)
+
+    def take(self, seen: Record, instance: str) -> Record | None:
+        """Make the next file, then see whether the one before was renewed meanwhile.
+
+        Its holder renews first and then looks for our file: one of us sees the other.
+        """
+        number = seen.number + 1
+
+        def make() -> Record | None:
+            self._path.mkdir(parents=True, exist_ok=True)
+            path = self._file(number)
+            try:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o640))
+            except FileExistsError:
+                return None
+            if max(self._numbers()) != number:  # we slept while this number went by
+                path.unlink()
+                return None
+            if _read(self._file(seen.number)).get("renewal", "") != seen.renewal:
+                return None  # our file stays without a holder: nobody takes it before its time
+            self._write(path, {"holder": instance, "renewal": self._renewal()})
+            for old in self._numbers():
+                if old <= number - KEPT:
+                    self._file(old).unlink(missing_ok=True)
+            return Record(number, instance)
+
+        return self._tried(make)
+
+    def renew(self, number: int, instance: str) -> Record:
+        def write() -> Record:
+            if (last := self._last()).number == number and last.holder == instance:
+                self._write(self._file(number), {"holder": instance, "renewal": self._renewal()})
+                return self._last()
+            return last
+
+        return self._tried(write)
+
+    def give(self, number: int, instance: str) -> None:
+        fields = {"holder": instance, "renewal": self._renewal(), "given": True}
+        self._tried(lambda: self._write(self._file(number), fields))
+
+    def want(self, number: int) -> None:
+        self._tried(lambda: self._write(self._path / WANTED, {"number": number}))
+
+    def _last(self) -> Record:
+        numbers = self._numbers()
+        if not numbers:
+            return NO_RECORD
+        number = max(numbers)
+        fields = _read(self._file(number))
+        standby = {
+            path.name.removesuffix(STANDBY): str(_read(path).get("renewal", ""))
+            for path in self._path.glob(f"*{STANDBY}")
+        }
+        wanted = _read(self._path / WANTED).get("number", 0)
+        return Record(
+            number,
+            str(fields.get("holder", "")),
+            str(fields.get("renewal", "")),
+            given=fields.get("given") is True,
+            standby=standby,
+            wanted=wanted if isinstance(wanted, int) else 0,
+        )
+
+    def _numbers(self) -> list[int]:
+        try:
+            names = [path.name for path in self._path.iterdir()]
+        except FileNotFoundError:
+            return []
+        return [int(name) for name in names if len(name) == DIGITS and name.isdecimal()]
+
+    def _file(self, number: int) -> Path:
+        return self._path / f"{number:0{DIGITS}}"
+
+    def _renewal(self) -> str:
+        """Return a text that no earlier call, and no other process, returned."""
+        self._renewals += 1
+        return f"{os.getpid()}-{self._renewals}"
+
+    def _write(self, path: Path, fields: Mapping[str, object]) -> None:
+        """Write a file in place, in one call, up to the disk of its server."""
+        file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o640)
+        try:
+            os.pwrite(file, json.dumps(fields).encode().ljust(SIZE), 0)
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def _tried(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except OSError as error:
+            raise LeaseError(f"lease {self._path}: {error.strerror or error}") from error
+
+
+def _read(path: Path) -> dict[str, object]:
+    """Return the fields of a file; none when it is absent, or while it is written first."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return {}
+    try:
+        fields = json.loads(os.read(file, SIZE) or b"{}")
+    except ValueError:
+        return {}
+    finally:
+        os.close(file)
+    return fields if isinstance(fields, dict) else {}

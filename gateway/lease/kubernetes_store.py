@@ -1,0 +1,226 @@
+"""A lease as an object of Kubernetes: `Lease` of `coordination.k8s.io/v1`.
+
+Its number is `spec.leaseTransitions`; each change bears the `resourceVersion` that was read, so
+that the API server refuses one of two writers (409 Conflict). An empty `holderIdentity` is a lease
+that was given away. The fields: https://kubernetes.io/docs/reference/kubernetes-api/ (Lease v1).
+
+Four requests need no client library: the official one weighs 30 MB, with 700 modules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from gateway.lease.lease import NO_RECORD, Record
+from gateway.lease.store import LeaseError
+
+Json: TypeAlias = dict[str, Any]
+
+ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+STANDBY: Final = "standby.gateway/"  # with the name of an instance: an annotation of the lease
+WANTED: Final = "gateway/handover"
+TIMEOUT: Final = 2.0  # seconds for one answer
+MARK_EVERY: Final = 3  # looks; each mark of a standby is a write for the API server
+ATTEMPTS: Final = 3  # of a change that meets another
+REASONS: Final = {
+    HTTPStatus.UNAUTHORIZED: "its token was refused; see the service account of the pod",
+    HTTPStatus.FORBIDDEN: "not allowed; its role needs get, create, update and patch of `leases`",
+}
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    """The API server of the cluster, and the folder with the account of the pod."""
+
+    url: str
+    account: Path = ACCOUNT
+
+    @classmethod
+    def of_pod(cls) -> ApiServer:
+        """Return the server that Kubernetes tells each pod.
+
+        Raises:
+            LeaseError: this is no pod.
+        """
+        host, port = (os.environ.get(f"KUBERNETES_SERVICE_{each}", "") for each in ("HOST", "PORT"))
+        if not host:
+            raise LeaseError("lease: `kind: kubernetes` needs a pod; elsewhere use `kind: file`")
+        return cls(f"https://{f'[{host}]' if ':' in host else host}:{port or 443}")
+
+    @property
+    def namespace(self) -> str:
+        return (self.account / "namespace").read_text(encoding="utf-8").strip()
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext | None:
+        if not self.url.startswith("https:"):
+            return None
+        return ssl.create_default_context(cafile=str(self.account / "ca.crt"))
+
+    def call(self, method: str, path: str, body: Json | None = None, kind: str = "json") -> Json:
+        """Return the answer to one request.
+
+        Raises:
+            HTTPError: the server refused it.
+            OSError, ValueError: it did not answer, or with something else than JSON.
+        """
+        token = (self.account / "token").read_text(encoding="utf-8").strip()  # it is rotated
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": f"application/{kind}"}
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(self.url + path, data, headers, method=method)  # noqa: S310  # our URL
+        with urlopen(request, timeout=TIMEOUT, context=self.tls) as answer:  # noqa: S310
+            found: Json = json.load(answer)
+        return found
+
+
+class KubernetesLeaseStore:
+    """The lease `name` in a namespace: of the pod, when none is given."""
+
+    look_every = 1.0
+
+    def __init__(self, server: ApiServer, name: str, seconds: float, namespace: str = "") -> None:
+        self._server, self._name, self._seconds = server, name, seconds
+        self._namespace = namespace
+        self._looks = 0
+
+    def look(self, instance: str = "") -> Record:
+        lease = self._get()
+        if lease is not None and instance:
+            if self._looks % MARK_EVERY == 0:
+                self._annotate(STANDBY + instance, str(_now()))
+            self._looks += 1
+        return _record(lease)
+
+    def take(self, seen: Record, instance: str) -> Record | None:
+        record = _record(lease := self._get())
+        if (record.number, record.renewal, record.given) != (seen.number, seen.renewal, seen.given):
+            return None
+        spec = self._spec(seen.number + 1, instance) | {"acquireTime": _time()}
+        try:
+            if lease is None:
+                body = {
+                    "apiVersion": "coordination.k8s.io/v1",
+                    "kind": "Lease",
+                    "metadata": {"name": self._name},
+                    "spec": spec,
+                }
+                return _record(self._call("POST", self._path(""), body))
+            return _record(self._put(lease, spec))
+        except ConflictError:
+            return None
+
+    def renew(self, number: int, instance: str) -> Record:
+        return self._change(number, instance, self._spec(number, instance))
+
+    def give(self, number: int, instance: str) -> None:
+        self._change(number, instance, {"holderIdentity": ""})
+
+    def want(self, number: int) -> None:
+        self._annotate(WANTED, str(number))
+
+    def _change(self, number: int, instance: str, spec: Json) -> Record:
+        """Change our record `number`; return the record that is there."""
+        for _ in range(ATTEMPTS):
+            record = _record(lease := self._get())
+            if lease is None or (record.number, record.holder) != (number, instance):
+                return record
+            try:
+                return _record(self._put(lease, lease["spec"] | spec))
+            except ConflictError:
+                continue  # somebody annotated it, or took it
+        raise LeaseError(f"lease {self._name}: it changes faster than it can be renewed")
+
+    def _spec(self, number: int, instance: str) -> Json:
+        return {
+            "holderIdentity": instance,
+            "leaseDurationSeconds": max(1, round(self._seconds)),
+            "leaseTransitions": number,
+            "renewTime": _time(),
+        }
+
+    def _put(self, lease: Json, spec: Json) -> Json:
+        return self._call("PUT", self._path(f"/{self._name}"), lease | {"spec": spec})
+
+    def _annotate(self, key: str, value: str) -> None:
+        body = {"metadata": {"annotations": {key: value}}}
+        self._call("PATCH", self._path(f"/{self._name}"), body, "merge-patch+json")
+
+    def _get(self) -> Json | None:
+        try:
+            return self._call("GET", self._path(f"/{self._name}"))
+        except AbsentError:
+            return None
+
+    def _path(self, rest: str) -> str:
+        namespace = self._namespace or self._server.namespace
+        return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases{rest}"
+
+    def _call(self, method: str, path: str, body: Json | None = None, kind: str = "json") -> Json:
+        try:
+            return self._server.call(method, path, body, kind)
+        except HTTPError as error:
+            error.close()
+            if error.code == HTTPStatus.CONFLICT:
+                raise ConflictError from error
+            if error.code == HTTPStatus.NOT_FOUND and method == "GET":
+                raise AbsentError from error
+            reason = REASONS.get(HTTPStatus(error.code), error.reason)
+            raise LeaseError(f"lease {self._name}: {error.code}: {reason}") from error
+        except (OSError, ValueError) as error:
+            raise LeaseError(f"lease {self._name}: {self._server.url}: {error}") from error
+
+
+class ConflictError(LeaseError):
+    """Another writer was earlier."""
+
+    def __init__(self) -> None:
+        super().__init__("the lease has changed since it was read")
+
+
+class AbsentError(LeaseError):
+    """There is no such lease yet."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no such lease")
+
+
+def _record(lease: Mapping[str, Any] | None) -> Record:
+    """Return the record of an object `Lease`, whoever made it."""
+    if lease is None:
+        return NO_RECORD
+    spec = lease.get("spec") or {}
+    notes = (lease.get("metadata") or {}).get("annotations") or {}
+    holder = spec.get("holderIdentity") or ""
+    wanted = notes.get(WANTED, "")
+    return Record(
+        spec.get("leaseTransitions") or 0,
+        holder,
+        spec.get("renewTime") or "",
+        given=not holder,
+        standby={
+            key.removeprefix(STANDBY): text
+            for key, text in notes.items()
+            if key.startswith(STANDBY)
+        },
+        wanted=int(wanted) if wanted.isdecimal() else 0,
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _time() -> str:
+    """Return the time as Kubernetes' MicroTime."""
+    return _now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,143 @@
+"""A pair under traffic: killed, frozen and handed over; no message is lost or out of order."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gateway.cli import main
+from gateway.lease.file_store import FileLeaseStore
+from tests.brokers.mosquitto import StartMosquitto
+from tests.brokers.running import Process
+from tests.chaos.rig import Load, Witness, load_and_witness, repetitions
+from tests.waiting import until
+
+pytestmark = pytest.mark.broker
+
+SECONDS: Final = 1.0  # of the lease
+RATE: Final = 1_000  # messages a second
+CONFIG = """\
+gateway: {{name: plant-1, instance: "{instance}"}}
+standby: {{lease: {{kind: file, path: {folder}/lease}}, seconds: {seconds}}}
+endpoints:
+  source: {{kind: mqtt, host: 127.0.0.1, port: {source}, {settings}}}
+  target: {{kind: mqtt, host: 127.0.0.1, port: {target}, {settings}}}
+routes:
+  relay:
+    from: {{endpoint: source, pattern: "src/{{rest...}}"}}
+    to: {{endpoint: target, template: "dst/{{rest...}}"}}
+"""
+
+
+class Pair:
+    """Two instances, each started again when it ends, as a supervisor does. Mutable."""
+
+    def __init__(self, folder: Path, source: int, target: int, version: str) -> None:
+        self.store = FileLeaseStore(folder / "lease")
+        self.configs: dict[str, Path] = {}
+        settings = f'version: "{version}", backoff_min: 0.05, backoff_max: 0.2'
+        for instance in ("a", "b"):
+            config = self.configs[instance] = folder / f"{instance}.yaml"
+            config.write_text(
+                CONFIG.format(
+                    folder=folder, instance=instance, seconds=SECONDS, source=source,
+                    target=target, settings=settings,
+                )
+            )  # fmt: skip
+        self.processes = {name: Process(config) for name, config in self.configs.items()}
+        until(lambda: self.holder != "", "an instance takes the lease")
+        self.processes[self.holder].connected()
+
+    @property
+    def holder(self) -> str:
+        record = self.store.look()
+        return "" if record.given else record.holder
+
+    def standby_waits(self) -> None:
+        """Wait until the other instance waits for the lease."""
+        for name, process in self.processes.items():
+            if name != self.holder:
+                process.wait_for("standby", instance=name)
+
+    def start_again(self, name: str) -> None:
+        self.processes[name] = Process(self.configs[name])
+
+    def take_over(self, how: str, witness: Witness) -> float:
+        """Let the other instance take over; return the seconds to the next message."""
+        self.standby_waits()
+        name, number = self.holder, self.store.look().number
+        process, other = self.processes[name], self.processes["b" if name == "a" else "a"]
+        begun = time.monotonic()
+        if how == "handover":
+            assert main(["handover", str(self.configs[name])]) == 0
+        else:
+            process.process.send_signal(getattr(signal, how))
+        if how in {"handover", "SIGTERM"}:
+            assert process.process.wait(60) == 0
+        before = witness.unique
+        until(lambda: self.store.look().number > number, "the other instance takes the lease")
+        other.connected()
+        witness.wait_for(before + 1)
+        seconds = time.monotonic() - begun
+        if how == "SIGSTOP":
+            process.process.send_signal(signal.SIGCONT)
+            process.wait_for("the lease is lost")
+        process.process.wait(60)
+        self.start_again(name)
+        return seconds
+
+    def end(self) -> None:
+        for process in self.processes.values():
+            process.end(signal.SIGKILL)
+
+
+@contextmanager
+def pair_under_load(
+    folder: Path, start_mosquitto: StartMosquitto, version: str
+) -> Iterator[tuple[Pair, Load, Witness]]:
+    source, target = start_mosquitto(), start_mosquitto()
+    pair = Pair(folder, source.port, target.port, version)
+    try:
+        with load_and_witness(source.port, target.port, RATE) as (load, witness):
+            load.start()
+            yield pair, load, witness
+    finally:
+        pair.end()
+
+
+def check(load: Load, witness: Witness) -> None:
+    sent = load.finish()
+    witness.wait_for(sent)
+    witness.check_order(sent)
+
+
+@repetitions(4, 200)
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_a_pair_loses_nothing_through_takeovers(
+    tmp_path: Path, start_mosquitto: StartMosquitto, times: int, version: str
+) -> None:
+    chance = random.Random(times)  # noqa: S311  # the same faults in every run
+    ways = ["SIGKILL", "SIGSTOP", "handover", "SIGTERM"]
+    with pair_under_load(tmp_path, start_mosquitto, version) as (pair, load, witness):
+        for turn in range(times):
+            how = ways[turn] if turn < len(ways) else chance.choice(ways)
+            pair.take_over(how, witness)
+        check(load, witness)
+
+
+@repetitions(2, 100)
+def test_a_handover_doubles_nothing(
+    tmp_path: Path, start_mosquitto: StartMosquitto, times: int
+) -> None:
+    with pair_under_load(tmp_path, start_mosquitto, "5") as (pair, load, witness):
+        for _ in range(times):
+            pair.take_over("handover", witness)
+        check(load, witness)
+        assert witness.duplicates == set()

@@ -1,0 +1,196 @@
+"""Every store of leases keeps the same rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gateway.lease.file_store import FileLeaseStore
+from gateway.lease.kubernetes_store import ApiServer, KubernetesLeaseStore
+from gateway.lease.lease import NO_RECORD, Record
+from gateway.lease.store import LeaseError, LeaseStore
+from tests.lease.kubernetes_api import LeaseApi, lease_api
+
+MakeStore = Callable[[], LeaseStore]
+
+
+@pytest.fixture(params=["file", "kubernetes"])
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
+    """Make stores of one lease: each instance has its own."""
+    if request.param == "file":
+        yield partial(FileLeaseStore, tmp_path / "lease")
+        return
+    with lease_api(tmp_path) as (_, server):
+        yield partial(KubernetesLeaseStore, server, "plant-1", 10.0)
+
+
+def taken(store: LeaseStore, instance: str = "a") -> Record:
+    record = store.take(store.look(), instance)
+    assert record is not None
+    return record
+
+
+def test_a_lease_that_nobody_made_is_free(make_store: MakeStore) -> None:
+    assert make_store().look("a") == NO_RECORD or make_store().look("a").given
+
+
+def test_a_lease_is_taken_once(make_store: MakeStore) -> None:
+    a, b = make_store(), make_store()
+    seen = b.look()
+    assert taken(a).number == 1
+    assert b.take(seen, "b") is None
+    assert (b.look().number, b.look().holder) == (1, "a")
+
+
+def test_one_of_many_takes_it(make_store: MakeStore) -> None:
+    seen = make_store().look()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda name: make_store().take(seen, name), "abcdefgh"))
+    (record,) = [each for each in found if each is not None]
+    assert make_store().look().holder == record.holder
+
+
+def test_each_renewal_changes_the_record(make_store: MakeStore) -> None:
+    a, b = make_store(), make_store()
+    taken(a)
+    seen = {b.look().renewal}
+    for _ in range(5):
+        record = a.renew(1, "a")
+        assert (record.number, record.holder) == (1, "a")
+        seen.add(b.look().renewal)
+    assert len(seen) == 6
+
+
+def test_a_renewed_lease_is_not_taken_by_an_old_look(make_store: MakeStore) -> None:
+    a, b = make_store(), make_store()
+    taken(a)
+    seen = b.look()
+    a.renew(1, "a")
+    assert b.take(seen, "b") is None
+    assert not b.look().given
+
+
+def test_a_lease_that_was_taken_is_not_renewed(make_store: MakeStore) -> None:
+    a, b = make_store(), make_store()
+    taken(a)
+    taken(b, "b")
+    assert a.renew(1, "a").holder == "b"
+    assert (b.look().number, b.look().holder) == (2, "b")
+
+
+def test_a_given_lease_says_so(make_store: MakeStore) -> None:
+    a, b = make_store(), make_store()
+    taken(a)
+    assert not b.look().given
+    a.give(1, "a")
+    assert b.look().given
+    record = taken(b, "b")
+    assert (record.number, b.look().given) == (2, False)
+    a.give(1, "a")  # late: it concerns the old number only
+    assert not b.look().given
+
+
+def test_a_standby_is_seen_by_the_holder(make_store: MakeStore) -> None:
+    a, b = make_store(), make_store()
+    taken(a)
+    seen = {b.look("b").standby.get("b")} | {a.renew(1, "a").standby["b"]}
+    for _ in range(3):
+        b.look("b")
+    assert a.renew(1, "a").standby["b"] not in seen
+
+
+def test_a_wish_reaches_the_holder(make_store: MakeStore) -> None:
+    a, b = make_store(), make_store()
+    taken(a)
+    assert a.renew(1, "a").wanted == 0
+    b.want(1)
+    assert a.renew(1, "a").wanted == 1
+
+
+def test_a_renewal_that_meets_a_takeover_is_none(tmp_path: Path) -> None:
+    """A takeover before a renewal, and between the look before a renewal and its write."""
+
+    class Interrupted(FileLeaseStore):
+        between: Callable[[], object] = staticmethod(lambda: None)
+
+        def _last(self) -> Record:
+            self.between, call = staticmethod(lambda: None), self.between
+            call()
+            return super()._last()
+
+    for step in range(2):
+        a, b = Interrupted(tmp_path / str(step)), FileLeaseStore(tmp_path / str(step))
+        taken(a)
+        seen = b.look()
+        if step == 0:  # before the renewal
+            a.between = staticmethod(lambda b=b, seen=seen: b.take(seen, "b"))
+            assert a.renew(1, "a").number == 2
+        else:  # after it
+            a.renew(1, "a")
+            assert b.take(seen, "b") is None
+            assert (b.look().number, b.look().holder, b.look().given) == (2, "", False)
+
+
+def test_an_instance_that_slept_through_many_numbers_takes_none(tmp_path: Path) -> None:
+    a, b = FileLeaseStore(tmp_path), FileLeaseStore(tmp_path)
+    seen = taken(a)
+    for _ in range(150):
+        seen = taken(b, "b")
+    assert len([path for path in tmp_path.iterdir() if path.name.isdecimal()]) <= 101
+    assert a.take(Record(1, "a"), "a") is None
+    assert b.look().number == seen.number
+
+
+def test_a_half_written_file_is_held_by_nobody_and_not_free(tmp_path: Path) -> None:
+    store = FileLeaseStore(tmp_path)
+    taken(store)
+    for text in ("", '{"holder": "a', "[1]", "\0" * 512):
+        (tmp_path / f"{1:012}").write_text(text)
+        assert store.look() == replace(NO_RECORD, number=1, given=False)
+
+
+def test_a_folder_that_is_no_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "lease").write_text("")
+    with pytest.raises(LeaseError, match=re.escape(str(tmp_path / "lease"))):
+        FileLeaseStore(tmp_path / "lease").look("a")
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[tuple[LeaseApi, ApiServer]]:
+    with lease_api(tmp_path) as both:
+        yield both
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (403, "lease plant-1: 403: not allowed; its role needs get, create, update and patch"),
+        (401, "lease plant-1: 401: its token was refused; see the service account of the pod"),
+        (503, "lease plant-1: 503: Service Unavailable"),
+    ],
+)
+def test_a_refusal_is_explained(api: tuple[LeaseApi, ApiServer], status: int, text: str) -> None:
+    api[0].refusing = status
+    with pytest.raises(LeaseError, match=re.escape(text)):
+        KubernetesLeaseStore(api[1], "plant-1", 10.0).look("a")
+
+
+def test_an_api_server_that_is_away_is_an_error(api: tuple[LeaseApi, ApiServer]) -> None:
+    server = replace(api[1], url="http://127.0.0.1:1")
+    with pytest.raises(LeaseError, match=r"http://127\.0\.0\.1:1: "):
+        KubernetesLeaseStore(server, "plant-1", 10.0).look("a")
+
+
+def test_outside_a_pod_there_is_no_api_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(LeaseError, match="use `kind: file`"):
+        ApiServer.of_pod()
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+    assert ApiServer.of_pod().url == "https://[fd00::1]:6443"
