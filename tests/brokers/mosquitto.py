@@ -6,15 +6,13 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
 from typing import Protocol
 
 import pytest
 
-from tests.waiting import PATIENCE
+from tests.brokers.server_process import ServerProcess
 
 PROGRAM = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 OPEN = ("allow_anonymous true",)
@@ -28,16 +26,14 @@ def free_port() -> int:
         return port
 
 
-class Mosquitto:
+class Mosquitto(ServerProcess):
     """A broker process; its stored messages survive `stop`, not `kill`. Mutable."""
 
     def __init__(self, program: str, folder: Path, lines: tuple[str, ...]) -> None:
-        self.port = free_port()
-        self.folder = folder
-        self._program = program
-        self._config = folder / "mosquitto.conf"
+        config = folder / "mosquitto.conf"
+        super().__init__(folder, free_port(), [program, "-c", config])
         user = ["user root"] if os.geteuid() == 0 else []
-        self._config.write_text(
+        config.write_text(
             "\n".join(
                 [
                     f"listener {self.port} 127.0.0.1",
@@ -50,57 +46,10 @@ class Mosquitto:
                 ]
             )
         )
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603  # a program the machine has
-                [self._program, "-c", str(self._config)], stdout=log, stderr=log
-            )
-        until = monotonic() + PATIENCE
-        while not self._answers():
-            assert monotonic() < until, "mosquitto does not listen"
-            try:
-                status = self._process.wait(0.02)
-            except subprocess.TimeoutExpired:
-                continue
-            pytest.fail(f"mosquitto ended with {status}: {(self.folder / 'log').read_text()}")
-
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
-
-    def stop(self) -> None:
-        """Stop it; sessions and their messages are saved."""
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._end(signal.SIGKILL)
 
     def reread(self) -> None:
         """Have it reload its passwords and access lists."""
-        self._signal(signal.SIGHUP)
-
-    def freeze(self) -> None:
-        """Suspend the process; its connections stay open and silent."""
-        self._signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
-
-    def _end(self, number: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is not None and process.poll() is None:
-            process.send_signal(number)
-            process.send_signal(signal.SIGCONT)
-            process.wait(PATIENCE)
+        self.signal(signal.SIGHUP)
 
 
 class StartMosquitto(Protocol):

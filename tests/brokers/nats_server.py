@@ -1,92 +1,85 @@
-"""A real nats-server for a test, on a free loopback port and with a temporary folder."""
+"""Real nats-servers for a test, on free loopback ports and with temporary folders."""
 
 from __future__ import annotations
 
 import shutil
-import signal
-import socket
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from time import monotonic
+from typing import Protocol
 
 import pytest
 
 from tests.brokers.mosquitto import free_port
-from tests.waiting import PATIENCE
+from tests.brokers.server_process import ServerProcess
 
 PROGRAM = shutil.which("nats-server") or shutil.which(
     "nats-server", path="/usr/sbin:/usr/local/sbin"
 )
+LARGE = "max_payload: 8388608"
 
 
-class NatsServer:
+class NatsServer(ServerProcess):
     """A server process with JetStream; its streams survive `stop` and `kill`. Mutable."""
 
+    def __init__(self, program: str, folder: Path, lines: Sequence[str]) -> None:
+        config = folder / "nats.conf"
+        port = free_port()
+        options: list[str | Path] = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder]
+        super().__init__(folder, port, [program, *options, "-c", config])
+        config.write_text("\n".join([LARGE, *lines, ""]))
+        self.url = f"nats://127.0.0.1:{port}"
+
+
+class StartNats(Protocol):
+    def __call__(self, *lines: str) -> NatsServer:
+        """Start a server with these lines in its configuration."""
+
+    def cluster(self, size: int) -> list[NatsServer]:
+        """Start servers that know each other."""
+
+
+class _Starter:
     def __init__(self, program: str, folder: Path) -> None:
-        self.port = free_port()
-        self.folder = folder
-        self.url = f"nats://127.0.0.1:{self.port}"
-        self._program = program
-        self._config = folder / "nats.conf"
-        self._config.write_text("max_payload: 8388608\n")
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program, self._folder = program, folder
+        self.started: list[NatsServer] = []
 
-    def start(self) -> None:
-        command = [self._program, "-a", "127.0.0.1", "-p", str(self.port), "-js"]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603  # a program the machine has
-                [*command, "-c", str(self._config), "-sd", str(self.folder)], stdout=log, stderr=log
-            )
-        until = monotonic() + PATIENCE
-        while not self._answers():
-            assert monotonic() < until, "nats-server does not listen"
-            try:
-                status = self._process.wait(0.02)
-            except subprocess.TimeoutExpired:
-                continue
-            pytest.fail(f"nats-server ended with {status}: {(self.folder / 'log').read_text()}")
+    def __call__(self, *lines: str) -> NatsServer:
+        server = self._make(lines)
+        server.start()
+        return server
 
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
+    def cluster(self, size: int) -> list[NatsServer]:
+        ports = [free_port() for _ in range(size)]
+        routes = ", ".join(f"nats://127.0.0.1:{port}" for port in ports)
+        servers = []
+        for number, port in enumerate(ports):
+            own = f'cluster {{name: c, listen: "127.0.0.1:{port}", routes: [{routes}]}}'
+            servers.append(self._make([f"server_name: s{number}", own]))
+        for server in servers:
+            server.launch()
+        for server in servers:
+            server.wait()
+        return servers
 
-    def stop(self) -> None:
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._end(signal.SIGKILL)
-
-    def freeze(self) -> None:
-        """Suspend the process; its connections stay open and silent."""
-        self._signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
-
-    def _end(self, number: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is not None and process.poll() is None:
-            process.send_signal(number)
-            process.send_signal(signal.SIGCONT)
-            process.wait(PATIENCE)
+    def _make(self, lines: Sequence[str]) -> NatsServer:
+        folder = self._folder / f"nats-{len(self.started)}"
+        folder.mkdir()
+        server = NatsServer(self._program, folder, lines)
+        self.started.append(server)
+        return server
 
 
 @pytest.fixture
-def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
-    pytest.importorskip("nats")
-    if PROGRAM is None:
-        pytest.skip("nats-server is not installed")
-    folder = tmp_path / "nats"
-    folder.mkdir()
-    server = NatsServer(PROGRAM, folder)
-    server.start()
-    yield server
-    server.stop()
+def start_nats(tmp_path: Path) -> Iterator[StartNats]:
+    if find_spec("nats") is None or PROGRAM is None:
+        pytest.skip("nats-py or nats-server is not installed")
+    starter = _Starter(PROGRAM, tmp_path)
+    yield starter
+    for server in starter.started:
+        server.kill()
+
+
+@pytest.fixture
+def nats_server(start_nats: StartNats) -> NatsServer:
+    return start_nats()
