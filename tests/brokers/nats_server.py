@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -25,10 +28,20 @@ class NatsServer(ServerProcess):
     def __init__(self, program: str, folder: Path, lines: Sequence[str]) -> None:
         config = folder / "nats.conf"
         port = free_port()
+        self._health = free_port()
         options: list[str | Path] = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder]
+        options += ["-m", str(self._health)]
         super().__init__(folder, port, [program, *options, "-c", config])
         config.write_text("\n".join([LARGE, *lines, ""]))
         self.url = f"nats://127.0.0.1:{port}"
+
+    def _answers(self) -> bool:
+        """Return whether JetStream works: in a cluster, whether it has a leader and is current."""
+        asked = HTTPConnection("127.0.0.1", self._health, timeout=1)
+        with closing(asked), suppress(OSError, HTTPException):
+            asked.request("GET", "/healthz")
+            return asked.getresponse().status == HTTPStatus.OK
+        return False
 
 
 class StartNats(Protocol):

@@ -7,15 +7,16 @@ import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread, current_thread
 from typing import Any, Final, TypeVar
 
-from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
+from gateway.endpoints.nats.client import GatewayClient
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.tls import client_context
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CLOSE_TIMEOUT: Final = 2.0  # seconds
+_FORSAKEN: Final = 0.2  # seconds
+_LOOK: Final = 0.2  # seconds between looks at the connection
 _MISSED: Final = 2  # unanswered questions that are tolerated
 _REFUSALS: Final = ("authorization", "authentication", "user credentials", "permissions")
 
@@ -44,6 +47,7 @@ class NatsConnection:
         """
         self._settings, self._on_end = settings, on_end
         self._reason = "the server closed the connection"
+        self._noted: list[Exception] = []
         self.is_over = False
         self.client: Any = None
         self.jetstream: Any = None
@@ -87,6 +91,10 @@ class NatsConnection:
             work.close()
             raise NotConnectedError(f"{self._settings.name}: not connected") from error
 
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start `work` as `spawn` does; its error ends the connection."""
+        self.spawn(work).add_done_callback(self._check)
+
     def end(self, reason: str) -> None:
         """End the connection for `reason`; the first reason counts."""
         if not self.is_over:
@@ -108,6 +116,10 @@ class NatsConnection:
         if self._thread is not current_thread():
             self._thread.join(CLOSE_TIMEOUT)
 
+    def _check(self, future: Future[None]) -> None:
+        if not future.cancelled() and (error := future.exception()) is not None:
+            self.end(first_line(error))
+
     async def make_stream(self) -> None:
         """Create the stream when the settings ask for it and it does not exist."""
         settings = self._settings
@@ -116,12 +128,18 @@ class NatsConnection:
         try:
             await self.jetstream.stream_info(settings.stream)
         except NotFoundError:
-            await self.jetstream.add_stream(name=settings.stream, subjects=list(settings.subjects))
+            await self.jetstream.add_stream(
+                name=settings.stream,
+                subjects=list(settings.subjects),
+                num_replicas=settings.replicas,
+            )
 
     def _run(self) -> None:
         loop = self._loop
         try:
             loop.run_forever()
+            if self.client is not None:
+                self.client.abort()
             loop.run_until_complete(_cancel_all())
         finally:
             loop.close()
@@ -129,16 +147,21 @@ class NatsConnection:
     async def _connect(self) -> None:
         failure: Exception | None = None
         for url in self._settings.addresses:
-            client = Client()
+            self._noted.clear()
+            client = GatewayClient()
+            client.encrypted = url.startswith("tls://")
             try:
                 await asyncio.wait_for(
                     client.connect(url, **self._options(url)), self._settings.connect_timeout
                 )
             except (TimeoutError, NatsError, OSError) as error:
-                failure = client.last_error or error
-                await client.close()
+                failure = self._noted[-1] if self._noted else error
+                with suppress(TimeoutError):  # after a failed handshake its close never ends
+                    await asyncio.wait_for(client.close(), _FORSAKEN)
+                client.abort()
                 continue
             self.client = client
+            self.run(self._watch())
             self.jetstream = JetStreamContext(client, timeout=self._settings.answer_timeout)
             return
         raise refusal(self._settings.name, failure or OSError("no server"))
@@ -174,7 +197,17 @@ class NatsConnection:
 
     async def _note(self, error: Exception) -> None:
         log.debug("%s: %s", self._settings.name, error)
+        self._noted.append(error)
         self._reason = first_line(error)
+
+    async def _watch(self) -> None:
+        """Notice the end of the connection, which the library may forget to tell.
+
+        An error while it writes what is left ends its reading thread of work without a call.
+        """
+        while self.client.is_connected:  # noqa: ASYNC110  # the library has no event for it
+            await asyncio.sleep(_LOOK)
+        self.end(self._reason)
 
     async def _ended(self) -> None:
         if self.client is not None:
@@ -190,6 +223,7 @@ async def _cancel_all() -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
+    await asyncio.sleep(0)  # for the end of an aborted transport
     await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -97,7 +97,7 @@ class NatsSink:
         self._inbox = connection.client.new_inbox()
         await connection.client.subscribe(f"{self._inbox}.*", cb=self._take_answer)
         await connection.client.flush(self._settings.answer_timeout)
-        connection.spawn(self._look(connection))
+        connection.run(self._look(connection))
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         connection = self._connection
@@ -118,7 +118,7 @@ class NatsSink:
             return
         batch.left = len(ready)
         numbers = self._reserve(connection, batch, ready)
-        connection.spawn(self._publish(connection, ready, numbers))
+        connection.run(self._publish(connection, ready, numbers))
 
     def close(self) -> None:
         connection, self._connection = self._connection, None

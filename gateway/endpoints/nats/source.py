@@ -112,7 +112,7 @@ class NatsSource:
         connection, unanswered = self._connection, self._unanswered
         answers = [unanswered.popleft() for _ in range(min(count, len(unanswered)))]
         if connection is not None and self._settings.jetstream:
-            connection.spawn(self._answer(connection, answers))
+            connection.run(self._answer(connection, answers))
 
     async def _answer(self, connection: NatsConnection, arrivals: Sequence[Arrival]) -> None:
         for arrival in arrivals:
@@ -155,8 +155,8 @@ class NatsSource:
             self._take(connection, queue, message)
 
         await client.subscribe(self._inbox, cb=take, pending_bytes_limit=0, pending_msgs_limit=0)
-        connection.spawn(self._pull(connection, queue))
-        connection.spawn(self._ask_for_time(connection))
+        connection.run(self._pull(connection, queue))
+        connection.run(self._ask_for_time(connection))
 
     async def _find_stream(self, connection: NatsConnection) -> str:
         try:
@@ -247,7 +247,7 @@ class NatsSource:
         if len(self._patterns) > 1 and not any(
             selects(each, message.subject) for each in self._patterns
         ):
-            connection.spawn(self._answer(connection, [arrival]))
+            connection.run(self._answer(connection, [arrival]))
             return
         self._unanswered.append(arrival)
         queue.put([arrival])

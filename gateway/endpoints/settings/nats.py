@@ -46,6 +46,9 @@ class NatsSettings:
         "create the stream with `subjects` when it does not exist", default=False
     )
     subjects: tuple[str, ...] = setting("subjects of a stream that is created", default=())
+    replicas: int = setting(
+        "servers of a cluster that keep a stream that is created", default=1, minimum=1, maximum=5
+    )
     consumer: str = setting(
         "durable consumer of a source, {instance} stands for the route; when empty,"
         " `gateway.name`, `-`, the name of the endpoint, `-` and the route",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Outcome, rejected
 from tests.brokers.nats_server import NatsServer
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
+from tests.waiting import PATIENCE
 
 MODE = DeliveryMode.AT_LEAST_ONCE
 
@@ -230,3 +232,43 @@ def test_faults_of_settings() -> None:
     wrong = NatsSettings(url="http://x", stream="a.b", create_stream=True)
 
     assert [fault.key for fault in faults_of(wrong)] == ["url", "stream", "create_stream"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "head"),
+    [
+        pytest.param(b"t.\xff", b"", id="subject-without-utf-8"),
+        pytest.param(b"t.\x0bx", b"", id="subject-with-a-control-character"),
+        pytest.param(b"t.x", b"NATS/1.0\r\nno colon\r\n\r\n", id="header-without-colon"),
+        pytest.param(b"t.x", b"NATS/1.0\r\nkey: \xff\xfe\r\n\r\n", id="header-without-utf-8"),
+        pytest.param(b"t.x", b"NATS/1.0\r\n\xff: v\r\n\r\n", id="key-without-utf-8"),
+        pytest.param(b"t.x", b"NATS/1.0 999 x\r\n\r\n", id="status-of-a-publisher"),
+        pytest.param(b"t.x", b"NATS/1.0\r\n\r\n", id="no-header"),
+        pytest.param(b"t.x", b"NATS/1.0\r\n: \r\n\r\n", id="no-key"),
+        pytest.param(b"t.x", b"rubbish", id="rubbish"),
+        pytest.param(b"t.x", b"x", id="one-byte"),
+    ],
+)
+def test_a_malformed_message_stops_nothing(
+    settings: NatsSettings, nats_server: NatsServer, subject: bytes, head: bytes
+) -> None:
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        publish_raw(nats_server, subject, head)
+        send(sink, say(2, "t.y"))
+        got = collect(source, 2)
+
+    assert numbers(got) == [1, 2]
+
+
+def publish_raw(server: NatsServer, subject: bytes, head: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as client:
+        client.settimeout(PATIENCE)
+        verb = b"HPUB %b %d %d" % (subject, len(head), len(head) + 1)
+        line = verb if head else b"PUB %b 1" % subject
+        login = b'CONNECT {"headers": true, "verbose": false}\r\n'
+        client.sendall(login + line + b"\r\n" + head + b"1\r\nPING\r\n")
+        heard = b""
+        while b"PONG" not in heard and b"-ERR" not in heard:
+            heard += client.recv(65_536)
+        assert b"-ERR" not in heard, heard

@@ -1,0 +1,64 @@
+"""The client of nats-py, with the faults mended that a bridge meets."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Any, Final
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.protocol import parser
+
+_TEXT: Final = rb"([^ \t\r\n]+)"  # the server takes other control characters in a subject
+_MESSAGE: Final = rb"[ \t]+%b[ \t]+%b[ \t]+(%b[ \t]+)?" % (_TEXT, _TEXT, _TEXT)
+_LINE: Final = re.compile(rb"\AMSG%b(\d+)\r\n" % _MESSAGE)
+_LINE_WITH_HEADERS: Final = re.compile(rb"\AHMSG%b(\d+)[ \t]+(\d+)\r\n" % _MESSAGE)
+
+
+class GatewayClient(Client):
+    """Reads whatever a server delivers, logs in over the wanted TLS alone, and frees its socket.
+
+    The library reads no subject with a form feed or outside UTF-8 and no malformed headers: its
+    connection ends, or goes silent, at each delivery of such a message. It asks the server whether
+    it has TLS, and sends a password without it to one that says no, or to somebody on the way who
+    says so. Its `close` waits for a peer that reads.
+    """
+
+    encrypted = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        parser.MSG_RE, parser.HMSG_RE = _LINE, _LINE_WITH_HEADERS
+
+    def abort(self) -> None:
+        """Close the socket at once; what is not written is dropped."""
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            with suppress(AttributeError):  # of a transport with TLS that is closed
+                writer.transport.abort()
+
+    def _connect_command(self) -> bytes:
+        if self.encrypted and not self._server_info.get("tls_required"):
+            raise NatsError("the server has no TLS: no log-in was sent; use nats:// without `tls`")
+        command: bytes = super()._connect_command()
+        return command
+
+    async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
+        try:
+            found: dict[str, str] | None = await super()._process_headers(headers)
+        except (IndexError, ValueError):
+            return None
+        return found
+
+    def _build_message(
+        self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None
+    ) -> Any:  # noqa: ANN401  # the library's message
+        return self.msg_class(
+            subject=subject.decode(errors="surrogateescape"),
+            reply=reply.decode(errors="surrogateescape"),
+            data=data,
+            headers=headers,
+            _client=self,
+            _sid=sid,
+        )

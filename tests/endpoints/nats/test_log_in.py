@@ -1,0 +1,158 @@
+"""Log-ins of NATS with a real server: user, token, NKey, JWT, TLS, and what a plain server gets."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.nats import NatsSettings
+from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED
+from tests.brokers.nats_server import StartNats
+from tests.brokers.test_mqtt_tls import make_certificate
+from tests.endpoints.exchange import collect, opened, send
+from tests.endpoints.nats.credentials import Key, server_lines, write_credentials
+from tests.waiting import PATIENCE
+
+Start = Callable[[StartNats, Path], tuple[NatsSettings, NatsSettings]]
+
+
+def common(url: str) -> NatsSettings:
+    return NatsSettings(url=url, stream="T", create_stream=True, subjects=("t.>",))
+
+
+def by_user(start: StartNats, _: Path) -> tuple[NatsSettings, NatsSettings]:
+    plain = common(start("authorization {user: gw, password: right}").url)
+    right = replace(plain, username="gw", password="right")  # noqa: S106  # of a test
+    return right, replace(right, password="wrong")  # noqa: S106  # of a test
+
+
+def by_token(start: StartNats, _: Path) -> tuple[NatsSettings, NatsSettings]:
+    plain = common(start("authorization {token: right}").url)
+    return replace(plain, token="right"), replace(plain, token="wrong")  # noqa: S106  # of a test
+
+
+def by_nkey(start: StartNats, folder: Path) -> tuple[NatsSettings, NatsSettings]:
+    key, other = Key("USER"), Key("USER")
+    plain = common(start(f"authorization {{users: [{{nkey: {key.public}}}]}}").url)
+    for name, each in (("right", key), ("wrong", other)):
+        (folder / name).write_text(each.seed + "\n")
+    right, wrong = (replace(plain, nkey_file=str(folder / name)) for name in ("right", "wrong"))
+    return right, wrong
+
+
+def by_jwt(start: StartNats, folder: Path) -> tuple[NatsSettings, NatsSettings]:
+    operator, account, stranger = Key("OPERATOR"), Key("ACCOUNT"), Key("ACCOUNT")
+    plain = common(start(*server_lines(operator, account)).url)
+    write_credentials(folder / "right", account, Key("USER"))
+    write_credentials(folder / "wrong", stranger, Key("USER"))
+    right, wrong = (
+        replace(plain, credentials_file=str(folder / name)) for name in ("right", "wrong")
+    )
+    return right, wrong
+
+
+def by_certificate(start: StartNats, folder: Path) -> tuple[NatsSettings, NatsSettings]:
+    make_certificate(folder, "authority", None)
+    make_certificate(folder, "server", "authority", "subjectAltName=IP:127.0.0.1")
+    make_certificate(folder, "client", "authority", "extendedKeyUsage=clientAuth")
+    files = f'cert_file: "{folder}/server.pem", key_file: "{folder}/server.key"'
+    trusted = f'ca_file: "{folder}/authority.pem", verify: true'
+    plain = common(start(f"tls {{{files}, {trusted}}}").url)
+    tls = TlsSettings(
+        ca_file=str(folder / "authority.pem"),
+        cert_file=str(folder / "client.pem"),
+        key_file=str(folder / "client.key"),
+    )
+    return replace(plain, tls=tls), replace(plain, tls=replace(tls, cert_file=None, key_file=None))
+
+
+LOG_INS = pytest.mark.parametrize(
+    "log_in", [by_user, by_token, by_nkey, by_jwt, by_certificate], ids=lambda each: each.__name__
+)
+
+
+@LOG_INS
+def test_a_log_in_carries_messages_and_a_wrong_one_does_not(
+    start_nats: StartNats, tmp_path: Path, log_in: Start
+) -> None:
+    right, wrong = log_in(start_nats, tmp_path)
+    sink, source = make_sink(right), make_source(right, [Subscription("t.>")])
+    with opened(sink, source):
+        message = Message("t.x", b"1", Headers(mode=DeliveryMode.AT_LEAST_ONCE))
+        assert send(sink, message) == [ACCEPTED]
+        assert len(collect(source, 1)) == 1
+
+    with pytest.raises(EndpointError):
+        make_sink(wrong).open()
+
+
+@pytest.mark.parametrize(
+    "log_in", [by_user, by_token, by_nkey, by_jwt], ids=lambda each: each.__name__
+)
+def test_a_wrong_log_in_is_no_outage(start_nats: StartNats, tmp_path: Path, log_in: Start) -> None:
+    _, wrong = log_in(start_nats, tmp_path)
+
+    with pytest.raises(EndpointError) as caught:
+        make_sink(wrong).open()
+
+    assert not isinstance(caught.value, NotConnectedError)
+    assert "wrong" not in str(caught.value)
+
+
+def test_a_server_that_is_not_trusted_is_refused(start_nats: StartNats, tmp_path: Path) -> None:
+    right, _ = by_certificate(start_nats, tmp_path)
+    make_certificate(tmp_path, "stranger", None)
+    assert right.tls is not None
+    wrong = replace(right, tls=replace(right.tls, ca_file=str(tmp_path / "stranger.pem")))
+
+    with pytest.raises(EndpointError, match="certificate verify failed"):
+        make_sink(wrong).open()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    settings = NatsSettings(nkey_file=str(tmp_path / "none"))
+
+    with pytest.raises(EndpointError, match="none: no such file"):
+        make_sink(settings).open()
+
+
+@pytest.mark.parametrize("says_tls", [False, True], ids=["without-tls", "that-breaks-off"])
+def test_a_server_without_tls_never_gets_the_password(says_tls: bool) -> None:
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(1)
+        thread = threading.Thread(target=listen, args=(listening, heard, says_tls), daemon=True)
+        thread.start()
+        port = listening.getsockname()[1]
+        settings = NatsSettings(url=f"tls://127.0.0.1:{port}", username="gw", password="secret")  # noqa: S106  # of a test
+        with pytest.raises(EndpointError):
+            make_sink(settings).open()
+    thread.join(PATIENCE)
+
+    assert b"secret" not in b"".join(heard)
+    assert b"CONNECT" not in b"".join(heard)
+
+
+def listen(listening: socket.socket, heard: list[bytes], says_tls: bool) -> None:
+    """Greet each client as a server without TLS does, and note what it sends."""
+    info = {"server_id": "x", "version": "2.9.10", "max_payload": 1 << 20, "tls_required": says_tls}
+    with suppress(OSError):
+        while True:
+            client, _ = listening.accept()
+            with client, suppress(OSError):
+                client.settimeout(1)
+                client.sendall(b"INFO " + json.dumps(info).encode() + b"\r\n")
+                while data := client.recv(65_536):
+                    heard.append(data)

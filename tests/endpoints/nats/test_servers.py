@@ -1,0 +1,161 @@
+"""NATS over cut and silent connections, with several addresses, and in a cluster of three."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.nats import NatsSettings
+from gateway.errors import NotConnectedError
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, RETRY
+from tests.brokers.mosquitto import free_port
+from tests.brokers.nats_server import NatsServer, StartNats
+from tests.brokers.wire import Wire
+from tests.endpoints.exchange import Answer, collect, hold, opened, reopen, send, wait_for_loss
+
+T = NatsSettings(stream="T", create_stream=True, subjects=("t.>",), keepalive=0.2)
+
+
+@pytest.fixture
+def wire(nats_server: NatsServer) -> Iterator[Wire]:
+    relay = Wire(nats_server.port)
+    yield relay
+    relay.close()
+
+
+def say(number: int) -> Message:
+    headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE, source_id=f"m{number}")
+    return Message("t.x", str(number).encode(), headers)
+
+
+def source_of(settings: NatsSettings) -> Source:
+    return make_source(settings, [Subscription("t.>")], instance="r")
+
+
+def send_all(sink: Sink, messages: list[Message]) -> None:
+    """Send until each is accepted, as a lane does: what has no answer goes again, in its order."""
+    while messages:
+        answer = Answer()
+        try:
+            sink.send(messages, answer)
+        except NotConnectedError:
+            reopen(sink)
+            continue
+        answers = answer.wait()
+        assert {each.outcome for each in answers} <= {ACCEPTED.outcome, RETRY.outcome}, answers
+        left = answers.index(RETRY) if RETRY in answers else len(answers)
+        messages = messages[left:]
+
+
+def numbers_of(source: Source, end: int) -> list[int]:
+    """Receive until `end` is seen, through losses; return the first receipt of each number."""
+    seen: dict[int, None] = {}
+    while end not in seen:
+        try:
+            batch = source.receive(1.0)
+        except NotConnectedError:
+            reopen(source)
+            continue
+        if batch is not None:
+            seen |= dict.fromkeys(int(bytes(each.payload)) for each in batch.messages)  # type: ignore[arg-type]  # bytes were sent
+            batch.settle([ACCEPTED] * len(batch.messages))
+    return list(seen)
+
+
+def test_a_cut_connection_loses_nothing_and_keeps_the_order(wire: Wire) -> None:
+    settings = replace(T, url=f"nats://127.0.0.1:{wire.port}")
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        for begin in range(0, 900, 300):
+            answer = Answer()
+            messages = [say(number) for number in range(begin, begin + 300)]
+            sink.send(messages, answer)
+            assert wire.cut() > 0
+            answer.wait()
+            send_all(sink, messages)
+        assert numbers_of(source, 899) == list(range(900))
+
+
+def test_a_source_notices_a_cut_while_its_answers_leave(wire: Wire) -> None:
+    """The library forgets to say that a connection ended while it had something to write."""
+    settings = replace(T, url=f"nats://127.0.0.1:{wire.port}", keepalive=5.0)
+    source, sink = source_of(settings), make_sink(settings)
+    for attempt in range(20):
+        reopen(sink)
+        reopen(source)
+        send_all(sink, [say(attempt * 100 + number) for number in range(100)])
+        batches = hold(source, 100)
+        for batch in batches:
+            batch.settle([ACCEPTED] * len(batch.messages))
+        wire.cut()
+        wait_for_loss(source)
+    source.close()
+    sink.close()
+
+
+def test_a_silent_connection_ends_source_and_sink(wire: Wire) -> None:
+    settings = replace(T, url=f"nats://127.0.0.1:{wire.port}", answer_timeout=1.0)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        wire.stall()
+        answer = Answer()
+        sink.send([say(1)], answer)
+
+        assert answer.wait() == [RETRY]
+        wait_for_loss(source)
+        wire.flow()
+        reopen(sink)
+        reopen(source)
+        send_all(sink, [say(1)])
+        assert numbers_of(source, 1) == [1]
+
+
+def test_an_end_while_nothing_answers_is_quick(wire: Wire) -> None:
+    settings = replace(T, url=f"nats://127.0.0.1:{wire.port}")
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        wire.stall()
+        answer = Answer()
+        sink.send([replace(say(1), payload=bytes(1 << 20))] * 8, answer)
+    assert answer.wait() == [RETRY] * 8
+    wire.flow()
+
+
+def test_the_next_address_is_tried(nats_server: NatsServer) -> None:
+    away = f"nats://127.0.0.1:{free_port()}"
+    settings = replace(T, url=f"{away}, {nats_server.url}")
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        assert send(sink, say(1)) == [ACCEPTED]
+        assert len(collect(source, 1)) == 1
+
+
+def test_servers_that_are_all_away_are_named() -> None:
+    away = f"nats://127.0.0.1:{free_port()}"
+
+    with pytest.raises(NotConnectedError, match="Connect call failed"):
+        make_sink(replace(T, url=f"{away},{away}")).open()
+
+
+def test_a_cluster_carries_on_while_each_of_its_servers_is_killed(start_nats: StartNats) -> None:
+    servers = start_nats.cluster(3)
+    urls = ",".join(server.url for server in servers)
+    settings = replace(T, url=urls, replicas=3, answer_timeout=2.0, connect_timeout=2.0)
+    source, sink = source_of(settings), make_sink(settings)
+    reopen(sink)
+    reopen(source)
+    try:
+        for begin, server in zip(range(0, 600, 200), servers, strict=True):
+            send_all(sink, [say(number) for number in range(begin, begin + 100)])
+            server.kill()
+            send_all(sink, [say(number) for number in range(begin + 100, begin + 200)])
+            assert numbers_of(source, begin + 199) == list(range(begin, begin + 200))
+            server.start()
+    finally:
+        source.close()
+        sink.close()
