@@ -49,7 +49,7 @@ class Mosquitto(ServerProcess):
 
     def reread(self) -> None:
         """Have it reload its passwords and access lists."""
-        self.signal(signal.SIGHUP)
+        self.send(signal.SIGHUP)
 
 
 class StartMosquitto(Protocol):

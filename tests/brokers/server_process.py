@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from signal import Signals
 from time import monotonic
 
 import pytest
@@ -57,12 +58,12 @@ class ServerProcess:
 
     def freeze(self) -> None:
         """Suspend the process; its connections stay open and silent."""
-        self.signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        self.signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
 
@@ -73,7 +74,7 @@ class ServerProcess:
             return False
         return True
 
-    def _end(self, number: signal.Signals) -> None:
+    def _end(self, number: Signals) -> None:
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.send_signal(number)
