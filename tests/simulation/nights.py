@@ -40,7 +40,7 @@ class ArchivedRun:
     Units: copies, a message for one target. Mutable: `SimulatedNight` fills it.
     """
 
-    arrived: int = 0  # without copies that the source's broker lost before they were settled
+    arrived: int = 0  # without copies in the spool, and those lost before they were settled
     arrivals: int = 0  # a copy may arrive more than once
     unrecorded: int = 0  # at most: arrivals that a killed gateway recorded nowhere
     lost: int = 0  # by a changed bit of the spool
@@ -90,14 +90,16 @@ def _truth(world: World, each: RunningGateway) -> ArchivedRun:
     """The books of the brokers that `each` sends to; no other gateway of the plan does."""
     books, run = world.books, ArchivedRun()
     targets = {place for places in each.targets.values() for place in places}
+    left = each.disk.stored("batches")  # perhaps with copies whose answers were lost
     for (payload, broker), times in books.arrivals.items():
         if broker in targets and times:
-            run.arrived += payload not in books.excused
+            is_left = any(place == broker and payload in body for place, body in left)
+            run.arrived += payload not in books.excused and not is_left
             run.arrivals += len(times)
             run.unrecorded += len(times) * (payload in books.excused)
             run.lost -= books.is_damaged(payload)
     run.lost += sum(map(books.is_damaged, books.keys)) * len(targets)
-    run.left = len(each.disk.stored("batches"))
+    run.left = len(left)
     run.changed_spool, run.stays_down = each.disk.changed, world.has_damaged_spool()
     run.has_heartbeats = world.plan.heartbeat
     run.lost_rows = any(
