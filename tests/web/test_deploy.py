@@ -271,7 +271,24 @@ tests:
         exp_alerts:
           - exp_labels: {{job: gateway, severity: critical}}
             exp_annotations:
-              summary: "Prometheus has no gateway to ask"
+              summary: "Prometheus has no gateway to ask, or fewer than for most of the last hour"
+  - name: one target of three that vanishes, and one that a rollout has for some minutes
+    interval: 1m
+    input_series:
+      - {{series: 'up{{job="gateway", instance="a"}}', values: "1x100"}}
+      - {{series: 'up{{job="gateway", instance="b"}}', values: "1x100"}}
+      - {{series: 'up{{job="gateway", instance="c"}}', values: "1x60 stale"}}
+      - {{series: 'up{{job="gateway", instance="d"}}', values: "_x30 1x5 stale"}}
+    alert_rule_test:
+      - {{eval_time: 40m, alertname: GatewayAbsent, exp_alerts: []}}
+      - {{eval_time: 61m, alertname: GatewayAbsent, exp_alerts: []}}
+      - eval_time: 62m
+        alertname: GatewayAbsent
+        exp_alerts:
+          - exp_labels: {{severity: critical}}
+            exp_annotations:
+              summary: "Prometheus has no gateway to ask, or fewer than for most of the last hour"
+      - {{eval_time: 95m, alertname: GatewayAbsent, exp_alerts: []}}
 """
 
 
