@@ -331,7 +331,7 @@ class Gateway:
         """Let the sources that miss something connect now: the broker of `name` is there."""
         for pump in self._sources_at(name):
             if pump.misses(0.0):
-                pump.hasten()
+                pump.state.hasten()
 
     def _sources_at(self, name: str) -> list[Pump]:
         """Return the pumps of the sources at the broker of the target `name`."""
@@ -378,7 +378,7 @@ class Gateway:
         }
         _run_in_parallel([self.taps.pop(gone).stop for gone in self.taps.keys() - kept])
         for tap in self.taps.values():
-            tap.hasten()
+            tap.state.hasten()
         for target in wanted:
             if target not in self.taps and self.archive is not None:
                 append, message_ids = self.archive.append, self._message_ids

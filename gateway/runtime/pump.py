@@ -73,7 +73,6 @@ class Pump:
         )
         self._in_flight: set[SharedBatch] = set()
         self._stop = threading.Event()
-        self._hastened = threading.Event()  # ends a pause between attempts to connect
         self._removed = False  # set with _stop
         self._backoff = Backoff()
         self._alive_at = 0.0  # monotonic seconds; the source was connected after it
@@ -92,7 +91,7 @@ class Pump:
         """
         self._removed = removed
         self._stop.set()
-        self._hastened.set()
+        self.state.hasten()
 
     def idle(self) -> bool:
         """Return whether the thread has ended and every batch is settled."""
@@ -102,10 +101,6 @@ class Pump:
     def settled(self) -> bool:
         """Whether every received batch is settled."""
         return not self._in_flight
-
-    def hasten(self) -> None:
-        """Try to connect without the rest of the pause."""
-        self._hastened.set()
 
     def misses(self, since: float) -> bool:
         """Return whether its broker, which keeps nothing for it, may have no subscription of it.
@@ -126,7 +121,7 @@ class Pump:
     def close(self) -> None:
         """End the thread, then close the source: closing may redeliver unsettled messages."""
         self._stop.set()
-        self._hastened.set()
+        self.state.hasten()
         if self._thread.is_alive():
             self._thread.join(timeout=4 * RECEIVE_TIMEOUT)  # a full lane may block it longer
         self._binding.source.close()
@@ -139,7 +134,7 @@ class Pump:
         A pause between attempts to connect ends: its cause may be mended.
         """
         self._next_binding = binding
-        self.hasten()
+        self.state.hasten()
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -186,9 +181,8 @@ class Pump:
                 random.random(),  # noqa: S311  # jitter
                 refused=refused,
             )
-            self.state.retry_at = time.monotonic() + pause
-            self._hastened.wait(pause)
-            self._hastened.clear()
+            if self._next_binding is None and not self._stop.is_set():
+                self.state.pause(pause)
         with suppress(LeaseNotHeldError):
             self._context.require_lease()
             self._gaps.stopped(removed=self._removed)

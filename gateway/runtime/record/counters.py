@@ -35,7 +35,7 @@ class ConnectionState(Enum):
 class EndpointState:
     """The connection of one side of an endpoint.
 
-    Mutable: owned by the thread that connects; other threads only read.
+    Mutable: owned by the thread that connects; other threads read, and may call `hasten`.
     """
 
     name: str
@@ -47,12 +47,16 @@ class EndpointState:
     messages: int = 0  # received, or answered by the target
     retry_at: float | None = None  # the next attempt of a source to connect; monotonic seconds
     is_disputed: bool = False  # another client uses its id, as the last connection ended
+    _hastened: threading.Event = field(
+        default_factory=threading.Event, init=False, repr=False, compare=False
+    )
 
     def connected(self) -> None:
         again = self.connection is not ConnectionState.CONNECTED and self.reason
         self.connection = ConnectionState.CONNECTED
         self.since = monotonic()
         self.retry_at = None
+        self._hastened.clear()
         if not self.is_disputed:
             self.reason = ""
         self.reconnects += bool(again)
@@ -68,6 +72,18 @@ class EndpointState:
             level = logging.WARNING if error.retryable else logging.ERROR
             log.log(level, "%s", reason, extra={"endpoint": self.name, "side": self.side})
         self.reason = reason
+
+    def pause(self, seconds: float) -> bool:
+        """Wait before the next attempt; return whether `hasten` came in it or since the last."""
+        self.retry_at = monotonic() + seconds
+        hastened = self._hastened.wait(seconds)
+        self._hastened.clear()
+        return hastened
+
+    def hasten(self) -> None:
+        """Let the next attempt to connect begin now; it has no effect while connected."""
+        if self.connection is not ConnectionState.CONNECTED:
+            self._hastened.set()
 
     @property
     def shown_reason(self) -> str:

@@ -85,19 +85,14 @@ class Tap:
             context.clock,
         )  # fmt: skip
         self._stop = threading.Event()
-        self._hastened = threading.Event()  # ends a pause between attempts to connect
         self._thread = threading.Thread(target=self._run, name=target.name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def hasten(self) -> None:
-        """Try to connect without the rest of the pause."""
-        self._hastened.set()
-
     def stop(self) -> None:
         self._stop.set()
-        self._hastened.set()
+        self.state.hasten()
         if self._thread.is_alive():
             self._thread.join(timeout=4 * RECEIVE_TIMEOUT)
         self._source.close()
@@ -129,8 +124,8 @@ class Tap:
             self._source.close()
             refused = not error.retryable
             pause = backoff.pause(self._backoff, monotonic(), random(), refused=refused)  # noqa: S311  # jitter
-            self._hastened.wait(pause)
-            self._hastened.clear()
+            if not self._stop.is_set():
+                self.state.pause(pause)
         self._gaps.stopped()
 
     def _record(self, batch: Batch) -> None:

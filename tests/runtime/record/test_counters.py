@@ -1,8 +1,12 @@
-"""Counters of a route."""
+"""Counters of a route, and the state of a connection."""
 
 from __future__ import annotations
 
-from gateway.runtime.record.counters import RouteCounters
+import pytest
+
+from gateway.errors import NotConnectedError
+from gateway.runtime.record.counters import EndpointState, RouteCounters
+from tests.waiting import PATIENCE
 
 
 def test_a_latency_is_never_negative() -> None:
@@ -12,3 +16,25 @@ def test_a_latency_is_never_negative() -> None:
 
     assert counters.latency_sum == 1.0  # Prometheus would read a falling sum as a restart
     assert (sum(counters.latencies), counters.latencies[0]) == (5, 3)
+
+
+@pytest.mark.parametrize("hastened", ["before", "after"])
+def test_a_connection_that_is_lost_later_gets_its_first_pause(hastened: str) -> None:
+    state = EndpointState("far", "source")
+    if hastened == "before":
+        state.hasten()  # while it connects
+    state.connected()
+    if hastened == "after":
+        state.hasten()
+    state.lost(NotConnectedError("far: lost"))
+
+    assert not state.pause(0)
+
+
+def test_the_pause_after_an_attempt_that_was_hastened_ends() -> None:
+    state = EndpointState("far", "source")
+    state.lost(NotConnectedError("far: lost"))
+    state.hasten()
+
+    assert state.pause(PATIENCE)
+    assert not state.pause(0)
