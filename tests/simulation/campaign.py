@@ -46,11 +46,11 @@ def run_seeds(seeds: Iterable[int]) -> Campaign:
     return found
 
 
-def run_in_processes(seeds: range, share: int = 200) -> Campaign:
-    """Run the seeds in as many processes as there are processors."""
+def run_in_processes(seeds: range, share: int = 200, processes: int | None = None) -> Campaign:
+    """Run the seeds in new processes, as many as there are processors by default."""
     shares = [seeds[at : at + share] for at in range(0, len(seeds), share)]
     total = Campaign()
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=get_context("spawn")) as pool:
         for each in pool.map(run_seeds, shares):
             total.add(each)
     return total

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,6 +60,11 @@ class _LogWatch(logging.Handler):
     def __init__(self, world: World) -> None:
         super().__init__()
         self._world = world
+        self._thread = threading.get_ident()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Leave out the records of threads that an earlier test left."""
+        return record.thread == self._thread
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 
@@ -20,6 +21,26 @@ def test_a_seed_gives_the_same_log_twice(seed: int) -> None:
 
     assert one.log == other.log
     assert (one.steps, one.seconds) == (other.steps, other.seconds)
+
+
+def test_a_thread_outside_of_the_run_has_no_part_in_it() -> None:
+    """As one that an earlier test of the process left."""
+    over = threading.Event()
+
+    def log_errors() -> None:
+        while not over.wait(0.001):
+            log = logging.getLogger("gateway.outside")
+            log.error("of another test", exc_info=ValueError("outside"))
+
+    thread = threading.Thread(target=log_errors)
+    thread.start()
+    try:
+        findings = simulate(make_plan(7)).findings
+    finally:
+        over.set()
+        thread.join()
+
+    assert not findings
 
 
 def test_the_real_modules_are_back_after_a_run() -> None:
