@@ -20,7 +20,7 @@ def hostile_plan(seed: int) -> Plan:
     """Draw the plan of a seed."""
     later = Random(f"own sinks {seed}")  # noqa: S311  # no secret
     if later.random() < 0.2:
-        return later.choice((_unwritable_for_its_sink, _load_balancer))(later, seed)
+        return later.choice((_at_own_sinks, _load_balancer))(later, seed)
     random = Random(f"hostile {seed}")  # noqa: S311  # no secret
     kinds = (_names_not_taken, _small_disk, _failing_disk, _unwritable, _relay, _full_ring)
     return random.choices(kinds, (3, 3, 2, 1, 2, 1))[0](random, seed)
@@ -64,13 +64,15 @@ def _unwritable(random: Random, seed: int) -> Plan:
     )  # fmt: skip
 
 
-def _unwritable_for_its_sink(random: Random, seed: int) -> Plan:
-    """Messages that cannot be written, for a target of another system.
+def _at_own_sinks(random: Random, seed: int) -> Plan:
+    """Names that are not taken, or messages that cannot be written, at sinks of other systems.
 
     All are at least once: what YAMI4 does not confirm counts as delivered before it arrives.
     """
-    plan = _unwritable(random, seed)
-    brokers = {**plan.brokers, "b": random.choice(("jms", "solace", "yami4"))}
+    plan = random.choice((_unwritable, _names_not_taken))(random, seed)
+    others = ("jms", "solace", "yami4")
+    brokers = {each: random.choice(others) if each != "a" else system
+               for each, system in plan.brokers.items()}  # fmt: skip
     sent = tuple(replace(each, once=True) for each in plan.publications)
     return replace(plan, brokers=brokers, publications=sent, own_sinks=True)
 
