@@ -37,6 +37,7 @@ class Process:
     def __init__(self, config: Path, environment: Mapping[str, str] | None = None) -> None:
         self.lines: list[dict[str, object]] = []
         self._changed = threading.Condition()
+        self._ended = False  # nothing more comes
         self.process = subprocess.Popen(  # noqa: S603  # our own command
             [sys.executable, "-m", "gateway", "run", str(config), "--log-format", "json"],
             stderr=subprocess.PIPE,
@@ -47,6 +48,8 @@ class Process:
         self._reader.start()
 
     def wait_for(self, message: str, times: int = 1, **facts: object) -> None:
+        """Wait for a log line, or fail at the end of the process, with the lines that came."""
+
         def seen() -> bool:
             found = [
                 line
@@ -56,7 +59,8 @@ class Process:
             return len(found) >= times
 
         with self._changed:
-            assert self._changed.wait_for(seen, timeout=PATIENCE), (message, self.lines)
+            self._changed.wait_for(lambda: seen() or self._ended, timeout=PATIENCE)
+            assert seen(), (message, self.lines)
 
     def connected(self) -> None:
         self.wait_for("connected", endpoint="source", side="source")
@@ -74,8 +78,20 @@ class Process:
         with self.process.stderr as stream:
             for line in stream:
                 with self._changed:
-                    self.lines.append(json.loads(line))
+                    self.lines.append(_as_fields(line))
                     self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+
+def _as_fields(line: str) -> dict[str, object]:
+    """A line of the log; the message of one that is no JSON, as the reason of a refused start."""
+    try:
+        found: dict[str, object] = json.loads(line)
+    except ValueError:
+        return {"message": line.rstrip()}
+    return found
 
 
 class Client:
