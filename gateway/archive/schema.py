@@ -67,7 +67,7 @@ COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "size": "int64",  # payload bytes; on gap: lost messages, where the broker says so
         "hash": "binary",  # XXH3 of the payload, 16 bytes
         "outcome": "string",  # received, accepted, converted, rejected, spooled, gap or cut
-        "rule": "string",  # the rule that made it a dead letter, a gap or a cut
+        "rule": "string",  # what made it a dead letter, a gap or a cut; on delivered: a repeat
         "reason": "string",  # the explanation of `rule`; on delivered: what encodes it after `hash`
         "payload": "binary",  # only with `archive_payload`
         "headers": "map",  # only with `archive_payload`

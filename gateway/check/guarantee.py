@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.config.load import Configuration
+from gateway.endpoints.registry import find_kind
 from gateway.model.message import DeliveryMode
 from gateway.routing.route import Route, Target
 
@@ -11,6 +12,19 @@ def effective_mode(route: Route, target: Target, configuration: Configuration) -
     """Return the guarantee from the source to `target`: the weaker of its two endpoints."""
     endpoints = (route.endpoint, target.endpoint)
     return min(configuration.endpoints[name].settings.mode for name in endpoints)
+
+
+def repeat_window(route: Route, target: Target, configuration: Configuration) -> float:
+    """Return the seconds in which `target` keeps a repeated copy once; 0 where it does not.
+
+    It knows a copy by the id of its message: the source's own, or the one that the gateway adds.
+    """
+    source, end = (
+        configuration.endpoints[name].settings for name in (route.endpoint, target.endpoint)
+    )
+    has_id = target.add_message_id or find_kind(source).gives_identity
+    window: float = getattr(end, "repeat_window", 0.0)
+    return window if has_id else 0.0
 
 
 def lost_fields(route: Route, target: Target, configuration: Configuration) -> list[str]:

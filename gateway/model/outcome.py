@@ -16,11 +16,13 @@ class Outcome(Enum):
 @dataclass(frozen=True, slots=True)
 class Settlement:
     outcome: Outcome
-    rule: str = ""  # short name of the rule that rejected the message
+    rule: str = ""  # short name of the rule that rejected the message, or REPEAT
     reason: str = ""  # explanation for people
 
 
+REPEAT = "repeat"  # rule of an accepted copy that the target had already, and kept once
 ACCEPTED = Settlement(Outcome.ACCEPTED)
+REPEATED = Settlement(Outcome.ACCEPTED, REPEAT, "the target knew it by its id, and kept it once")
 RETRY = Settlement(Outcome.RETRY)
 NO_ROOM = Settlement(Outcome.RETRY, "no-room", "the broker has no room now")  # any reason
 SPOOLED = Settlement(Outcome.SPOOLED)

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gateway.check.examine import examine
-from gateway.check.guarantee import effective_mode, lost_fields
+from gateway.check.guarantee import effective_mode, lost_fields, repeat_window
 from gateway.cli.parsers import Commands, add_command, add_without_secrets
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
@@ -72,7 +72,9 @@ def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
         yield f"  -> {target.endpoint} ({target.system}) {template}"
         mode = effective_mode(route, target, configuration).name.lower()
         lost = ", ".join(lost_fields(route, target, configuration))
-        yield f"     {mode}" + (f"; cannot cross: {lost}" if lost else "")
+        window = repeat_window(route, target, configuration)
+        once = f", and once within {window:g} s" if window else ""
+        yield f"     {mode}{once}" + (f"; cannot cross: {lost}" if lost else "")
 
 
 def _summary(findings: Sequence[ConfigError]) -> str:

@@ -132,6 +132,7 @@ class NatsConnection:
                 name=settings.stream,
                 subjects=list(settings.subjects),
                 num_replicas=settings.replicas,
+                duplicate_window=settings.duplicate_window,
             )
 
     def _run(self) -> None:

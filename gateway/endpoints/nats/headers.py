@@ -10,10 +10,11 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from gateway.errors import TranslationError
-from gateway.model.message import DeliveryMode, Headers, Value
+from gateway.model.message import Headers, Value
 
 FIELDS: Final = "Gateway-Fields"
 MESSAGE_ID: Final = "Nats-Msg-Id"
@@ -48,12 +49,13 @@ def write_headers(headers: Headers) -> dict[str, str]:
     return found
 
 
-def read_headers(
-    found: Mapping[str, str] | None, mode: DeliveryMode, *, time: int | None, redelivered: bool
-) -> Headers:
-    """Return the headers of a received message; a malformed `Gateway-Fields` is a property."""
+def read_headers(found: Mapping[str, str] | None, own: Headers) -> Headers:
+    """Return `own` with the headers of a received message, which come first.
+
+    A malformed `Gateway-Fields` is a property.
+    """
     if not found:
-        return Headers(mode=mode, time=time, redelivered=redelivered)
+        return own
     properties: dict[str, Value] = {
         name: value for name, value in found.items() if not name.startswith("Nats-")
     }
@@ -63,9 +65,7 @@ def read_headers(
         if fields:
             del properties[FIELDS]
             properties |= fields.pop("properties", {})
-    return Headers(
-        mode=mode, redelivered=redelivered, properties=properties, **({"time": time} | fields)
-    )
+    return replace(own, properties=properties, **fields)
 
 
 def _read_fields(text: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from gateway.errors import NotConnectedError, TranslationError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message, identity_of
-from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, RETRY, Settlement, rejected
 
 _FULL: Final = (
     "maximum messages",
@@ -206,6 +206,8 @@ class NatsSink:
         answer = json.loads(message.data)
         if answer.get("duplicate"):
             self.repeats += 1
+            self._settle([(number, REPEATED)])
+            return
         self._settle([(number, _settlement(self._settings.name, answer.get("error")))])
 
     async def _explain(self, number: int) -> None:

@@ -12,7 +12,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, Taken
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError, NotConnectedError, SubjectError, SubscriptionRefusedError
 from gateway.model.memory_size import messages_size
-from gateway.model.message import Message
+from gateway.model.message import Headers, Message
 from gateway.model.outcome import Outcome, Settlement
 
 ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
@@ -136,9 +136,8 @@ class NatsSource:
         if queue.full:
             self.continuity.report_loss("the gateway dropped messages of core NATS", 1)
             return
-        headers = read_headers(message.headers, self._settings.mode, time=None, redelivered=False)
-        if message.reply:
-            headers = replace(headers, reply_to=message.reply)
+        own = Headers(self._settings.mode, reply_to=message.reply or None)
+        headers = read_headers(message.headers, own)
         self.continuity.heard = self.continuity.clock()
         arrival = Arrival(Message(message.subject, message.data, headers))
         self._unanswered.append(arrival)
@@ -235,14 +234,15 @@ class NatsSource:
             if self._exact and number > self._last_message + 1:
                 self.continuity.report_loss(DROPPED, number - self._last_message - 1)
             self._last_message = max(number, self._last_message)
-        headers = read_headers(
-            message.headers, self._settings.mode, time=nanoseconds // 1_000, redelivered=again > 1
+        identity = f"nats {self._stream} {number}"
+        own = Headers(
+            self._settings.mode,
+            redelivered=again > 1,
+            time=nanoseconds // 1_000,
+            source_id=identity,
         )
-        arrival = Arrival(
-            Message(message.subject, message.data, headers),
-            f"nats {self._stream} {number}",
-            message.reply,
-        )
+        found = Message(message.subject, message.data, read_headers(message.headers, own))
+        arrival = Arrival(found, identity, message.reply)
         self.continuity.heard = self.continuity.clock()
         if len(self._patterns) > 1 and not any(
             selects(each, message.subject) for each in self._patterns

@@ -49,6 +49,12 @@ class NatsSettings:
     replicas: int = setting(
         "servers of a cluster that keep a stream that is created", default=1, minimum=1, maximum=5
     )
+    duplicate_window: float = setting(
+        "seconds in which the stream knows a repeated message by its id; a stream that is created"
+        " gets it, and of another one it is the present value",
+        default=120.0,
+        minimum=0.1,
+    )
     consumer: str = setting(
         "durable consumer of a source, {instance} stands for the route; when empty,"
         " `gateway.name`, `-`, the name of the endpoint, `-` and the route",
@@ -140,6 +146,11 @@ class NatsSettings:
         """URLs of the servers; their schemes tell whether the connection is encrypted."""
         urls = tuple(each.strip() for each in self.url.split(","))
         return tuple(each.replace("nats://", "tls://") for each in urls) if self.tls else urls
+
+    @property
+    def repeat_window(self) -> float:
+        """Seconds in which a repeated message is kept once; 0 without a stream."""
+        return self.duplicate_window if self.jetstream else 0.0
 
     @property
     def carries(self) -> frozenset[str]:

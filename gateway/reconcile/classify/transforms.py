@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
 from gateway.model.copy_class import CopyClass
+from gateway.model.outcome import REPEAT
 from gateway.reconcile.classes import FAILURES, Limits, class_column, is_marked_duplicate
 
 ID: Final = ("run", "counter")
@@ -52,6 +53,7 @@ def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> 
     received = is_receipt() | (leg == Leg.SPOOLED.value)
     delivered, dead = leg == Leg.DELIVERED.value, leg == Leg.DEAD.value
     own, seen = delivered & ~replayed, leg == Leg.OBSERVED.value
+    new = own & (F.coalesce("rule", F.lit("")) != REPEAT)  # the target kept no second one
     first_attempt = F.coalesce("attempt", F.lit(1)) <= 1
     refused = ~F.coalesce("rule", F.lit("")).isin(*FAILURES)
     hashed = {
@@ -69,9 +71,9 @@ def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> 
         F.coalesce(F.max(F.when(~seen, F.col("recent"))), F.max("recent")).alias("recent"),
         F.coalesce(F.min(F.when(delivered, F.col("tapped"))), F.lit(False)).alias("tapped"),
         F.count_if((received | delivered | seen) & F.col("hash_high").isNull()).alias("hashless"),
-        F.count_if(own).alias("deliveries"),
+        F.greatest(F.count_if(new), F.least(F.count_if(own), F.lit(1))).alias("deliveries"),
         F.count_if(delivered & replayed).alias("replays"),
-        F.count_if(own & first_attempt).alias("first_attempts"),
+        F.count_if(new & first_attempt).alias("first_attempts"),
         F.count_if(dead).alias("dead_letters"),
         F.count_if(dead & refused).alias("refusals"),
         F.count_if(seen).alias("sightings"),

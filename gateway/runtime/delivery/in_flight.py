@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gateway.archive.journal.records import Rows
@@ -51,12 +51,16 @@ class LaneBatch:
         keys = [(id(deliveries[at].route), deliveries[at].label) for at in indices]
         return _grouped(indices, keys)
 
-    def by_conversion(self, indices: Sequence[int]) -> Iterable[Sequence[int]]:
-        """Group entry `indices` by whether they were converted; a group can share its rows."""
+    def by_row(
+        self, indices: Sequence[int], settlements: Sequence[Settlement]
+    ) -> Iterable[Sequence[int]]:
+        """Group entry `indices` by conversion and rule; the entries of a group share their row."""
         targets = [self.deliveries[at].target for at in indices]
-        return _grouped(
-            indices, [target is None or target.conversion is None for target in targets]
-        )
+        keys = [
+            (target is None or target.conversion is None, settlements[at].rule)
+            for at, target in zip(indices, targets, strict=True)
+        ]
+        return _grouped(indices, keys)
 
     def select(
         self, indices: Sequence[int]
@@ -154,9 +158,11 @@ class InFlightBatch:
         every = range(len(settlements))
         accepted = every if all_accepted else _with_outcome(Outcome.ACCEPTED, settlements)
         latency = (at - self._origin.time) / 1_000_000
-        for group in lane_batch.by_conversion(accepted):
-            deliveries, positions, sent = lane_batch.select(group)
-            self._rows.append(self._record.delivered(deliveries, positions, sent, attempts, at))
+        for group in lane_batch.by_row(accepted, settlements):
+            selected, rule = lane_batch.select(group), settlements[group[0]].rule
+            rows = self._record.delivered(*selected, attempts, at)
+            self._rows.append(replace(rows, common={**rows.common, "rule": rule}) if rule else rows)
+            deliveries = selected[0]
             for route, indices in _by_route([delivery.route for delivery in deliveries]):
                 actions.append(Count(route.name, delivered=len(indices), latency=latency))
         if not all_accepted:

@@ -121,12 +121,14 @@ class Ledger:
             accepted = [each for each in positions if settlements[each].outcome is Outcome.ACCEPTED]
             route = str(common["route"])
             attempt = attempts + int(str(common["attempt"]))  # with those before it was spooled
-            if accepted:
+            for rule in sorted({settlements[each].rule for each in accepted}):
+                some = [each for each in accepted if settlements[each].rule == rule]
                 facts: dict[str, Cell] = {"time": at, "attempt": attempt}
-                rows.append(_sent_rows(pending.completed(accepted, **facts), batch, accepted))
-                if route in self.counters:
-                    latency = at - int(str(common.get("received") or at))
-                    self.counters[route].count_delivered(len(accepted), latency / 1_000_000)
+                facts |= {"rule": rule} if rule else {}
+                rows.append(_sent_rows(pending.completed(some, **facts), batch, some))
+            if accepted and route in self.counters:
+                latency = at - int(str(common.get("received") or at))
+                self.counters[route].count_delivered(len(accepted), latency / 1_000_000)
             for position in sorted({*positions} - {*accepted}):
                 settlement, message = settlements[position], batch.messages[position]
                 row = pending.completed([position], time=at, attempt=attempt)

@@ -14,7 +14,7 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import faults_of
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED, NO_ROOM, Outcome, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome, rejected
 from tests.brokers.nats_server import NatsServer
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
 from tests.waiting import PATIENCE
@@ -99,14 +99,17 @@ def test_a_repeat_is_recognised_and_other_messages_of_its_id_are_not(
 ) -> None:
     source, sink = source_of(settings), make_sink(settings)
     with opened(source, sink):
-        for number, subject in ((1, "t.x"), (1, "t.x"), (1, "t.y"), (2, "t.x")):
+        answers = [
             send(sink, say(number, subject, "same"))
+            for number, subject in ((1, "t.x"), (1, "t.x"), (1, "t.y"), (2, "t.x"))
+        ]
         got = collect(source, 3)
         assert source.receive(0.1) is None
 
     assert [(each.address, each.payload) for each in got] == [
         ("t.x", b"1"), ("t.y", b"1"), ("t.x", b"2"),
     ]  # fmt: skip
+    assert answers == [[ACCEPTED], [REPEATED], [ACCEPTED], [ACCEPTED]]
     assert getattr(sink, "counts") == {"repeats": 1}  # noqa: B009  # of this sink alone
 
 
@@ -208,6 +211,15 @@ def test_headers_cross(settings: NatsSettings) -> None:
         (got,) = collect(source, 1)
 
     assert got == Message("t.x", b"text", headers)
+
+
+def test_a_message_without_an_id_has_its_number_in_the_stream(settings: NatsSettings) -> None:
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1), say(2), say(3, source_id="own"))
+        got = collect(source, 3)
+
+    assert [each.headers.source_id for each in got] == ["nats T 1", "nats T 2", "own"]
 
 
 def test_several_patterns_share_a_consumer(settings: NatsSettings) -> None:

@@ -341,6 +341,21 @@ CASES = [
     ),
     Case([received(1, [])], {(1, ""): "missing"}, id="no-target-and-no-end"),
     Case(
+        [received(1), delivered(1), delivered(1, rule="repeat")],
+        {(1, "erp"): "delivered"},
+        id="the-target-knew-the-second-one",
+    ),
+    Case(
+        [received(1), delivered(1, rule="repeat")],
+        {(1, "erp"): "delivered"},
+        id="the-target-knew-one-whose-answer-was-lost",
+    ),
+    Case(
+        [received(1), delivered(1), delivered(1), delivered(1, rule="repeat")],
+        {(1, "erp"): "duplicated"},
+        id="the-target-knew-the-third-one-alone",
+    ),
+    Case(
         [received(1), delivered(1, route="copy"), received(1, route="copy")],
         {(1, "erp"): "missing"},
         id="another-route-does-not-count",

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from gateway.archive.journal.records import Rows
 from gateway.config.load import load
 from gateway.model.message import Message, Payload, Value
+from gateway.model.outcome import ACCEPTED, REPEATED
 from gateway.routing.router import RouteMatch, Router
+from gateway.runtime.delivery.in_flight import InFlightBatch, LaneBatch, Record
 from gateway.runtime.delivery.rows import BatchOrigin, BatchRecord, fingerprint
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from tests.runtime.one_route import ONE_ROUTE
@@ -122,3 +124,21 @@ def test_a_row_says_what_encodes_the_payload_behind_its_hash(
         assert "reason" not in rows.common
     else:
         assert str(rows.common["reason"]).startswith(encoding)
+
+
+def test_a_repeat_has_a_row_of_its_own(match: RouteMatch) -> None:
+    messages = [Message("a/1", str(number).encode()) for number in range(4)]
+    batch = InFlightBatch(messages, ORIGIN)
+    lane_batch = LaneBatch()
+    for position, message in enumerate(messages):
+        lane_batch.positions.append(position)
+        lane_batch.deliveries.append(match.deliveries[0])
+        lane_batch.messages.append(message)
+    batch.received(range(4), [match] * 4)
+    batch.expect_answer()
+    batch.answered(lane_batch, [ACCEPTED, REPEATED, ACCEPTED, REPEATED], 1, 5)
+
+    (record,) = batch.release()
+    assert isinstance(record, Record)
+    rules = {rows.common.get("rule", ""): rows.count for rows in record.rows[1:]}
+    assert rules == {"": 2, "repeat": 2}
