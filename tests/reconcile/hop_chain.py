@@ -53,14 +53,18 @@ _NAMES = {"field": "a/", "bus": "bus/", "hub": "HUB.", "desk": "D."}
 
 @dataclass
 class Chain:
-    """Rows by gateway; with `ids` every message carries its trace id."""
+    """Rows by gateway; with `ids` every message carries its trace id.
+
+    With a `share`, the gateways `core` and `spare` divide the messages of the bus.
+    """
 
     ids: bool = True
+    share: str = ""
     rows: dict[str, list[Rows]] = field(default_factory=lambda: defaultdict(list))
     started: dict[str, int] = field(default_factory=dict)
 
     def receive(self, gateway: str, number: int, at: int, **more: Cell) -> None:
-        stage = _STAGES[gateway]
+        stage = _STAGES["core" if gateway == "spare" else gateway]
         facts: dict[str, Cell] = {
             "route": stage["route"], "endpoint": stage["source"], "system": "mqtt",
             "name": f"{_NAMES[stage['source']]}n{number}", "received": at, **self._trace(number),
@@ -91,7 +95,11 @@ class Chain:
 
         Only `through_writer` do the gateways have heads.
         """
-        for gateway, stage in _STAGES.items():
+        stages = dict(_STAGES)
+        if self.share:
+            pattern = self.share + _STAGES["core"]["pattern"]
+            stages["core"] = stages["spare"] = {**_STAGES["core"], "pattern": pattern}
+        for gateway, stage in stages.items():
             file = root.with_name(f"{gateway}.yaml")
             file.write_text(_CONFIG.format(**stage, ids=str(self.ids).lower(), more=source))
             rules = to_rules(load(file).routes)

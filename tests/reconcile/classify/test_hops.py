@@ -214,3 +214,19 @@ def test_the_table_has_the_counts_of_each_hop() -> None:
     (row,) = hop_table(counts).to_pylist()
 
     assert (row["expected"], row["duplicated"], row["marked"], row["delivered"]) == (5, 2, 2, 3)
+
+
+def test_the_readers_of_a_share_receive_a_message_once_together(tmp_path: Path) -> None:
+    chain = Chain(share="$share/g/")
+    for number in range(4):
+        chain.relay("plant", number, NOON + number)
+    chain.receive("core", 0, NOON + 10_000)
+    chain.receive("spare", 1, NOON + 10_000)
+    for gateway in ("core", "spare"):
+        chain.receive(gateway, 2, NOON + 10_000, id=identity(len(gateway)))
+    chain.write(tmp_path / "archive")
+
+    both = ("plant", "bus", "core, spare")
+    assert found(tmp_path / "archive") == Counter(
+        {(*both, "delivered", None): 2, (*both, "duplicated", 2): 1, (*both, "missing", 3): 1}
+    )
