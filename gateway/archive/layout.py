@@ -43,6 +43,7 @@ NAMES: Final = "_names"
 ROUTES: Final = "_routes"
 HEADS: Final = "_heads"
 NIGHTS: Final = Path("_nights")
+DONE_DAYS: Final = Path("_done")
 DICTIONARY: Final = "_dictionary"
 HOUR: Final = 3_600_000_000  # microseconds
 MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid

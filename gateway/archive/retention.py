@@ -14,6 +14,7 @@ from typing import Final
 
 from gateway.archive.layout import (
     COMPACTING,
+    DONE_DAYS,
     NIGHTS,
     SEALS,
     day_start,
@@ -30,7 +31,7 @@ from gateway.clock import today
 
 # Rows before seals: seals without rows are a finding until the next call, and so are rows without
 # seals, but no reader takes the former for a day.
-_FOLDERS: Final = tuple(map(Path, (COMPACTING, "", SEALS)))
+_FOLDERS: Final = (DONE_DAYS, Path(COMPACTING), Path(), Path(SEALS))
 
 _NIGHT: Final = re.compile(r"([1-9]\d*)\.json", re.ASCII)
 _FORGOTTEN: Final = re.compile(r"forgotten-(\d{4}-\d\d-\d\d)\.json", re.ASCII)

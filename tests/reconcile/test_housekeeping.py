@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from gateway.archive.night_record import DateRecord, Night
+from gateway.archive.storage import LocalStorage
 from gateway.cli import main
+from gateway.reconcile.nights.chain import write_night
 from tests.reconcile.shortening import Sender, long_name
 
 
@@ -23,19 +27,24 @@ def test_compaction_removes_old_days_and_lists_names(
     sender = Sender(tmp_path)
     name = sender.send(long_name(1), "erp", "ems", times)
     sender.close()
-    root = str(tmp_path)
+    root, day = str(tmp_path), f"{yesterday:%Y-%m-%d}"
+    settled = DateRecord(day, "", 1, 0, 0, settled=True)
+    write_night(LocalStorage(tmp_path), Night(1, "", 0, day, 7, dates=(settled,)), None)
 
     assert main(["archive", "compact", root, "--keep-days", "7"]) == 0
     printed = capsys.readouterr()
     (names,) = (tmp_path / "_names").glob("*.jsonl")
     names.write_text(names.read_text() + "no name\n")
-    late = main(["archive", "compact", root, "--date", f"{old:%Y-%m-%d}", "--keep-days", "7"])
+    late = main(
+        ["archive", "compact", root, "--date", f"{old:%Y-%m-%d}", "--keep-days", "7", "--json"]
+    )
     printed_late = capsys.readouterr()
 
     assert printed.out.splitlines() == [
-        f"1 segments of {yesterday:%Y-%m-%d} became 1 merged segments",
-        "1 older dates were removed, 4 files",
+        f"1 segments of {day} became 1 merged segments",
+        "1 older dates were removed, 2 files",
         "1 shortened names, 1 of them sent to 1 targets",
+        f"{day} is judged and merged: _done/date={day}/done.json",
     ]
     assert [path.name for path in tmp_path.glob("date=*")] == [f"date={yesterday:%Y-%m-%d}"]
     assert main(["archive", "names", root, "--find", name]) == 0
@@ -44,9 +53,22 @@ def test_compaction_removes_old_days_and_lists_names(
     assert f"  source      {long_name(1)}\n" in shown
     assert f"  sent        1 times, {yesterday:%Y-%m-%d} 12:00:00 to" in shown
     assert late == 1
+    facts = json.loads(printed_late.out)
+    assert facts.pop("findings")[0]["place"].startswith(f"_names/{names.name}:")
+    assert facts == {
+        "version": 1, "date": f"{old:%Y-%m-%d}", "segments": 0, "rows": 0, "merged": [],
+        "removed": {"dates": [], "files": 0}, "done": None,
+        "names": {"names": 1, "sent": 1, "targets": 1},
+    }  # fmt: skip
+    assert main(["archive", "names", root, "--find", name, "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["entries"]
+    assert (entry["name"], entry["count"], entry["first_time"][:10]) == (name, 1, day)
     assert "older than the 7 days to keep; not compacted" in printed_late.err
     assert f"error: _names/{names.name}:" in printed_late.err
     assert main(["archive", "names", root, "--find", "nothing"]) == 1
+    assert main(["archive", "names", root, "--json"]) == 1
+    built = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (built["version"], built["names"], len(built["findings"])) == (1, 1, 1)
 
 
 WRONG = [

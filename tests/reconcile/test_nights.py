@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -9,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.gaps import NO_ID
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import HOUR, day_start, reconciled_folder
+from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.cli import main
 from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile
+from gateway.reconcile.nights.marker import marker_path
 from gateway.reconcile.nights.run import run_night
+from tests.archive.compaction.days import merged_here
 from tests.archive.samples import (
     DAY,
     NOON,
@@ -99,7 +104,10 @@ def test_a_night_judges_again_what_its_copies_in_flight_became(tmp_path: Path) -
     root = tmp_path / "archive"
     spooled = delivered([1], received=NOON, leg="spooled", outcome="spooled")
     archive(root, received([1], received=NOON), spooled)
+    compact_day(ArchiveLocation(root), DAY, merged_here, lambda _: None)
     first = run_night(Job(root, DAY, now=NOON + DAYS), silent)
+    marker = json.loads((root / marker_path(DAY)).read_bytes())
+    assert (marker["night"], marker["in_flight"]) == (1, 1)
     assert (first.report.total("in flight"), first.link.unsettled[0].date) == (1, str(DAY))
     at = NOON + 2 * DAYS
     archive(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from gateway.archive.findings import Finding, Weight
+from gateway.archive.findings import Finding, Weight, finding_row
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder, first_kept_day, remove_old_days
 from gateway.cli.archive.verify import parse_date
@@ -19,6 +21,9 @@ from gateway.reconcile.driver import check_driver
 from gateway.terminal import visible
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import progress
+
+if TYPE_CHECKING:
+    from gateway.reconcile.maintenance.short_names_job import ShortNameReport
 
 
 def add_parsers(actions: Commands) -> None:
@@ -38,6 +43,7 @@ def add_parsers(actions: Commands) -> None:
         "--size", type=int, default=200, metavar="MB",
         help="approximate size of a merged segment (200)",
     )  # fmt: skip
+    add("--json", action="store_true", help="print the result as one JSON object")
     add("--keep-days", type=int, metavar="N", help="remove days older than the last N whole days")
     add_seal_key(parser)
     parser.set_defaults(run=run)
@@ -51,8 +57,10 @@ def run(args: argparse.Namespace) -> int:
     oldest = None if args.keep_days is None else first_kept_day(args.keep_days)
     check_driver()
     from gateway.archive.compaction.compact_day import CompactionReport  # noqa: PLC0415  # Arrow
+    from gateway.archive.storage import open_storage  # noqa: PLC0415
     from gateway.reconcile.maintenance.compact import compact  # noqa: PLC0415  # may be absent
     from gateway.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415
+    from gateway.reconcile.nights.marker import mark  # noqa: PLC0415
     from gateway.reconcile.session import spark_session  # noqa: PLC0415
 
     with progress(errors) as show_step:
@@ -70,13 +78,39 @@ def run(args: argparse.Namespace) -> int:
                 show_step(f"removing days before {oldest}")
                 removed = remove_old_days(location, oldest)
             names = build_dictionary(spark, location, oldest, show_step)
-    print_findings(compacted.findings, errors)
+    marker = mark(open_storage(location), day)
+    findings = (*compacted.findings, *names.findings)
+    print_findings(findings, errors)
+    if args.json:
+        facts = {
+            "date": str(day),
+            **{name: getattr(compacted, name) for name in ("segments", "rows", "merged")},
+            "removed": removed and {"dates": list(map(str, removed.days)), "files": removed.files},
+            "done": marker and marker.as_posix(),
+            "names": names_facts(names),
+        }
+        print_json(facts, findings)
+        return int(has_errors(findings))
     print(f"{compacted.segments} segments of {day} became {len(compacted.merged)} merged segments")
     if removed is not None:
         print(f"{len(removed.days)} older dates were removed, {removed.files} files")
-    print_findings(names.findings, errors)
+    print_names(names)
+    if marker is not None:
+        print(f"{day} is judged and merged: {marker}")
+    return int(has_errors(findings))
+
+
+def print_names(names: ShortNameReport) -> None:
     print(f"{names.names} shortened names, {names.sent} of them sent to {names.targets} targets")
-    return int(has_errors((*compacted.findings, *names.findings)))
+
+
+def names_facts(names: ShortNameReport) -> dict[str, int]:
+    return {name: getattr(names, name) for name in ("names", "sent", "targets")}
+
+
+def print_json(facts: Mapping[str, object], findings: Iterable[Finding]) -> None:
+    """Print a result with its findings as one JSON object; docs/archive.md has its keys."""
+    print(json.dumps({"version": 1, **facts, "findings": list(map(finding_row, findings))}))
 
 
 def print_findings(findings: Iterable[Finding], errors: Console) -> None:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gateway.archive.location import ArchiveLocation, parse_location
-from gateway.cli.archive.compact import has_errors, print_findings
+from gateway.cli.archive.compact import (
+    has_errors,
+    names_facts,
+    print_findings,
+    print_json,
+    print_names,
+)
 from gateway.cli.archive.forget import check_folder
 from gateway.cli.parsers import Commands, add_command
 from gateway.reconcile.driver import check_driver
@@ -28,6 +37,7 @@ def add_parsers(actions: Commands) -> None:
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--find", metavar="NAME", help="look up a short, full or source name, without Spark")
+    add("--json", action="store_true", help="print the result as one JSON object")
     add("--master", default="local[*]", metavar="URL", help="Spark master (local[*])")
     parser.set_defaults(run=run)
 
@@ -36,11 +46,11 @@ def run(args: argparse.Namespace) -> int:
     location = parse_location(args.archive)
     check_folder(location)
     if args.find is not None:
-        return _print_entries(location, args.find)
-    return _build(location, args.master)
+        return _print_entries(location, args.find, as_json=args.json)
+    return _build(location, args.master, as_json=args.json)
 
 
-def _build(location: ArchiveLocation, master: str) -> int:
+def _build(location: ArchiveLocation, master: str, *, as_json: bool) -> int:
     errors = open_console(stderr=True)
     check_driver()
     from gateway.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415  # the extra may be absent
@@ -51,19 +61,24 @@ def _build(location: ArchiveLocation, master: str) -> int:
         with spark_session(master, short=True) as spark:
             report = build_dictionary(spark, location, None, show_step)
     print_findings(report.findings, errors)
-    print(f"{report.names} shortened names, {report.sent} of them sent to {report.targets} targets")
+    if as_json:
+        print_json(names_facts(report), report.findings)
+    else:
+        print_names(report)
     return int(has_errors(report.findings))
 
 
-def _print_entries(location: ArchiveLocation, name: str) -> int:
+def _print_entries(location: ArchiveLocation, name: str, *, as_json: bool) -> int:
     from gateway.archive.lookup.name_lookup import find_name  # noqa: PLC0415  # loads PyArrow
     from gateway.archive.storage import open_storage  # noqa: PLC0415
 
-    found = 0
-    for entry in find_name(open_storage(location), name):
-        found += 1
-        for line in _entry_lines(entry):
-            print_line(line)
+    found = list(find_name(open_storage(location), name))
+    if as_json:
+        entries = [asdict(entry) for entry in found]
+        print(json.dumps({"version": 1, "entries": entries}, default=datetime.isoformat))
+        return int(not found)
+    for line in (line for entry in found for line in _entry_lines(entry)):
+        print_line(line)
     if not found:
         print_line(f"{name}: is not in the dictionary")
     return int(not found)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.archive.durable import read_regular, replace_text
-from gateway.archive.findings import Finding
+from gateway.archive.findings import Finding, finding_row
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import COLUMNS
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
-from gateway.reconcile.report.summary import VERSION, finding_of, finding_row
+from gateway.reconcile.report.summary import VERSION, finding_of
 
 STATE: Final = "state.json"
 SUMMARY: Final = "summary.json"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +56,18 @@ def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -
         text = f"no night of the chain has the digest {expect!r}"
         raise ReconcileError(f"{NIGHTS}: {text}: the archive was rolled back, or is another one")
     return Chain(nights.get(last), last, tuple(findings))
+
+
+def nights_backwards(storage: Storage) -> Iterator[Night]:
+    """Yield the readable nights from the newest on; no `mac` is checked.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    names = storage.names(NIGHTS)
+    for number in sorted((int(m[1]) for n in names if (m := _NAME.fullmatch(n))), reverse=True):
+        with suppress(ValueError):
+            yield from_json(storage.read(_path(number)) or b"")
 
 
 def write_night(storage: Storage, night: Night, key: bytes | None) -> Night:

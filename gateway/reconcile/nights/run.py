@@ -29,6 +29,7 @@ from gateway.model.copy_class import CopyClass
 from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.chain import read_chain, write_night
+from gateway.reconcile.nights.marker import mark
 from gateway.reconcile.nights.plan import Judged, NewJournal, World, is_new, next_night, plan_night
 from gateway.reconcile.report.report import NO_ANSWER, Report
 from gateway.reconcile.report.rows import Row
@@ -99,6 +100,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
                 flight = report.total(_IN_FLIGHT) + report.between(_IN_FLIGHT)
             judged[str(day)] = Judged(status, flight)
             write_link()
+            mark(storage, day, written[-1:])
 
         report = run_dates(replace(job, named=named), days, show_step, after)
         return NightRun(report, written[-1])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
-from gateway.archive.findings import Finding, Weight
+from gateway.archive.findings import Finding, Weight, finding_row
 from gateway.errors import ReconcileError
 from gateway.reconcile.report.report import NO_ANSWER, Report
 from gateway.reconcile.report.rows import Row
@@ -68,16 +68,6 @@ def from_json(text: str | bytes) -> Report:
         timings=_value(content, "seconds", dict),
         **fields,
     )
-
-
-def finding_row(finding: Finding) -> dict[str, str]:
-    """Return a finding as a row of JSON."""
-    return {
-        "weight": finding.weight.value,
-        "rule": finding.rule,
-        "place": finding.place,
-        "text": finding.text,
-    }
 
 
 def finding_of(row: Row) -> Finding:
