@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.findings import Finding, error
 from gateway.archive.gaps import SourceGap
 from gateway.archive.heads import open_gaps
-from gateway.archive.layout import is_replay, reconciled_folder, writer_name
+from gateway.archive.layout import reconciled_folder, writer_name
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.routes import Rules
@@ -224,8 +224,11 @@ def _with_hops(
     history, _ = read_history(storage, at, job.key)  # the check of names reports its findings
     hops, notes = find_hops(job.location, history)
     writers = known_writers(storage, None, job.key)
-    heads = [each for name, each in writers.expected.items() if not is_replay(name)]
-    until = {writer_name(each.gateway): each.at - job.in_flight * _SECOND for each in heads}
+    until = {writer_name(name): at for name, at in inputs.opened.items()}
+    for name, head in writers.expected.items():
+        closed = head.closed.closed if head.closed else 0
+        until[name] = min(until.get(name, closed), closed)
+    until = {name: at - job.in_flight * _SECOND for name, at in until.items()}
     gaps = [*recorded.found, *recorded.lasting]
     scope = HopScope(hops, day_range(job.day), job.spooled_since, gaps, until)
     segments = inputs.all if hops.brokers else []
