@@ -30,8 +30,7 @@ pytestmark = pytest.mark.broker
 
 RATE = 300  # messages a second
 MAX_PAUSE = 1.0  # seconds between two faults
-CONFIG = """\
-gateway: {{name: test}}
+MAPPING = """\
 endpoints:
   source: {{kind: mqtt, host: 127.0.0.1, port: {source}, {backoff}}}
   middle: {{{middle}, {backoff}}}
@@ -43,8 +42,11 @@ routes:
   back:
     from: {{endpoint: middle, pattern: "mid{separator}{{rest...}}"}}
     to: {{endpoint: target, template: "dst/{{rest...}}"}}
-archive: {{path: {folder}/archive}}
-spool: {{path: {folder}/spool}}
+"""
+CONFIG = f"""\
+gateway: {{{{name: test}}}}
+{MAPPING}archive: {{{{path: {{folder}}/archive}}}}
+spool: {{{{path: {{folder}}/spool}}}}
 """
 ADDED_ROUTE = """\
   added:

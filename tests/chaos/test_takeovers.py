@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -16,16 +16,24 @@ from gateway.cli import main
 from gateway.lease.file_store import FileLeaseStore
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process
-from tests.chaos.rig import Load, Witness, load_and_witness, repetitions
+from tests.chaos.rig import FAST_BACKOFF, Load, Witness, load_and_witness, repetitions
+from tests.chaos.test_other_systems import JMS, MAPPING, SOLACE, Broker, started
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
 SECONDS: Final = 1.0  # of the lease
 RATE: Final = 1_000  # messages a second
-CONFIG = """\
+SLOW: Final = 300  # likewise, over systems that confirm each message
+INACTIVITY: Final = (
+    "wireFormat.maxInactivityDuration=2000"  # ms after which ActiveMQ drops a client
+)
+WAYS: Final = ("SIGKILL", "SIGSTOP", "handover", "SIGTERM")
+HEAD = """\
 gateway: {{name: plant-1, instance: "{instance}"}}
 standby: {{lease: {{kind: file, path: {folder}/lease}}, seconds: {seconds}}}
+"""
+DIRECT = """\
 endpoints:
   source: {{kind: mqtt, host: 127.0.0.1, port: {source}, {settings}}}
   target: {{kind: mqtt, host: 127.0.0.1, port: {target}, {settings}}}
@@ -39,18 +47,13 @@ routes:
 class Pair:
     """Two instances, each started again when it ends, as a supervisor does. Mutable."""
 
-    def __init__(self, folder: Path, source: int, target: int, version: str) -> None:
+    def __init__(self, folder: Path, mapping: str) -> None:
         self.store = FileLeaseStore(folder / "lease")
         self.configs: dict[str, Path] = {}
-        settings = f'version: "{version}", backoff_min: 0.05, backoff_max: 0.2'
         for instance in ("a", "b"):
             config = self.configs[instance] = folder / f"{instance}.yaml"
-            config.write_text(
-                CONFIG.format(
-                    folder=folder, instance=instance, seconds=SECONDS, source=source,
-                    target=target, settings=settings,
-                )
-            )  # fmt: skip
+            head = HEAD.format(folder=folder, instance=instance, seconds=SECONDS)
+            config.write_text(head + mapping)
         self.processes = {name: Process(config) for name, config in self.configs.items()}
         until(lambda: self.holder != "", "an instance takes the lease")
         self.processes[self.holder].connected()
@@ -100,16 +103,32 @@ class Pair:
 
 @contextmanager
 def pair_under_load(
-    folder: Path, start_mosquitto: StartMosquitto, version: str
+    folder: Path, source: int, target: int, mapping: str, rate: float = RATE
 ) -> Iterator[tuple[Pair, Load, Witness]]:
-    source, target = start_mosquitto(), start_mosquitto()
-    pair = Pair(folder, source.port, target.port, version)
+    pair = Pair(folder, mapping)
     try:
-        with load_and_witness(source.port, target.port, RATE) as (load, witness):
+        with load_and_witness(source, target, rate) as (load, witness):
             load.start()
             yield pair, load, witness
     finally:
         pair.end()
+
+
+def direct(source: int, target: int, version: str = "5") -> str:
+    settings = f'version: "{version}", {FAST_BACKOFF}'
+    return DIRECT.format(source=source, target=target, settings=settings)
+
+
+def detecting(settings: str) -> str:
+    """Return the settings with which a broker notices within seconds that a client is frozen."""
+    return settings.replace("'],", f"?{INACTIVITY}'],").replace("keepalive: 0.5", "keepalive: 1")
+
+
+def take_turns(pair: Pair, witness: Witness, times: int) -> None:
+    """Let the instances take over in each way, then in ways drawn at random."""
+    chance = random.Random(times)  # noqa: S311  # the same faults in every run
+    for turn in range(times):
+        pair.take_over(WAYS[turn] if turn < len(WAYS) else chance.choice(WAYS), witness)
 
 
 def check(load: Load, witness: Witness) -> None:
@@ -123,12 +142,10 @@ def check(load: Load, witness: Witness) -> None:
 def test_a_pair_loses_nothing_through_takeovers(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int, version: str
 ) -> None:
-    chance = random.Random(times)  # noqa: S311  # the same faults in every run
-    ways = ["SIGKILL", "SIGSTOP", "handover", "SIGTERM"]
-    with pair_under_load(tmp_path, start_mosquitto, version) as (pair, load, witness):
-        for turn in range(times):
-            how = ways[turn] if turn < len(ways) else chance.choice(ways)
-            pair.take_over(how, witness)
+    source, target = start_mosquitto().port, start_mosquitto().port
+    mapping = direct(source, target, version)
+    with pair_under_load(tmp_path, source, target, mapping) as (pair, load, witness):
+        take_turns(pair, witness, times)
         check(load, witness)
 
 
@@ -136,8 +153,31 @@ def test_a_pair_loses_nothing_through_takeovers(
 def test_a_handover_doubles_nothing(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int
 ) -> None:
-    with pair_under_load(tmp_path, start_mosquitto, "5") as (pair, load, witness):
+    source, target = start_mosquitto().port, start_mosquitto().port
+    mapping = direct(source, target)
+    with pair_under_load(tmp_path, source, target, mapping) as (pair, load, witness):
         for _ in range(times):
             pair.take_over("handover", witness)
         check(load, witness)
         assert witness.duplicates == set()
+
+
+@repetitions(4, 40)
+@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE])
+def test_a_pair_between_other_systems_loses_nothing(
+    tmp_path: Path,
+    start_mosquitto: StartMosquitto,
+    make: Callable[[Path], Broker],
+    separator: str,
+    times: int,
+) -> None:
+    source, target = start_mosquitto().port, start_mosquitto().port
+    with started(make(tmp_path)) as broker:
+        mapping = MAPPING.format(
+            source=source, target=target, separator=separator,
+            middle=detecting(broker.settings),
+            backoff=FAST_BACKOFF,
+        )  # fmt: skip
+        with pair_under_load(tmp_path, source, target, mapping, SLOW) as (pair, load, witness):
+            take_turns(pair, witness, times)
+            check(load, witness)
