@@ -10,7 +10,7 @@ JSON with the `mac` of a seal. Times are microseconds since 1970-01-01 UTC.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, Self
 from gateway.archive import signed_json
 from gateway.archive.durable import make_folders, read_regular, replacing
 from gateway.archive.gaps import SourceGap
-from gateway.archive.layout import DAMAGED, HEADS, listed, parse_journal_name
-from gateway.archive.signed_json import Previous, fault_of, sign
+from gateway.archive.layout import DAMAGED, HEADS, is_replay, listed, parse_journal_name
+from gateway.archive.signed_json import NO_TERM, Previous, Term, fault_of, sign
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
     from gateway.archive.storage import Storage
@@ -68,9 +68,9 @@ class SourceConnection:
 class WriterHead:
     """The statement of a writer about itself at the time `at`.
 
-    `instance` and `lease` are those of a pair: empty and 0 for a gateway alone. `closed` is the
-    last closed journal; `open` the stem of the journal that it opened last, None after a clean
-    stop. Both are the same journal when its process was killed and the converter closed it.
+    `instance` is empty, and `lease` has the number 0, for a gateway alone. `closed` is the last
+    closed journal; `open` the stem of the journal that it opened last, None after a clean stop.
+    Both are the same journal when its process was killed and the converter closed it.
     """
 
     writer: str
@@ -80,7 +80,7 @@ class WriterHead:
     open: str | None = None
     sources: Mapping[str, SourceConnection] = field(default_factory=dict)
     instance: str = ""
-    lease: int = 0
+    lease: Term = NO_TERM
     keyed: bool = False
     mac: str = ""
 
@@ -175,14 +175,25 @@ def upload_heads(storage: Storage, buffer: Path) -> None:
             storage.put(Path(HEADS) / path.name, read_regular(path))
 
 
+def newest_heads(heads: Iterable[WriterHead]) -> list[WriterHead]:
+    """Return the head of each gateway whose instance wrote last: by lease, then by time."""
+    newest: dict[str, WriterHead] = {}
+    for head in sorted(heads, key=lambda each: (each.lease.number, each.at)):
+        if not is_replay(head.writer):
+            newest[head.gateway] = head
+    return list(newest.values())
+
+
 def open_gaps(heads: Sequence[StoredHead]) -> list[SourceGap]:
-    """Return the gaps of all sources but taps that have not ended, without route and pattern."""
+    """Return the gaps of all sources but taps that have not ended, without route and pattern.
+
+    The sources of a gateway are those of the instance that wrote last.
+    """
     return [
-        SourceGap(stored.head.gateway, "", name, "", each.outage.rule, each.outage.reason,
+        SourceGap(head.gateway, "", name, "", each.outage.rule, each.outage.reason,
                   each.outage.begin, _OPEN, None)
-        for stored in heads
-        if stored.head is not None
-        for name, each in stored.head.sources.items()
+        for head in newest_heads(each.head for each in heads if each.head is not None)
+        for name, each in head.sources.items()
         if each.outage is not None and not each.tap
     ]  # fmt: skip
 

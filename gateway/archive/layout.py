@@ -4,13 +4,13 @@ ARCHIVE/.journal/<writer>-<start>-<n>.open              rows not yet in a segmen
 ARCHIVE/.journal/<writer>-<start>-<n>.ack               its acknowledged bytes
 ARCHIVE/.journal/<writer>-<start>-<n>.done              converted, being removed
 ARCHIVE/.journal/<writer>-<start>-<n>.damaged           kept for inspection
-ARCHIVE/.journal/<writer>.echoes                        echoes that a clean stop waits for
+ARCHIVE/.journal/<gateway>.echoes                       echoes that a clean stop waits for
 ARCHIVE/.journal/<writer>.lock                          locked by the process that writes
 ARCHIVE/date=YYYY-MM-DD/hour=HH/<journal>-<k>.parquet   segments
 ARCHIVE/_seals/date=YYYY-MM-DD/<journal>.json           seals, by the date on which it was closed
 ARCHIVE/_seals/date=YYYY-MM-DD/merged-<n>.json          seals of the compactions of the date
 ARCHIVE/_compacting/date=.../hour=.../<segment>         merged segments that have no final name yet
-ARCHIVE/_names/<gateway>.jsonl                          whole names behind shortened ones
+ARCHIVE/_names/<writer>.jsonl                           whole names behind shortened ones
 ARCHIVE/_heads/<writer>.json                            the last and the open journal, and sources
 ARCHIVE/_heads/<writer>.damaged                         one that a start found changed
 ARCHIVE/_routes/<writer>-<since>.json                   routes of the writer from a time on
@@ -20,7 +20,9 @@ ARCHIVE/_dictionary/                                    the shortened names of a
 ARCHIVE/_reconciled/date=YYYY-MM-DD/                    results of the nightly reconciliation
 ARCHIVE/_reconciled/follow/                             results of `reconcile --follow`
 
-The writer is the gateway, or a command that replays for it.
+The writer is the gateway, with its instance if it has one (`<gateway>@<instance>`), or a command
+that replays for it (`~replay`). A row's writer is in the name of its segment; a merged segment has
+rows of all writers of its hour.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2s
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
 SCHEMA_VERSION: Final = 3
@@ -50,6 +52,7 @@ MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME = 48  # characters of a gateway's name in a file name
+_INSTANCE: Final = "@"  # `safe_name` has none
 REPLAY: Final = "~replay"  # no suffix of `safe_name`, which has eight hexadecimal digits
 _JOURNAL_STEM = re.compile(r"(?P<writer>.+)-(?P<start>\d+)-(?P<number>\d+)")
 _DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
@@ -67,9 +70,31 @@ def journal_folder(root: Path) -> Path:
     return root / ".journal"
 
 
-def writer_name(gateway: str, *, replay: bool = False) -> str:
-    """Return the name of a writer of journals: a gateway, or a command that replays for it."""
-    return safe_name(gateway) + (REPLAY if replay else "")
+def writer_name(gateway: str, instance: str = "", *, replay: bool = False) -> str:
+    """Return the name of a writer of journals: an instance, or a command that replays for it."""
+    own = f"{_INSTANCE}{safe_name(instance)}" if instance else ""
+    return safe_name(gateway) + own + (REPLAY if replay else "")
+
+
+def gateway_of(writer: str) -> str:
+    """Return the `safe_name` of the gateway of `writer`."""
+    return writer.removesuffix(REPLAY).partition(_INSTANCE)[0]
+
+
+def is_instance(writer: str, gateway: str) -> bool:
+    """Return whether `writer` is an instance of `gateway`, and no command that replays."""
+    return gateway_of(writer) == safe_name(gateway) and not is_replay(writer)
+
+
+def writer_of(segment: PurePath) -> str | None:
+    """Return the writer in the name of a segment; None for a merged one."""
+    journal = parse_journal_name(journal_of(segment))
+    return None if journal is None else journal.writer
+
+
+def journal_of(segment: PurePath) -> str:
+    """Return the stem of the journal in the name of a segment."""
+    return segment.stem.rpartition("-")[0]
 
 
 def is_replay(writer: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from gateway.archive import signed_json
-from gateway.archive.signed_json import Previous, sign
+from gateway.archive.signed_json import NO_TERM, Previous, Term, sign
 
 VERSION: Final = 1
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
@@ -22,12 +22,17 @@ SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which
 
 @dataclass(frozen=True, slots=True)
 class HeadSeen:
-    """The head of a writer as a night saw it; `open` is None after a clean stop."""
+    """The head of a writer as a night saw it; `open` is None after a clean stop.
+
+    The `gateway` is that of the writer, which may have other instances.
+    """
 
     writer: str
     closed: Previous | None
     open: str | None
     at: int
+    gateway: str = ""
+    lease: Term = NO_TERM
 
 
 @dataclass(frozen=True, slots=True)

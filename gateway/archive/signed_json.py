@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 
 class Signed(Protocol):
@@ -37,6 +37,22 @@ class Previous:
     journal: str  # the stem of its file name
     digest: str | None
     closed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """The time in which one instance holds the lease of a pair; its `number` rises with each.
+
+    It began at `since`, and a holder that does not renew the lease for `seconds` has lost it. The
+    number is 0 for a gateway alone.
+    """
+
+    number: int = 0
+    since: int = 0  # microseconds since 1970-01-01 UTC, by the clock of its holder
+    seconds: int = 0
+
+
+NO_TERM: Final = Term()
 
 
 @dataclass(frozen=True, slots=True)

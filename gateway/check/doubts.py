@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
@@ -19,6 +20,7 @@ from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.routing.other_separator import corrected
 from gateway.routing.route import Route
 
+_CHANGING: Final = re.compile(r"-[0-9a-f]{6,10}-[a-z0-9]{5}\Z|\A[0-9a-f]{12}\Z", re.ASCII)
 _ENOUGH: Final = SPOOLED_DAYS + 1  # days: the last copies of a date are from its midnight
 
 
@@ -148,6 +150,23 @@ def other_separators(configuration: Configuration) -> Iterator[ConfigError]:
                 hint = f"write {better!r}, unless that is intended"
                 location = configuration.location_of(place)
                 yield location.error("other-separator", reason, hint, "warning")
+
+
+def changing_instance(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning for an instance whose name is another one at each start.
+
+    A pod of a Deployment ends in the hash of its template and five random characters; the name of
+    a container's host is a part of its id.
+    """
+    instance = configuration.gateway.instance
+    if _CHANGING.search(instance):
+        location = configuration.location_of(("gateway", "instance"))
+        reason = f"instance {instance!r} looks like a name that changes at each start"
+        hint = (
+            "use one that stays, such as the pod of a StatefulSet or the name of a host: a night"
+            " waits for each instance until it returns"
+        )
+        yield location.error("changing-instance", reason, hint, "warning")
 
 
 def unseen_drops(configuration: Configuration) -> Iterator[ConfigError]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.check.doubts import (
+    changing_instance,
     forward_only_rules,
     kept_shares,
     memory_targets,
@@ -61,6 +62,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*selector_faults(configuration), *short_retention(configuration)]
     found += [*unlimited_brokers(configuration), *other_separators(configuration)]
     found += [*unseen_drops(configuration), *kept_shares(configuration)]
+    found += changing_instance(configuration)
     found += [*new_copy_ids(configuration), *pair_findings(configuration)]
     return configuration.references.hide_all_in(found, configuration.locations)
 

@@ -162,8 +162,11 @@ class FileReader:
 
     def _read_gateway(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         self.gateway = reader.read(node, GatewaySettings, at)
-        if self.gateway is not None and not is_legal_name(self.gateway.name):
-            _report_name(reader, (*at, "name"), self.gateway.name)
+        if self.gateway is None:
+            return
+        for key, name in (("name", self.gateway.name), ("instance", self.gateway.instance)):
+            if not is_legal_name(name) and (name or key == "name"):
+                _report_name(reader, (*at, key), name)
 
     def _read_archive(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         self.archive = reader.read(node, ArchiveSettings, at)

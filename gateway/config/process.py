@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from gateway.archive.layout import writer_name
 from gateway.archive.location import DEFAULT_BUFFER
 from gateway.setting import setting
 
@@ -203,8 +204,8 @@ class GatewaySettings:
         "unique name of the gateway, written to archive rows and origin paths", default="gateway"
     )
     instance: str = setting(
-        "name of this instance of a pair, other than that of the other one and the same after each"
-        " start, as the host's name",
+        "name of this process among those of the same `name`, as the two of a pair: the same after"
+        " each start, as the host's name; the archive has a chain of journals for each",
         default="",
     )
     stop_seconds: float = setting(
@@ -228,3 +229,8 @@ class GatewaySettings:
         default=3,
         minimum=1,
     )
+
+    @property
+    def writer(self) -> str:
+        """The name of this process as a writer of the archive."""
+        return writer_name(self.name, self.instance)

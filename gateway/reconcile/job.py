@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.gaps import SourceGap
-from gateway.archive.heads import open_gaps
-from gateway.archive.layout import reconciled_folder, writer_name
+from gateway.archive.heads import newest_heads, open_gaps
+from gateway.archive.layout import reconciled_folder, safe_name
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.routes import Rules
@@ -164,7 +164,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
         str(job.archive), job.day, inputs.findings, strict=job.strict,
         accept_gaps=job.accept_gaps, mode="full" if full else "sets", carried=job.carried,
         proof={"unproven": inputs.unproven},
-        timings={"files": monotonic() - began},
+        timings={"files": monotonic() - began}, holders=_holder_rows(inputs),
     )  # fmt: skip
     if not inputs.day:
         finding = error("no-data", f"date={job.day}", "there is no readable segment of this date")
@@ -195,6 +195,19 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     return _with_hops(spark, job, inputs, recorded, report)
 
 
+def _holder_rows(inputs: Inputs) -> list[Row]:
+    """Return who was active, as rows of the report."""
+    return [
+        asdict(each)
+        | {
+            "begin": datetime.fromtimestamp(each.begin / _SECOND, UTC),
+            "end": datetime.fromtimestamp(each.end / _SECOND, UTC),
+            "overlap": each.overlap / _SECOND,
+        }
+        for each in inputs.holders
+    ]
+
+
 def _scope(job: Job, inputs: Inputs, *, full: bool) -> Scope:
     opened = {name: at - job.in_flight * _SECOND for name, at in inputs.opened.items()}
     return Scope(job.location, job.day, job.late, job.spooled_since, opened, full=full)
@@ -220,15 +233,16 @@ def _with_hops(
 ) -> Report:
     """Write the tables of the messages between gateways; return the report with them."""
     storage = open_storage(job.location)
-    at = now() if job.now is None else job.now
-    history, _ = read_history(storage, at, job.key)  # the check of names reports its findings
+    history, _ = read_history(
+        storage, now() if job.now is None else job.now, job.key
+    )  # the check of names reports its findings
     hops, notes = find_hops(job.location, history)
     writers = known_writers(storage, None, job.key)
-    until = {writer_name(name): at for name, at in inputs.opened.items()}
-    for name, head in writers.expected.items():
+    until: dict[str, int] = {}
+    for head in newest_heads(writers.expected.values()):
         closed = head.closed.closed if head.closed else 0
-        until[name] = min(until.get(name, closed), closed)
-    until = {name: at - job.in_flight * _SECOND for name, at in until.items()}
+        at = min(inputs.opened.get(head.writer, closed), closed)
+        until[safe_name(head.gateway)] = at - job.in_flight * _SECOND
     gaps = [*recorded.found, *recorded.lasting]
     scope = HopScope(hops, day_range(job.day), job.spooled_since, gaps, until)
     segments = inputs.all if hops.brokers else []

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from gateway.archive.compaction.current import current_files
 from gateway.archive.durable import read_regular
 from gateway.archive.journal.file import acknowledged_size
-from gateway.archive.layout import parse_day
+from gateway.archive.layout import journal_of, parse_day
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.lookup.reader import find_batches
 from gateway.archive.schema import COLUMNS, Leg
@@ -30,7 +30,7 @@ from gateway.archive.seals.store import digest_of
 from gateway.archive.segments.convert import Conversion, segment_tables
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage, open_storage
-from gateway.archive.verification.verify import journal_of, sealed_files
+from gateway.archive.verification.verify import sealed_files
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.inputs import batches

@@ -10,6 +10,7 @@ from typing import Final
 
 from gateway.archive.journal.records import Rows
 from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import writer_name
 from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.dialects.base import Dialect
@@ -40,8 +41,8 @@ def archived_names(configuration: Configuration) -> Iterator[None]:
     Raises:
         ArchiveError: the folder of the names cannot be written.
     """
-    archive, name = configuration.archive, configuration.gateway.name
-    store = None if archive is None else open_name_store(configuration, archive, name)
+    archive, writer = configuration.archive, configuration.gateway.writer
+    store = None if archive is None else open_name_store(configuration, archive, writer)
     try:
         yield
     finally:
@@ -143,11 +144,14 @@ class ReplaySender:
         """The archive writer, opened before the first message is sent; None without an archive."""
         archive = self._configuration.archive
         if self._writer is None and archive is not None:
-            name, options = self._configuration.gateway.name, archive_options(archive)
+            settings, options = self._configuration.gateway, archive_options(archive)
+            name, instance = settings.name, settings.instance
             location = archive_location(archive)
             start, routes = now(), self._configuration.routes
-            self._writer = ArchiveWriter(location, name, start, options, replay=True)
-            archive_routes(archive, name, routes, start, replay=True)
+            self._writer = ArchiveWriter(
+                location, name, start, options, instance=instance, replay=True
+            )
+            archive_routes(archive, writer_name(name, instance, replay=True), routes, start)
         return self._writer
 
     def _sink(self, endpoint: str) -> Sink:

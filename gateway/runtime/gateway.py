@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.archive.journal.head_file import HeadFile
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import writer_name
 from gateway.archive.lookup.name_store import NameStore
+from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import RowClock, now
 from gateway.config.load import Configuration
 from gateway.config.process import SpoolSettings
@@ -192,7 +193,7 @@ class Gateway:
             for name in wiring.source_endpoints(wanted)
         }
         if old.archive is not None:
-            wiring.archive_routes(old.archive, old.gateway.name, wanted.routes, self._clock())
+            wiring.archive_routes(old.archive, old.gateway.writer, wanted.routes, self._clock())
         for route in wanted.routes:
             self.counters.setdefault(route.name, RouteCounters())
         self.configuration = wanted
@@ -238,7 +239,8 @@ class Gateway:
         archive = self.configuration.archive
         if archive is None:
             return RecoveredState()
-        name = self.configuration.gateway.name
+        settings = self.configuration.gateway
+        name, instance = settings.name, settings.instance
         location = wiring.archive_location(archive)
         root = location.local
         recovered = recover(root, name, wiring.echo_brokers(self.configuration))
@@ -246,13 +248,22 @@ class Gateway:
         for last in wiring.last_times(root, name, self.spool_database):
             self._clock.continue_from(last)
         self._message_ids = MessageIds(run := self._clock())
-        self.archive = ArchiveWriter(location, name, run, options, clock=self._clock)
+        term = self._term(run)
+        self.archive = ArchiveWriter(
+            location, name, run, options, instance=instance, lease=term, clock=self._clock
+        )
         sources = wiring.source_endpoints(self.configuration)
-        head = HeadFile(root, name, writer_name(name), options.seal_key, self._clock)
+        head = HeadFile(root, name, settings.writer, options.seal_key, self._clock, instance, term)
         self._connections = ConnectionLog(head, sources)
-        wiring.archive_routes(archive, name, self.configuration.routes, run)
+        wiring.archive_routes(archive, settings.writer, self.configuration.routes, run)
         self._open_name_store(self.configuration)
         return recovered
+
+    def _term(self, since: int) -> Term:
+        """Return the lease under which this process writes: it ends with it."""
+        if self.lease is None or self.configuration.standby is None:
+            return NO_TERM
+        return Term(self.lease.number, since, math.ceil(self.configuration.standby.seconds))
 
     def _save_echoes(self) -> None:
         """Keep what a kept session returns after this stop; after a kill the journals have it."""
@@ -450,8 +461,8 @@ class Gateway:
         """Keep the names that `wanted` shortens in the archive, with those of earlier runs."""
         archive = self.configuration.archive
         if archive is not None and self._names is None:
-            name = self.configuration.gateway.name
-            self._names = wiring.open_name_store(wanted, archive, name)
+            writer = self.configuration.gateway.writer
+            self._names = wiring.open_name_store(wanted, archive, writer)
 
 
 def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None:
@@ -461,8 +472,8 @@ def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None
             before, after = before.fixed, after.fixed
         if before != after:
             log.warning("section %r changed; restart the gateway to apply it", section)
-    if old.gateway.name != wanted.gateway.name:
-        log.warning("the gateway's name changed; restart the gateway to apply it")
+    if old.gateway.writer != wanted.gateway.writer:
+        log.warning("the gateway's name or instance changed; restart the gateway to apply it")
 
 
 def _limits(spool: SpoolSettings) -> SpoolLimits:

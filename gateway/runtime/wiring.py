@@ -143,7 +143,7 @@ def dictionary_for(configuration: Configuration, name: str) -> ShortNamesInMemor
 
 
 def open_name_store(
-    configuration: Configuration, archive: ArchiveSettings, gateway: str
+    configuration: Configuration, archive: ArchiveSettings, writer: str
 ) -> NameStore | None:
     """Keep the names that `configuration` shortens in the archive; None when it shortens none.
 
@@ -152,7 +152,7 @@ def open_name_store(
     """
     if all(dictionary_for(configuration, each) is None for each in configuration.endpoints):
         return None
-    store = NameStore(archive_location(archive).local, gateway)
+    store = NameStore(archive_location(archive).local, writer)
     configuration.dictionary.move_to(store)
     return store
 
@@ -207,29 +207,24 @@ def last_times(root: Path, gateway: str, spool: SpoolDatabase | None) -> Iterato
     A killed run may have put copies into the spool after its last durable row.
     Units: microseconds since 1970-01-01 UTC; 0 for none.
     """
-    yield last_end(root, writer_name(gateway))
+    yield last_end(root, gateway)
     if spool is not None:
         query = "SELECT CAST(time AS INTEGER) FROM batches ORDER BY number DESC LIMIT 1"
         yield from (int(str(time)) for (time,) in spool.rows(query))
 
 
 def archive_routes(
-    archive: ArchiveSettings,
-    gateway: str,
-    routes: Sequence[Route],
-    since: int,
-    *,
-    replay: bool = False,
+    archive: ArchiveSettings, writer: str, routes: Sequence[Route], since: int
 ) -> None:
-    """Store the routes with which `gateway` runs from `since` on, in microseconds.
+    """Store the routes with which `writer` runs from `since` on, in microseconds.
 
-    They tell which names the rows of this time must have. `replay`: a command runs with them.
+    They tell which names the rows of this time must have.
 
     Raises:
         ArchiveError: they cannot be written.
     """
     root, key = archive_location(archive).local, archive_options(archive).seal_key
-    write_routes(root, writer_name(gateway, replay=replay), to_rules(routes), since, key)
+    write_routes(root, writer, to_rules(routes), since, key)
 
 
 def archive_options(archive: ArchiveSettings) -> ArchiveOptions:

@@ -15,12 +15,13 @@ from gateway.archive.heads import (
     WriterHead,
     from_json,
     head_path,
+    open_gaps,
     read_head,
     read_heads,
     to_json,
     write_head,
 )
-from gateway.archive.signed_json import Previous
+from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage
 
 KEY = b"the key of the seals"
@@ -102,3 +103,18 @@ def test_an_interrupted_replacement_leaves_the_head(tmp_path: Path) -> None:
     assert [each.head for each in read_heads(LocalStorage(tmp_path))] == [HEAD.signed(None)]
     write_head(tmp_path, replace(HEAD, open=None))
     assert [each.head and each.head.open for each in read_heads(LocalStorage(tmp_path))] == [None]
+
+
+def outage(writer: str, at: int, lease: int) -> StoredHead:
+    away = SourceConnection(at, known=True, outage=Outage(at, "not-running", writer))
+    head = WriterHead(writer, "edge", at, sources={"plant": away}, lease=Term(lease))
+    return StoredHead(head_path(Path(), writer), head)
+
+
+@pytest.mark.parametrize(("lease", "last"), [(1, "edge@b"), (0, "edge@a")])
+def test_the_open_gaps_of_a_gateway_are_those_of_the_instance_that_wrote_last(
+    lease: int, last: str
+) -> None:
+    found = open_gaps([outage("edge@a", 5, lease), outage("edge@b", 4, 2 * lease)])
+
+    assert [each.reason for each in found] == [last]

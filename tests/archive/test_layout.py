@@ -1,13 +1,24 @@
 from __future__ import annotations
 
 from datetime import date
+from itertools import product
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.archive.layout import hour_folder, journals, parse_day, safe_name
+from gateway.archive.layout import (
+    JournalName,
+    gateway_of,
+    hour_folder,
+    is_instance,
+    journals,
+    parse_day,
+    safe_name,
+    writer_name,
+    writer_of,
+)
 from tests.archive.journal_files import journal_path
 from tests.archive.samples import NOON, START
 
@@ -60,3 +71,32 @@ def test_the_folder_of_a_row_is_its_hour_in_utc(tmp_path: Path) -> None:
 )
 def test_a_day_folder_has_one_spelling(folder: str, day: date | None) -> None:
     assert parse_day(folder) == day
+
+
+def test_writers_of_different_instances_have_different_names() -> None:
+    pairs = list(
+        product(
+            ["plant", "plant@a", "a", "plant~replay", "Ä"], ["", "a", "b", "a b", "ä", "b~replay"]
+        )
+    )
+    names = [
+        writer_name(gateway, each, replay=replay)
+        for gateway, each in pairs
+        for replay in (False, True)
+    ]
+
+    assert len(set(names)) == len(names)
+    assert [gateway_of(name) for name in names] == [
+        safe_name(g) for g, _ in pairs for _ in range(2)
+    ]
+    assert writer_name("plant-1", "b") == "plant-1@b"
+
+
+def test_a_segment_tells_its_writer() -> None:
+    stem = JournalName("plant-1@b", START, 7)
+
+    assert writer_of(Path(f"date=2026-03-14/hour=12/{stem}-0.parquet")) == "plant-1@b"
+    assert writer_of(Path("date=2026-03-14/hour=12/merged-3-0.parquet")) is None
+    assert is_instance("plant-1@b", "plant-1")
+    assert not is_instance("plant-1@b~replay", "plant-1")
+    assert not is_instance("plant-10@b", "plant-1")

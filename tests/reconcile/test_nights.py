@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.gaps import NO_ID
@@ -17,11 +19,14 @@ from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import HOUR, day_start, reconciled_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import SPOOLED_DAYS
+from gateway.archive.signed_json import Term
 from gateway.cli import main
 from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.marker import marker_path
 from gateway.reconcile.nights.run import run_night
+from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.terminal import print_report
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import (
     DAY,
@@ -47,6 +52,13 @@ MINUTE = 60_000_000
 
 def silent(_text: str, _share: float | None = None) -> None:
     return None
+
+
+def printed(report: Report) -> str:
+    console = Console(file=StringIO(), width=200)
+    print_report(report, console)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
 
 
 def gap(rule: str, begin: int, end: int, reason: str = "", **more: Cell) -> Rows:
@@ -241,3 +253,40 @@ def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:
         ("session-lost", 7, False),
         ("away", None, True),
     ]
+
+
+def test_two_instances_of_a_gateway_are_judged_as_one(tmp_path: Path) -> None:
+    """Instance b ends with a copy in its spool, which a takes over with the lease."""
+    root = tmp_path / "archive"
+    spooled = delivered([2], received=NOON, leg="spooled", outcome="spooled")
+    first, second = Term(1, NOON - HOUR, 10), Term(2, NOON + MINUTE, 10)
+    writer = ArchiveWriter(
+        root, "edge", START, QUICK, instance="b", lease=first, clock=lambda: NOON
+    )
+    put(writer, received([1, 2]), delivered([1], received=NOON), spooled)
+    writer.close()
+    later = NOON + 2 * MINUTE
+    writer = ArchiveWriter(
+        root, "edge", START + 1, QUICK, instance="a", lease=second, clock=lambda: later
+    )
+    put(
+        writer,
+        delivered([2], time=later, received=NOON),
+        *[received([3], time=later), delivered([3], time=later, received=later)],
+    )
+    writer.close()
+
+    report = run_night(Job(root, DAY, now=NOON + DAYS), silent).report
+
+    assert report.verdict == "clean"
+    assert [(row["gateway"], row["received"], row["delivered"]) for row in report.gateways] == [
+        ("edge", 3, 3)
+    ]
+    assert [(row["writer"], row["lease"], row["overlap"]) for row in report.holders] == [
+        ("edge@b", 1, 0), ("edge@a", 2, 0),
+    ]  # fmt: skip
+    (pause,) = [row for row in report.gaps if row["rule"] == "not-running" and row["kept"]][:1]
+    assert (pause["begin"], pause["end"]) == (
+        datetime.fromtimestamp(NOON / 1e6, UTC), datetime.fromtimestamp(later / 1e6, UTC),
+    )  # fmt: skip
+    assert "active: edge@a, 12:02:00 to 12:02:00, lease 2" in printed(report)

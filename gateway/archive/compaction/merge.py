@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import HOUR, SCHEMA_VERSION, staged_path
+from gateway.archive.layout import HOUR, SCHEMA_VERSION, journal_of, staged_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY, append_tables, row_group_writer
 from gateway.archive.seals.seal import Replaced, SegmentEntry
@@ -127,7 +127,7 @@ def _write(storage: Storage, task: MergeTask, inputs: _Inputs) -> SegmentEntry |
     """Write rows, sets and pairs; return None when there are no rows."""
     path = Path(task.path)
     content = pa.BufferOutputStream()
-    metadata = {VERSION_KEY: str(SCHEMA_VERSION), JOURNAL_KEY: path.stem.rpartition("-")[0]}
+    metadata = {VERSION_KEY: str(SCHEMA_VERSION), JOURNAL_KEY: journal_of(path)}
     times: list[pa.ChunkedArray] = []
     sets: list[pa.Table] = []
     pairs: list[pa.Table] = []

@@ -17,6 +17,7 @@ from gateway.archive.layout import (
     day_folder,
     day_start,
     hour_folder,
+    journal_of,
     parse_day,
     parse_journal_name,
     seal_folder,
@@ -106,7 +107,7 @@ def _evidence(
     reader = EvidenceReader(storage, key)
     near = [each for each in reader.days if abs(each - day) <= _NEAR]
     found = [each for other in near for each in reader.of_day(other)]
-    stems = {Path(path).stem.rpartition("-")[0] for path in files}
+    stems = {journal_of(Path(path)) for path in files}
     stems -= {each.path.stem for each in found}
     return found + reader.of_names(stems, [each for each in reader.days if each not in near])
 

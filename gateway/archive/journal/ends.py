@@ -23,7 +23,7 @@ from gateway.archive.journal.records import (
     record_spans,
 )
 from gateway.archive.layout import MAX_TIME, parse_journal_name
-from gateway.archive.signed_json import Previous, parse
+from gateway.archive.signed_json import NO_TERM, Previous, Term, parse
 from gateway.errors import ArchiveError
 
 _HEAD: Final = "head"
@@ -55,6 +55,7 @@ class Head:
     opened: int
     previous: Previous | None
     keyed: bool  # the digest of its trailer is an HMAC
+    lease: Term = NO_TERM  # of the holder that wrote it
 
     def pack(self) -> bytes:
         """Return a journal with this head and no rows."""

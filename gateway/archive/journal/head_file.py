@@ -15,11 +15,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.archive.durable import make_folders, read_regular, sync_folder
-from gateway.archive.heads import StoredHead, WriterHead, head_path, read_head, write_head
+from gateway.archive.heads import (
+    StoredHead,
+    WriterHead,
+    head_path,
+    newest_heads,
+    read_head,
+    write_head,
+)
 from gateway.archive.journal.ends import link_of
 from gateway.archive.journal.file import acknowledged_size
-from gateway.archive.layout import DAMAGED, OPEN, journal_folder, journals, parse_journal_name
-from gateway.archive.signed_json import Previous
+from gateway.archive.layout import (
+    DAMAGED,
+    HEADS,
+    OPEN,
+    is_instance,
+    journal_folder,
+    journals,
+    listed,
+    parse_journal_name,
+)
+from gateway.archive.signed_json import NO_TERM, Previous, Term
 from gateway.clock import Clock, now
 from gateway.file_lock import wait_lock
 
@@ -35,6 +51,8 @@ class HeadFile:
     writer: str
     key: bytes | None = None
     clock: Clock = now
+    instance: str = ""
+    lease: Term = NO_TERM
 
     def read(self) -> StoredHead:
         """Return the stored head.
@@ -54,7 +72,24 @@ class HeadFile:
         with _locked(folder):
             head = self.read().head or WriterHead(self.writer, self.gateway, 0)
             at = max(self.clock(), head.at)
-            write_head(self.root, replace(edit(head), gateway=self.gateway, at=at), self.key)
+            head = replace(
+                edit(head), gateway=self.gateway, instance=self.instance, lease=self.lease, at=at
+            )
+            write_head(self.root, head, self.key)
+
+    def newest(self) -> WriterHead | None:
+        """Return the head of the instance of this gateway that wrote last, of those in reach.
+
+        Raises:
+            OSError: a head cannot be read.
+        """
+        heads = [
+            each
+            for path in listed(self.root / HEADS, ".json")
+            if is_instance(path.stem, self.gateway)
+            if (each := read_head(self.root, path.stem, self.key).head) is not None
+        ]
+        return next(iter(newest_heads(heads)), None)
 
     def set_aside(self) -> None:
         """Keep a copy of a head that its writer did not write, for the next verification.
@@ -112,14 +147,17 @@ def last_link(root: Path, writer: str) -> Previous | None:
     return max(head.closed, last, lost, key=number_of)
 
 
-def last_end(root: Path, writer: str) -> int:
-    """Return when the last journal of `writer` ended, in microseconds; 0 without one.
+def last_end(root: Path, gateway: str) -> int:
+    """Return when the last journal of an instance of `gateway` ended, in microseconds; 0 without.
 
     0 as well when the folder cannot be read: opening the next journal says so.
     """
     with suppress(OSError):
-        link = last_link(root, writer)
-        return 0 if link is None else link.closed
+        names = (parse_journal_name(path.stem) for path in journals(root))
+        writers = {name.writer for name in names if name is not None}
+        writers |= {path.stem for path in listed(root / HEADS, ".json")}
+        links = (last_link(root, each) for each in writers if is_instance(each, gateway))
+        return max((link.closed for link in links if link is not None), default=0)
     return 0
 
 

@@ -30,6 +30,7 @@ from gateway.archive.layout import (
     writer_name,
 )
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import Clock, RowClock, now
 from gateway.errors import ArchiveError
 from gateway.file_lock import FileLock, FileLockedError
@@ -43,8 +44,8 @@ Opener: TypeAlias = Callable[[Path, Head, "bytes | None"], Journal]
 Sync: TypeAlias = Literal["batch", "interval"]
 
 _CONFLICT: Final = (
-    "another process writes with this gateway's name;"
-    " give each gateway its own `gateway.name`, or its own archive folder"
+    "another process writes with this gateway's name; give each gateway its own `gateway.name`,"
+    " each instance of one gateway its own `gateway.instance`, or its own archive folder"
 )
 _FULL_ROWS: Final = 90_000  # of a journal that becomes one segment of nearly 100,000 rows
 _YOUNGEST, _OLDEST = 60.0, 900.0  # seconds: the age of a full journal, and of any other
@@ -90,10 +91,12 @@ class Writer:
     start: int  # microseconds
     replay: bool = False
     clock: Clock = now
+    instance: str = ""
+    lease: Term = NO_TERM
 
     @property
     def name(self) -> str:
-        return writer_name(self.gateway, replay=self.replay)
+        return writer_name(self.gateway, self.instance, replay=self.replay)
 
     def anchor(self) -> int:
         """Return the time at which a journal opens; from now on rows follow the wall clock."""
@@ -130,10 +133,12 @@ class RollingJournal:
         try:
             leftover = journals(root, writer.name)
             if not writer.replay:  # a replay that was killed may never run again
-                others = journals(root, writer_name(writer.gateway, replay=True))
+                others = journals(root, writer_name(writer.gateway, writer.instance, replay=True))
                 leftover += [path for path in others if not is_in_use(path)]
             key = options.seal_key
-            self._head = HeadFile(root, writer.gateway, writer.name, key, writer.clock)
+            self._head = HeadFile(
+                root, writer.gateway, writer.name, key, writer.clock, writer.instance, writer.lease
+            )
             self._head.set_aside()
             self._previous = last_link(root, writer.name)
             self._open()
@@ -262,6 +267,7 @@ class RollingJournal:
             opened=self._writer.anchor(),
             previous=self._previous,
             keyed=self._options.seal_key is not None,
+            lease=self._writer.lease,
         )
 
     def _is_due(self, journal: Journal, now: float) -> bool:

@@ -24,6 +24,7 @@ from gateway.archive.journal.rolling import (
     Writer,
 )
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import Clock, now
 from gateway.errors import ArchiveError
 
@@ -46,6 +47,8 @@ class ArchiveWriter:
         start: int,
         options: ArchiveOptions | None = None,
         *,
+        instance: str = "",
+        lease: Term = NO_TERM,
         replay: bool = False,
         clock: Clock = now,
         opener: Opener = Journal,
@@ -53,8 +56,9 @@ class ArchiveWriter:
         """Open the archive for `gateway`, and convert the journals of an earlier run.
 
         `root` is a local folder, or the location of a remote archive. `start` is the start of the
-        process in microseconds. With `replay` it is no gateway, and may run beside one of this
-        name. `clock` returns microseconds since 1970-01-01 UTC.
+        process in microseconds; `instance` and `lease` are those of a pair. With `replay` it is no
+        gateway, and may run beside one of this name. `clock` returns microseconds since 1970-01-01
+        UTC.
 
         Raises:
             ArchiveError: another process is this writer, or the folder cannot be written.
@@ -70,7 +74,7 @@ class ArchiveWriter:
         self._closing = self._ended = False
         self._deadline = float("inf")
         self.failure: ArchiveError | None = None
-        writer = Writer(gateway, start, replay, clock)
+        writer = Writer(gateway, start, replay, clock, instance, lease)
         self._journal = RollingJournal(location, writer, self._options, opener)
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()

@@ -1,7 +1,7 @@
-"""A gateway's dictionary of short names on disk: its name file, and an index of all name files.
+"""A writer's dictionary of short names on disk: its name file, and an index of all name files.
 
-    ARCHIVE/_names/<gateway>.jsonl      an object for each name: digest, levels, time (microseconds)
-    ARCHIVE/_names/.<gateway>.index     an SQLite database: the line of each digest
+    ARCHIVE/_names/<writer>.jsonl       an object for each name: digest, levels, time (microseconds)
+    ARCHIVE/_names/.<writer>.index      an SQLite database: the line of each digest
 
 A name is durable in the name file before it is used: the names of a batch are synced together.
 The index holds nothing that the name files do not hold: a damaged or absent one is made again. An
@@ -29,7 +29,7 @@ from gateway.archive.durable import (
     open_regular,
     sync_folder,
 )
-from gateway.archive.layout import NAMES, safe_name
+from gateway.archive.layout import NAMES
 from gateway.clock import now
 from gateway.errors import ArchiveError
 
@@ -49,12 +49,12 @@ _SET_SIZE: Final = "INSERT OR REPLACE INTO ends (file, size) VALUES (?, ?)"
 
 
 class NameFile:
-    """The open name file of one gateway.
+    """The open name file of one writer.
 
     Mutable: owned by the name store that writes it.
     """
 
-    def __init__(self, root: Path, gateway: str) -> None:
+    def __init__(self, root: Path, writer: str) -> None:
         """Open the file, and create it when it is absent.
 
         Raises:
@@ -63,7 +63,7 @@ class NameFile:
         folder = root / NAMES
         try:
             make_folders(folder)
-            path = folder / f"{safe_name(gateway)}.jsonl"
+            path = folder / f"{writer}.jsonl"
             self._file = open(path, "ab", buffering=0, opener=open_private)  # noqa: SIM115  # `Path.open` has no opener
             sync_folder(folder)
         except OSError as error:
@@ -108,13 +108,13 @@ class NameFile:
 
 
 class NameStore:
-    """The short names of an archive; those of this gateway are added.
+    """The short names of an archive; those of this writer are added.
 
     A replay for the gateway opens the same files, so that each finds the names of the other.
     Thread-safe: guarded by self._lock.
     """
 
-    def __init__(self, root: Path, gateway: str) -> None:
+    def __init__(self, root: Path, writer: str) -> None:
         """Open the name file and the index, and index what the name files have gained.
 
         Raises:
@@ -124,8 +124,8 @@ class NameStore:
         self._pending: dict[str, tuple[str, ...]] = {}  # not yet durable
         self._unindexed: dict[str, int] = {}  # durable in the name file alone: starts of lines
         self._indexed_size = 0  # of the name file, when the index was last complete
-        self._file = NameFile(root, gateway)
-        self._path = root / NAMES / f".{safe_name(gateway)}.index"
+        self._file = NameFile(root, writer)
+        self._path = root / NAMES / f".{writer}.index"
         try:
             self._index = _open_index(self._path)
         except (sqlite3.Error, OSError) as error:

@@ -16,8 +16,8 @@ from gateway.archive.layout import (
     HOUR,
     is_replay,
     parse_day,
-    parse_journal_name,
     reconciled_folder,
+    writer_of,
 )
 from gateway.archive.lookup.reader import Row, find_batches, row_files
 from gateway.archive.schema import Leg
@@ -100,8 +100,7 @@ def replayed_copies(storage: Storage, route: str, since: int) -> Mapping[bytes, 
     first = datetime.fromtimestamp(since / 1_000_000, UTC).date()
     days = sorted(filter(None, (parse_day(name) for name in storage.names(Path()))))
     for path in (path for day in days if day >= first for path in row_files(storage, day)):
-        journal = parse_journal_name(path.stem.rpartition("-")[0])
-        if journal is None or is_replay(journal.writer):
+        if (writer := writer_of(path)) is None or is_replay(writer):
             columns = [*_COPY, "route", "leg", "replayed"]
             for batch in find_batches(storage, path, wanted, 100 * _BATCH_ROWS, columns):
                 for row in batch.to_pylist():

@@ -12,8 +12,10 @@ from enum import StrEnum
 from typing import Any, Final, Self, TypeAlias
 
 from gateway.archive.signed_json import (
+    NO_TERM,
     Previous,
     StoredDigest,
+    Term,
     canonical_json,
     document_of,
     mac_of,
@@ -69,6 +71,14 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOver:
+    """The first and the last time at which targets took copies; replays are left out."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
 class Seal:
     """The seal of one journal."""
 
@@ -87,6 +97,8 @@ class Seal:
     damages: tuple[SealedDamage, ...] = ()
     lost_values: int = 0
     segments: tuple[SegmentEntry, ...] = ()
+    lease: Term = NO_TERM
+    handed: HandedOver | None = None
     keyed: bool = False
     mac: str = ""
 

@@ -27,7 +27,7 @@ HashFiles: TypeAlias = Callable[[Mapping[Path, int]], Mapping[Path, StoredDigest
 THREADS: Final = 16  # of a reader: requests to a remote storage wait, and hashing needs no lock
 _CHUNK: Final = 1 << 20  # bytes
 _SEGMENT = re.compile(
-    r"date=(\d{4}-\d\d-\d\d)/hour=(?:[01]\d|2[0-3])/[A-Za-z0-9~-][A-Za-z0-9_.~-]*\.parquet",
+    r"date=(\d{4}-\d\d-\d\d)/hour=(?:[01]\d|2[0-3])/[A-Za-z0-9~-][A-Za-z0-9_.~@-]*\.parquet",
     re.ASCII,
 )
 

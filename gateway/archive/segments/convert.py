@@ -45,8 +45,9 @@ from gateway.archive.retention import remove_days
 from gateway.archive.routes import upload_routes
 from gateway.archive.schema import REQUIRED
 from gateway.archive.seals.key import key_from_environment
-from gateway.archive.seals.seal import SealedDamage, SegmentEntry
+from gateway.archive.seals.seal import HandedOver, SealedDamage, SegmentEntry
 from gateway.archive.seals.store import write_seal
+from gateway.archive.segments.copies import handed_over
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.segments.write import write_rows
@@ -73,6 +74,7 @@ class Conversion:
     damages: list[Damage] = field(default_factory=list)  # found by the reader of the records
     sealed_damages: tuple[SealedDamage, ...] = ()  # damages that cost rows
     segments: list[SegmentEntry] = field(default_factory=list)
+    handed: HandedOver | None = None
 
     @property
     def size(self) -> int:
@@ -178,11 +180,13 @@ def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage)
         stem, opened = facts.stem, facts.opened
         conversion.segments += write_rows(storage, table, stem, number, opened)
         conversion.rows += table.num_rows
+        conversion.handed = handed_over(table, conversion.handed)
         del table  # frees its memory before the next one is built
     conversion.sealed_damages = facts.damages(conversion.damages, conversion.rows)
     seal = facts.seal(conversion.sealed_damages, conversion.rows, conversion.lost_values)
     if seal is not None:
-        write_seal(storage, replace(seal, segments=tuple(conversion.segments)), facts.key)
+        seal = replace(seal, segments=tuple(conversion.segments), handed=conversion.handed)
+        write_seal(storage, seal, facts.key)
 
 
 def segment_tables(data: bytes, conversion: Conversion) -> Iterator[pa.Table]:

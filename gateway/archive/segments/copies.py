@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from gateway.archive.intervals import Flags, Numbers
 from gateway.archive.schema import NOT_COPIES, Leg
+from gateway.archive.seals.seal import HandedOver
 from gateway.archive.segments.words import hex_ids, words
 
 # The number of a leg in `Copies.leg` is its place here; any other leg has the next number.
@@ -117,3 +118,17 @@ def _ids(rows: pa.Table, observed: Flags) -> tuple[Numbers, Numbers]:
         has_id, *own = hex_ids(rows["origin_id"].take(pa.array(at)))
         run[at[has_id]], counter[at[has_id]] = own
     return run, counter
+
+
+def handed_over(table: pa.Table, before: HandedOver | None = None) -> HandedOver | None:
+    """Return when targets took copies of `table`, and of the segments `before`; None for never."""
+    own = pc.and_(
+        pc.equal(table["leg"], Leg.DELIVERED.value),
+        pc.invert(pc.fill_null(table["replayed"], False)),
+    )
+    found = pc.min_max(table["time"].cast(pa.int64()).filter(own)).as_py()
+    if found["min"] is None:
+        return before
+    now = HandedOver(found["min"], found["max"])
+    known = before or now
+    return HandedOver(min(now.first, known.first), max(now.last, known.last))

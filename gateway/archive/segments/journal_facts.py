@@ -20,7 +20,7 @@ from gateway.archive.journal.records import MAGIC, Damage
 from gateway.archive.layout import JournalName
 from gateway.archive.seals.seal import End, Seal, SealedDamage, has_valid_mac
 from gateway.archive.seals.store import link_path, read_seal
-from gateway.archive.signed_json import Previous
+from gateway.archive.signed_json import NO_TERM, Previous
 from gateway.archive.storage import Storage
 
 CUT: Final = "acknowledged rows are missing at the end"
@@ -115,6 +115,7 @@ class JournalFacts:
             size=self.size,
             damages=damages,
             lost_values=lost_values,
+            lease=NO_TERM if self.head is None else self.head.lease,
         )
 
     @cached_property

@@ -7,18 +7,20 @@ recorded up to `SLACK` before its journal was opened.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
+from gateway.archive.heads import WriterHead
 from gateway.archive.layout import HOUR, is_replay
 from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import link_path, seal_path
 from gateway.archive.segments.journal_facts import CUT
-from gateway.archive.signed_json import Previous
+from gateway.archive.signed_json import Previous, Term
+from gateway.archive.verification.holders import away, lease_findings, taken_over
 from gateway.archive.verification.lineage import contradictions, is_stopped, lineages
 from gateway.archive.verification.waiting import WaitingJournal
 
@@ -61,7 +63,8 @@ class Surroundings:
 
     `has_seal` tells whether the seal of a journal exists, read or not; `oldest` is the begin of
     the first date with seals. `journals` are those that wait, and `in_reach` are the writers whose
-    journals are in the same folder; `retired` are those that will not return. The writers of a
+    journals are in the same folder; `retired` are those that will not return, and `heads` those
+    that the writers signed. The writers of a
     `buffered` archive keep their heads elsewhere: a new buffer begins a new chain.
     """
 
@@ -71,6 +74,7 @@ class Surroundings:
     in_reach: frozenset[str] = frozenset()
     retired: frozenset[str] = frozenset()
     buffered: bool = False
+    heads: Mapping[str, WriterHead] = field(default_factory=dict)
 
 
 def chain_findings(
@@ -81,12 +85,30 @@ def chain_findings(
     for seal in seals:
         by_writer[seal.writer].append(seal)
     findings = list(_waiting_findings(period, around))
-    pauses: list[NotRunning] = []
+    leases = {(seal.gateway, seal.lease) for seal in seals}
+    leases |= {(head.gateway, head.lease) for head in around.heads.values()}
+    running: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for writer, own in sorted(by_writer.items()):
-        chain = _Chain(writer, lineages(own), period, around)
+        others = [lease for gateway, lease in leases if gateway == own[0].gateway]
+        chain = _Chain(writer, lineages(own), period, around, others)
         findings += chain.findings()
-        pauses += chain.pauses()
-    return findings, pauses
+        if not is_replay(writer):
+            running[own[0].gateway] += chain.running()
+    findings += lease_findings(seal for seal in seals if period.has(seal.opened, seal.closed))
+    return findings, [each for name in running for each in _pauses(name, running[name], period)]
+
+
+def _pauses(
+    gateway: str, running: Sequence[tuple[int, int]], period: Period
+) -> Iterator[NotRunning]:
+    """Yield the times in the period in which no instance ran, after the first that did."""
+    ordered = sorted(running)
+    end = ordered[0][1]
+    for begin, last in [*ordered[1:], (_FOREVER, _FOREVER)]:
+        first, until = max(end, period.begin), min(begin, period.end)
+        if first < until:
+            yield NotRunning(gateway, first, until)
+        end = max(end, last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +117,7 @@ class _Chain:
     lineages: Sequence[Sequence[Seal]]
     period: Period
     around: Surroundings
+    leases: Sequence[Term]  # of all instances of its gateway
 
     def findings(self) -> Iterator[Finding]:
         yield from self._begin(self.lineages[0][0])
@@ -113,21 +136,14 @@ class _Chain:
             max((each[-1] for each in self.lineages), key=lambda seal: seal.closed)
         )
 
-    def pauses(self) -> Iterator[NotRunning]:
-        """Yield the times in the period between two processes, and after the last one."""
-        if is_replay(self.writer):
-            return
+    def running(self) -> Iterator[tuple[int, int]]:
+        """Yield the begin and the end of each process; one that did not stop runs on."""
         seals = [seal for lineage in self.lineages for seal in lineage]
-        for earlier, later in pairwise(seals):
-            if earlier.start != later.start:
-                yield from self._pause(earlier.gateway, earlier.closed, later.opened)
-        if is_stopped(seals[-1]):
-            yield from self._pause(seals[-1].gateway, seals[-1].closed, self.period.end)
-
-    def _pause(self, gateway: str, begin: int, end: int) -> Iterator[NotRunning]:
-        begin, end = max(begin, self.period.begin), min(end, self.period.end)
-        if begin < end:
-            yield NotRunning(gateway, begin, end)
+        for _, group in groupby(seals, key=lambda seal: seal.start):
+            own = list(group)
+            goes_on = own[-1] is seals[-1] and not is_stopped(own[-1])
+            over = goes_on and taken_over(own[-1].lease, self.leases) is not None
+            yield own[0].opened, _FOREVER if goes_on and not over else own[-1].closed
 
     def _begin(self, first: Seal) -> Iterator[Finding]:
         """Check the predecessor of the first seal that was read."""
@@ -171,6 +187,12 @@ class _Chain:
             return
         if last.end is End.KILLED and is_replay(self.writer):
             return  # a command need not run again; its journal has what it acknowledged
+        if (until := taken_over(last.lease, self.leases)) is not None:
+            head = self.around.heads.get(self.writer)
+            is_back = head is not None and head.last == last.journal
+            if not is_back and self.period.has(last.closed, until):
+                yield error("open-chain", _place(last), away(self.writer, last.closed, until))
+            return
         since = f"nothing proves the rows of {self.writer} after {_clock(last.closed)}"
         if self._continues(last):
             yield warning("open-journal", _place(last), f"{since}: the gateway writes its journal")

@@ -16,7 +16,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, Weight, error, warning
 from gateway.archive.heads import WriterHead, head_path, parsed
-from gateway.archive.layout import MAX_TIME, SEALS, parse_day, staged_path
+from gateway.archive.layout import MAX_TIME, SEALS, journal_of, parse_day, staged_path
 from gateway.archive.routes import routes_findings
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import HashFiles, digests_of
@@ -38,6 +38,7 @@ from gateway.archive.verification.contents import (
     strangers,
 )
 from gateway.archive.verification.evidence import Evidence, EvidenceReader
+from gateway.archive.verification.holders import Holder, holders
 from gateway.archive.verification.lineage import is_stopped
 from gateway.archive.verification.waiting import WaitingJournal, waiting_journals
 from gateway.archive.verification.writers import (
@@ -62,7 +63,8 @@ class Verified:
     `segments` are all files with rows of the date, also those that no seal proves. `pauses` are
     the times in which a gateway did not run. `journals` are those without a seal, where the folder
     of the journals is in reach. `seals` counts the seals of the date, and `unproven` the rows that
-    they list in segments that are absent or not as they were sealed.
+    they list in segments that are absent or not as they were sealed. `holders` are the instances
+    that were active on the date, where a gateway has several.
     """
 
     findings: tuple[Finding, ...]
@@ -71,6 +73,7 @@ class Verified:
     journals: tuple[WaitingJournal, ...] = ()
     seals: int = 0
     unproven: int = 0
+    holders: tuple[Holder, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -199,6 +202,7 @@ class _Verifier:
             journals=tuple(waiting),
             seals=sum(each.path.parent.name == f"date={day}" for each in evidence),
             unproven=unproven,
+            holders=tuple(holders(_within(seals, period))),
         )
 
     def claims(
@@ -262,6 +266,7 @@ class _Verifier:
             in_reach=writers.in_reach,
             retired=writers.retired,
             buffered=not isinstance(self.storage, LocalStorage),
+            heads=writers.expected,
         )
 
     def _proofs(
@@ -296,6 +301,13 @@ def _is_open(evidence: Sequence[Evidence], period: Period) -> bool:
     return any(seal.closed < period.end + SLACK and not is_stopped(seal) for seal in last.values())
 
 
+def _within(seals: Sequence[Seal], period: Period) -> Iterator[Seal]:
+    """Yield the seals of journals with deliveries in the period."""
+    for seal in seals:
+        if seal.handed and seal.handed.first < period.end and seal.handed.last >= period.begin:
+            yield seal
+
+
 def _nothing_known(seals: Sequence[Seal], period: Period, files: int) -> str:
     """Return the finding about a date without a segment in a seal; empty when none is expected."""
     if files:
@@ -312,11 +324,6 @@ def _matters(each: Evidence, period: Period, day: date) -> bool:
         return named or period.has(each.seal.opened, each.seal.closed)
     sealed = parse_day(each.path.parent.name)
     return sealed == day or (each.seal is None and sealed is not None and sealed > day)
-
-
-def journal_of(segment: Path) -> str:
-    """Return the stem of the journal in the name of a segment."""
-    return segment.stem.rpartition("-")[0]
 
 
 def _without_gaps(days: Sequence[date]) -> list[date]:
@@ -348,6 +355,7 @@ def _merged(verified: Sequence[Verified]) -> Verified:
         journals=verified[-1].journals,
         seals=sum(each.seals for each in verified),
         unproven=sum(each.unproven for each in verified),
+        holders=tuple(holder for each in verified for holder in each.holders),
     )
 
 

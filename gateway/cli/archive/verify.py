@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
         print_line(str(finding))
     for pause in verified.pauses:
         print_line(f"{pause.gateway} did not run {_interval(pause.begin, pause.end)}")
+    for holder in verified.holders:
+        lease = f", lease {holder.lease}" if holder.lease else ""
+        print_line(f"{holder.writer} was active {_interval(holder.begin, holder.end)}{lease}")
     rows = sum(segment.rows for segment in verified.segments)
     print(f"{verified.seals} seals, {len(verified.segments)} segments, {rows} rows")
     errors = sum(finding.weight is Weight.ERROR for finding in verified.findings)
@@ -70,6 +74,7 @@ def _facts(verified: Verified) -> dict[str, object]:
             {"gateway": each.gateway, "begin": each.begin, "end": each.end}
             for each in verified.pauses
         ],
+        "holders": [asdict(each) for each in verified.holders],
     }
 
 

@@ -59,7 +59,7 @@ class Scope:
     day: date
     late: int
     spooled_since: int  # receipt; a copy received before is not in the spool any more
-    open_since: Mapping[str, int] = field(default_factory=dict)  # gateway -> first recent receipt
+    open_since: Mapping[str, int] = field(default_factory=dict)  # writer -> first recent receipt
     full: bool = False  # join all rows
 
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.intervals import Flags, Numbers
-from gateway.archive.layout import writer_name
+from gateway.archive.layout import safe_name
 from gateway.archive.schema import Leg
 from gateway.archive.segments.copies import encoded
 from gateway.archive.segments.tables import schema_of
@@ -168,7 +168,7 @@ def _of_readers(
             waiting = last >= scope.until.get(gateway, np.iinfo(np.int64).max)
             lossy = np.zeros(len(chosen), np.bool_)
             for gap in scope.gaps:
-                if writer_name(gap.gateway) == gateway and gap.endpoint == endpoint:
+                if safe_name(gap.gateway) == gateway and gap.endpoint == endpoint:
                     inside = (last >= gap.begin) & (first <= gap.end)
                     lossy |= inside & gap.counts
                     waiting |= inside & (gap.rule == GapRule.AWAY.value) & (gap.end > last)

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding, warning
-from gateway.archive.layout import days, parse_day
+from gateway.archive.layout import days, parse_day, safe_name, writer_of
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.errors import ArchiveError
 from gateway.reconcile.follow.day import DayReconciler, FollowOptions
@@ -114,9 +114,10 @@ def touched(landed: Iterable[Path]) -> set[date]:
 
 
 def last_rows(storage: Storage, landed: Iterable[Path]) -> dict[str, int]:
-    """Return the time of the newest row of each gateway in new files, in microseconds.
+    """Return the time of the newest row of each writer in new files, in microseconds.
 
-    A damaged file has none; the batch that reads it reports it.
+    A merged file has rows of all writers of a gateway. A damaged file has none; the batch that
+    reads it reports it.
     """
     last: dict[str, int] = {}
     for path in landed:
@@ -127,7 +128,8 @@ def last_rows(storage: Storage, landed: Iterable[Path]) -> dict[str, int]:
         for rows in tables:
             found = rows.group_by("gateway").aggregate([("time", "max")])
             for gateway, time in zip(found["gateway"], found["time_max"], strict=True):
-                last[gateway.as_py()] = max(time.value or 0, last.get(gateway.as_py(), 0))
+                writer = writer_of(path) or safe_name(gateway.as_py())
+                last[writer] = max(time.value or 0, last.get(writer, 0))
     return last
 
 

@@ -128,7 +128,7 @@ class DayReconciler:
         return list(tables.summed(minutes, "route", "target").to_pylist())
 
     def _watermark(self) -> dict[str, int]:
-        """Return by gateway the time of receipt from which an outcome may still be absent."""
+        """Return by writer the time of receipt from which an outcome may still be absent."""
         return {name: at - self.options.late * _SECOND + 1 for name, at in self.last.items()}
 
     def _append_exceptions(self, day: date, now: pa.Table) -> None:

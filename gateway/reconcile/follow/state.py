@@ -52,14 +52,14 @@ class FollowState:
 
     batch: int  # the last committed one
     open_from: date  # the first date that is not sealed
-    last: Mapping[str, int] = field(default_factory=dict)  # gateway -> its newest row
+    last: Mapping[str, int] = field(default_factory=dict)  # writer -> its newest row
     days: Sequence[FollowedDay] = ()  # the open dates of the batch
     damaged: Sequence[Finding] = ()  # files left out because of a damaged page
     late: Sequence[Finding] = ()  # files that arrived after their date was sealed
 
 
 def advanced(last: Mapping[str, int], found: Mapping[str, int], now: int) -> dict[str, int]:
-    """Return the newest row of every gateway; a time after `now` counts as `now`."""
+    """Return the newest row of every writer; a time after `now` counts as `now`."""
     names = {*last, *found}
     return {
         name: max(last.get(name, 0), min(found.get(name, 0), now)) for name in sorted(names)

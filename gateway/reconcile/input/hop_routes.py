@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from gateway.archive.layout import is_replay, writer_name
+from gateway.archive.layout import gateway_of, is_replay, safe_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.input.archived_short_names import ArchivedShortNames
@@ -109,7 +109,7 @@ class Hops:
         """Return the readers of other gateways that take `name` from `broker` at a time."""
         found: dict[str, Reader] = {}
         for gateway in self.brokers[broker].reading:
-            if gateway == writer_name(sender):
+            if gateway == safe_name(sender):
                 continue
             for source, key, sure in self._sources(gateway, broker, name, at):
                 known = found.get(key, Reader(key, (), sure=False))
@@ -119,10 +119,10 @@ class Hops:
 
     def read_by(self, gateway: str, source: Source, at: int) -> tuple[str, str]:
         """Return the broker between gateways, and the key of the reader, of a receipt."""
-        for period in _during(self._periods(writer_name(gateway)), at, at):
+        for period in _during(self._periods(safe_name(gateway)), at, at):
             broker, group = self._rules(period.rules).sources.get(source, ("", ""))
             if broker in self.brokers:
-                return broker, _key(broker, group, writer_name(gateway), source)
+                return broker, _key(broker, group, safe_name(gateway), source)
         return "", ""
 
     def _sources(
@@ -139,7 +139,13 @@ class Hops:
                 yield source, key, lasting and all(source in each for each in taken)
 
     def _periods(self, gateway: str) -> Sequence[RulePeriod]:
-        return self.history.periods.get(gateway, ())
+        """Return the periods of all instances of a gateway, as its files are named."""
+        return [
+            each
+            for writer, periods in self.history.periods.items()
+            if gateway_of(writer) == gateway and not is_replay(writer)
+            for each in periods
+        ]
 
     def _rules(self, rules: str) -> HopRules:
         return _hop_rules(self.location, rules)
@@ -184,7 +190,7 @@ def _routes(history: RouteHistory) -> Iterator[tuple[str, Route]]:
     for writer, periods in history.periods.items():
         for rules in {each.rules for each in periods if each.rules and not is_replay(writer)}:
             for route in to_routes(json.loads(rules)):
-                yield writer, route
+                yield gateway_of(writer), route
 
 
 def _during(periods: Iterable[RulePeriod], first: int, last: int) -> Iterator[RulePeriod]:

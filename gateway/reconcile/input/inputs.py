@@ -22,6 +22,7 @@ from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage, open_storage
+from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.executors import collect, tasks_of
@@ -61,10 +62,11 @@ class Inputs:
     day: Sequence[Segment]
     around: Sequence[Segment] = ()
     findings: Sequence[Finding] = ()
-    opened: Mapping[str, int] = field(default_factory=dict)  # gateway -> of its open journal, in us
+    opened: Mapping[str, int] = field(default_factory=dict)  # writer -> of its open journal, in us
     not_running: Sequence[SourceGap] = ()  # times in which a gateway did not run
     seals: int = 0
     unproven: int = 0  # rows of the date that seals list, in files that are absent or changed
+    holders: Sequence[Holder] = ()
 
     @property
     def all(self) -> list[Segment]:
@@ -143,7 +145,7 @@ def find_inputs(
         _segments(verified),
         _around(storage, day),
         verified.findings,
-        {each.gateway: each.opened for each in reversed(verified.journals) if each.live},
+        {each.name.writer: each.opened for each in verified.journals if each.live},
         [
             SourceGap(
                 each.gateway, "", "", "", GapRule.NOT_RUNNING.value, "", each.begin, each.end, None
@@ -152,6 +154,7 @@ def find_inputs(
         ],
         verified.seals,
         verified.unproven,
+        verified.holders,
     )
 
 

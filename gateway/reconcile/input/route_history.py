@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import HOUR, writer_name
+from gateway.archive.layout import HOUR, gateway_of, is_replay, safe_name
 from gateway.archive.routes import Rules, read_routes, routes_files
 from gateway.archive.storage import Storage
 from gateway.errors import GatewayError
@@ -51,14 +51,26 @@ class RouteHistory:
     def expected(self, gateway: str, first: int, last: int, *, replay: bool | None) -> Expected:
         """Return the rules for a copy of `gateway` received at `first` and delivered at `last`.
 
-        `replay` says whether a command that replays delivered it; None when that is not known.
+        One instance may have received it, and another delivered it. `replay` says whether a command
+        that replays delivered it; None when that is not known.
         """
         if self.mapping:
             return Expected((self.mapping,), complete=True)
-        found = list(self._during(writer_name(gateway), first, last))
+        own = [writer for writer in self.periods if gateway_of(writer) == safe_name(gateway)]
+        found = [
+            each
+            for writer in own
+            if not is_replay(writer)
+            for each in self._during(writer, first, last)
+        ]
         complete = any(each.since <= first for each in found) and all(each.rules for each in found)
         if replay is not False:
-            found += self._during(writer_name(gateway, replay=True), last, last)
+            found += [
+                each
+                for writer in own
+                if is_replay(writer)
+                for each in self._during(writer, last, last)
+            ]
         return Expected(tuple(dict.fromkeys(each.rules for each in found if each.rules)), complete)
 
     def bounds(self) -> list[int]:

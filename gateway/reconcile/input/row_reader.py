@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gateway.archive.intervals import Flags, Intervals, Numbers, contains
+from gateway.archive.layout import gateway_of, safe_name, writer_of
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.archive.segments.copies import are_copies
 from gateway.archive.segments.reading import ParquetReader, open_parquet
@@ -68,7 +69,7 @@ class Selection:
     around: tuple[int, int]  # time of the rows without a receipt, and of tapped targets
     taps: Mapping[TapKey, TapTimes] = field(default_factory=dict)
     wanted: Mapping[IdKey, Intervals] | None = None  # None: all ids
-    open_since: Mapping[str, int] = field(default_factory=dict)  # gateway -> first recent receipt
+    open_since: Mapping[str, int] = field(default_factory=dict)  # writer -> first recent receipt
 
     @property
     def tapped(self) -> frozenset[TargetName]:
@@ -83,7 +84,7 @@ def read_rows(storage: Storage, file: SegmentFile, selection: Selection) -> Iter
         ArchiveError: the file cannot be read; the text names it.
     """
     for rows in row_groups(storage, file, _READ, selection):
-        table = selected(rows, selection)
+        table = selected(rows, selection, writer_of(file.path))
         if table.num_rows:
             yield table
 
@@ -186,8 +187,11 @@ def _completed(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def selected(rows: pa.Table, selection: Selection) -> pa.Table:
-    """Return the selected rows of a table of COLUMNS as a table of JOIN_SCHEMA."""
+def selected(rows: pa.Table, selection: Selection, writer: str | None = None) -> pa.Table:
+    """Return the selected rows of a table of COLUMNS as a table of JOIN_SCHEMA.
+
+    Without a `writer`, any instance of the gateway of a row may have written it.
+    """
     rows = _completed(rows, _READ) if rows.column_names != list(_READ) else rows
     rows = rows.filter(are_copies(rows["leg"]))
     rows = _with_targets(rows)
@@ -214,7 +218,7 @@ def selected(rows: pa.Table, selection: Selection) -> pa.Table:
         "redelivered": pc.fill_null(rows["redelivered"], False),
         "replayed": pc.fill_null(rows["replayed"], False),
         "converted": pc.fill_null(pc.equal(rows["outcome"], RowOutcome.CONVERTED.value), False),
-        "recent": _is_recent(rows["gateway"], receipt, selection.open_since),
+        "recent": _is_recent(rows["gateway"], receipt, selection.open_since, writer),
         "tapped": _is_tapped(rows, selection.taps),
     }
     return pa.table([columns[name] for name in JOIN_SCHEMA.names], schema=JOIN_SCHEMA)
@@ -282,13 +286,22 @@ def _hash_words(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
 
 
 def _is_recent(
-    gateways: pa.ChunkedArray, receipt: pa.ChunkedArray, open_since: Mapping[str, int]
+    gateways: pa.ChunkedArray,
+    receipt: pa.ChunkedArray,
+    open_since: Mapping[str, int],
+    writer: str | None,
 ) -> pa.Array:
-    """Return whether the outcome may still be in an open journal of the row's gateway."""
+    """Return whether the outcome may still be in the open journal of the row's writer."""
     recent = np.zeros(len(gateways), np.bool_)
     times = _numbers(receipt)
-    for gateway, since in open_since.items():
-        recent |= pc.equal(gateways, gateway).to_numpy() & (times >= since)
+    for gateway in pc.unique(gateways).to_pylist():
+        near = [
+            since
+            for each, since in open_since.items()
+            if writer in {None, each} and gateway_of(each) == safe_name(gateway)
+        ]
+        if near:
+            recent |= pc.equal(gateways, gateway).to_numpy() & (times >= min(near))
     return pa.array(recent)
 
 

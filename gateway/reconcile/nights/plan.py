@@ -24,6 +24,7 @@ from gateway.archive.night_record import (
 )
 from gateway.archive.seals.store import link_path
 from gateway.archive.signed_json import Previous
+from gateway.archive.verification.holders import away, taken_over
 
 NO_ANSWER: Final = 2
 
@@ -229,11 +230,7 @@ def _head_findings(previous: Night | None, world: World) -> list[Named]:
             text = f"the head of {writer} states an earlier journal than at the last night"
             found.append(Named("old-head", place, text))
         elif _is_silent(previous, old, head, world):
-            text = (
-                f"{writer} wrote nothing since its last head, and did not stop: start it, or run"
-                f" gateway archive retire ARCHIVE {writer} --why TEXT"
-            )
-            found.append(Named("silent-writer", place, text))
+            found.append(Named("silent-writer", place, _silence(head, world)))
     return found
 
 
@@ -246,9 +243,27 @@ def _lost(head: HeadSeen, seen: Seen | None, world: World) -> Previous | None:
     return link
 
 
+def _silence(head: HeadSeen, world: World) -> str:
+    """Return the text about a writer that did not stop, and may hold rows."""
+    if (until := _taken_over(head, world)) is not None:
+        return away(head.writer, head.closed.closed if head.closed else head.lease.since, until)
+    return (
+        f"{head.writer} wrote nothing since its last head, and did not stop: start it, or run"
+        f" gateway archive retire ARCHIVE {head.writer} --why TEXT"
+    )
+
+
+def _taken_over(head: HeadSeen, world: World) -> int | None:
+    """Return when another instance of the gateway of `head` took the lease after it, in us."""
+    others = [each.lease for each in world.heads if each.gateway == head.gateway]
+    return taken_over(head.lease, others)
+
+
 def _is_silent(previous: Night | None, old: HeadSeen | None, head: HeadSeen, world: World) -> bool:
     if head.open is None or head.writer in world.live:
         return False
+    if head.closed and head.closed.journal == head.open and _taken_over(head, world) is not None:
+        return False  # its process was killed, its last journal is here, and another went on
     midnight = day_start(world.today)
     unmoved = old is not None and (old.closed, old.open) == (head.closed, head.open)
     return head.at < midnight or (unmoved and previous is not None and previous.at < midnight)

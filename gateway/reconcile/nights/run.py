@@ -191,7 +191,10 @@ def _world(
     heads = [each.head for each in read_heads(storage, job.key) if each.head and not each.fault]
     return World(
         today=datetime.fromtimestamp(at / 1e6, UTC).date(),
-        heads=[HeadSeen(each.writer, each.closed, each.open, each.at) for each in heads],
+        heads=[
+            HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
+            for each in heads
+        ],
         journals=_new_journals(storage, previous, journals, job.key),
         numbers=_numbers(journals),
         before=_before(storage, journals),

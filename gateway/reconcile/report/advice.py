@@ -85,6 +85,15 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = MappingProxyType(
             "Values of some rows fit no column, and are null in the archive.",
             "The gateway's log has them. Report the fault.",
         ),
+        "lease-order": FindingAdvice(
+            "Instances of one gateway wrote under leases whose numbers do not rise.",
+            "See that all of them use the same lease, and that nobody reset it.",
+        ),
+        "two-holders": FindingAdvice(
+            "Two instances of one gateway handed messages over at the same time.",
+            "Let one instance be active at a time; give two gateways two names. Compare the clocks"
+            " of the hosts.",
+        ),
         "open-chain": FindingAdvice(
             "Nothing proves the rows of a gateway after the given time.",
             "Start the gateway, which converts its journals; or restore the rest of its archive."

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Final
 
 from gateway.archive.findings import Finding, Weight
-from gateway.archive.layout import REPLAY, parse_journal_name, safe_name
+from gateway.archive.layout import gateway_of, safe_name, writer_of
 from gateway.model.copy_class import (
     CLASSES,
     COLUMNS,
@@ -47,8 +47,7 @@ def gateways(report: Report) -> list[str]:
 
 def _writer(segment: str) -> str:
     """Return the gateway of a segment, as its file is named; empty when it tells none."""
-    journal = parse_journal_name(PurePath(segment).stem.rpartition("-")[0])
-    return journal.writer.removesuffix(REPLAY) if journal else ""
+    return gateway_of(writer_of(PurePath(segment)) or "")
 
 
 def listed_routes(report: Report) -> list[Row]:

@@ -44,6 +44,10 @@ class Report:
     # One row per route and gap: route, endpoint, gateway, rule, begin, end, reason, lost (None
     # when unknown), and `kept` when the broker kept the session, so that the gap is not counted.
     gaps: Rows = ()
+    # The instances of gateways that have several, by time: gateway, writer, lease (0 without one),
+    # begin and end of their deliveries, and `overlap`: seconds for which another one handed over
+    # beside it at its begin, by their clocks.
+    holders: Rows = ()
     # Earlier dates that this run reconciled again: date, before and after (copies in flight),
     # status_before, status and verdict.
     carried: Rows = ()

@@ -18,8 +18,9 @@ _HINT: Final = "give the summary.json that gateway reconcile wrote"
 _FIELDS: Final[Mapping[str, type]] = {
     "archive": str, "mode": str, "strict": bool, "accept_gaps": bool, "names_unchecked": str,
     "hops": list, "hop_samples": list, "hops_unchecked": str,
-    "proof": dict, "gaps": list, "carried": list, "routes": list, "gateways": list, "hours": list,
-    "whole_day": list, "dead_letters": list, "names": list, "renamed": list, "samples": list,
+    "proof": dict, "gaps": list, "holders": list, "carried": list, "routes": list,
+    "gateways": list, "hours": list, "whole_day": list, "dead_letters": list, "names": list,
+    "renamed": list, "samples": list,
 }  # fmt: skip
 _WORDS: Final = {
     str: "text", dict: "an object", list: "a list of objects", bool: "true or false",

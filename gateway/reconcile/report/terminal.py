@@ -16,7 +16,7 @@ from rich.text import Text
 from gateway.archive.findings import Finding
 from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
 from gateway.reconcile.report.formatting import shortened
-from gateway.reconcile.report.gaps import ReportedOutage, clock, outages, rule_of
+from gateway.reconcile.report.gaps import ReportedOutage, clock, outages, rule_of, time_of
 from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Row, Rows, count, hop_ends
 from gateway.reconcile.report.verdict import state
@@ -56,6 +56,7 @@ def print_report(report: Report, console: Console) -> None:
 
 def _details(report: Report) -> Iterator[str]:
     if report.day is not None:
+        yield from (_holder_line(row, report.day) for row in report.holders)
         yield from _gap_lines(outages(report.gaps), report.day)
     yield from _finding_lines(report.findings)
     if report.names_unchecked:
@@ -157,6 +158,13 @@ def _gap_line(outage: ReportedOutage, day: date) -> str:
     reason = shortened(outage.reason) or rule_of(outage.rule).meaning
     interval = f"{clock(outage.begin, day)} to {clock(outage.end, day)}"
     return f"{word}: {shortened(outage.label)}, {interval}{lost}: {reason} [{outage.rule}]"
+
+
+def _holder_line(row: Row, day: date) -> str:
+    lease = f", lease {row['lease']}" if row["lease"] else ""
+    overlap = f", {row['overlap']:.1f} s beside another by their clocks" if row["overlap"] else ""
+    begin, end = (clock(time_of(row[name]), day) for name in ("begin", "end"))
+    return f"active: {row['writer']}, {begin} to {end}{lease}{overlap}"
 
 
 def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,13 @@ import msgpack
 
 from gateway.archive.durable import read_regular, replacing
 from gateway.archive.journal.records import Cell, Damage, Rows, is_journal, read_records
-from gateway.archive.layout import journal_folder, journals, writer_name
+from gateway.archive.layout import (
+    is_instance,
+    journal_folder,
+    journals,
+    parse_journal_name,
+    writer_name,
+)
 from gateway.archive.schema import Leg
 from gateway.runtime.delivery.admission import LOOP
 from gateway.runtime.delivery.duplicates import Identity
@@ -25,7 +32,7 @@ from gateway.runtime.delivery.echoes import COPY_LIFETIME, EchoKey, SentCopy
 
 log = logging.getLogger(__name__)
 
-MAX_JOURNALS: Final = 2  # journals that are read: the one open at the crash and the one before
+MAX_JOURNALS: Final = 2  # that are read of each instance: the one open at its end, and one before
 
 
 @dataclass(slots=True)
@@ -37,8 +44,9 @@ class RecoveredState:
 
 
 def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredState:
-    """Read the latest journals of `gateway`; `brokers` maps endpoints to their echo brokers.
+    """Read the latest journals of each instance of `gateway` that is in reach.
 
+    `brokers` maps endpoints to their echo brokers.
     Sent copies are omitted when their echo was recorded, or when they are older than
     COPY_LIFETIME.
     """
@@ -46,7 +54,7 @@ def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredSt
     saved = _saved_echoes(root, gateway)
     returned: Counter[EchoKey] = Counter()
     times: list[int] = []
-    for path in journals(root, writer_name(gateway))[-MAX_JOURNALS:]:
+    for path in _latest(root, gateway):
         try:
             data = read_regular(path)
         except OSError:
@@ -61,6 +69,18 @@ def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredSt
                 returned.update(_echoes(rows, brokers))
     state.sent = saved + _without_echoes(state.sent, times, returned)
     return state
+
+
+def _latest(root: Path, gateway: str) -> Iterator[Path]:
+    """Yield the latest journals of each instance, by instance."""
+    for writer, own in groupby(journals(root), key=_writer_in):
+        if is_instance(writer, gateway):
+            yield from list(own)[-MAX_JOURNALS:]
+
+
+def _writer_in(journal: Path) -> str:
+    name = parse_journal_name(journal.stem)
+    return "" if name is None else name.writer
 
 
 def save_echoes(root: Path, gateway: str, waiting: Sequence[SentCopy]) -> None:

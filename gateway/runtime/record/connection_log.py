@@ -30,6 +30,8 @@ class ConnectionLog:
     def __init__(self, head: HeadFile, endpoints: Collection[str]) -> None:
         """Read the states that an earlier run left for `endpoints`, and those of all taps.
 
+        The run may be that of another instance, where its head is in reach.
+
         A tap that the configuration has again missed everything since it was removed.
 
         Raises:
@@ -39,7 +41,7 @@ class ConnectionLog:
         self._lock = threading.Lock()
         self._saved = 0.0
         try:
-            found = head.read().head
+            found = head.newest()
         except OSError as error:
             raise ArchiveError(f"the head of {head.writer}: {error}") from error
         states = {} if found is None else found.sources

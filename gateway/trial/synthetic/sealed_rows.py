@@ -12,8 +12,9 @@ from gateway.archive.heads import to_json as to_head_json
 from gateway.archive.layout import JournalName, parse_journal_name
 from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import write_seal
+from gateway.archive.segments.copies import handed_over
 from gateway.archive.segments.write import write_rows
-from gateway.archive.signed_json import Previous
+from gateway.archive.signed_json import NO_TERM, Previous, Term
 from gateway.archive.storage import Storage
 
 
@@ -27,6 +28,7 @@ def write_sealed(  # noqa: PLR0913  # the facts of one journal
     opened: int | None = None,
     closed: int | None = None,
     end: End = End.CLOSED,
+    lease: Term = NO_TERM,
     key: bytes | None = None,
 ) -> Seal:
     """Write the sorted `rows` as a gateway and its converter do, and return the seal.
@@ -59,6 +61,8 @@ def write_sealed(  # noqa: PLR0913  # the facts of one journal
         rows=rows.num_rows,
         size=0,
         segments=tuple(entries),
+        lease=lease,
+        handed=handed_over(rows),
     ).signed(key)
     write_seal(storage, seal, key)
     _state(storage, seal, name, key)
@@ -76,5 +80,7 @@ def _state(storage: Storage, seal: Seal, name: JournalName, key: bytes | None) -
         End.KILLED: seal.journal,
         End.CLOSED: str(name._replace(number=name.number + 1)),
     }[seal.end]
-    head = WriterHead(seal.writer, seal.gateway, seal.closed, seal.link, following)
+    head = WriterHead(
+        seal.writer, seal.gateway, seal.closed, seal.link, following, lease=seal.lease
+    )
     storage.put(path, to_head_json(head.signed(key)))

@@ -15,19 +15,22 @@ import pytest
 from gateway.archive.heads import StoredHead, head_path, read_head
 from gateway.archive.journal import head_file, rolling
 from gateway.archive.journal.file import Journal
+from gateway.archive.journal.head_file import HeadFile
 from gateway.archive.journal.records import Rows, pack
 from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal, Writer
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import ACK, HOUR, SEALS, journals, segments
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.lookup.reader import read_rows
+from gateway.archive.seals.seal import HandedOver, Seal
 from gateway.archive.seals.store import read_seals
 from gateway.archive.segments import convert
+from gateway.archive.signed_json import Term
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import Verified, verify_archive, verify_day
 from gateway.errors import ArchiveError
 from tests.archive.journal_files import damaged_journals
-from tests.archive.samples import DAY, NOON, QUICK, START, identity, noon, put, received
+from tests.archive.samples import DAY, NOON, QUICK, START, delivered, identity, noon, put, received
 from tests.archive.verification.chained import errors, warnings
 
 KEY = b"a key of the seals"
@@ -654,3 +657,24 @@ def test_a_writer_seals_what_it_writes(tmp_path: Path, monkeypatch: pytest.Monke
     assert b'"keyed":true' in path.read_bytes()
     assert identity(1) in [row["id"] for row in read_rows(tmp_path, DAY)]
     assert KEY.decode() not in repr(options)
+
+
+def test_an_instance_continues_where_the_one_before_it_ended(tmp_path: Path) -> None:
+    """In one folder it takes over the times and the sources, and begins its own chain."""
+    lease = Term(7, NOON, 10)
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK, instance="a", lease=lease, clock=noon)
+    put(writer, received([1]), delivered([1]))
+    writer.close()
+    other = HeadFile(tmp_path, "edge", "edge@b", instance="b")
+
+    assert head_file.last_end(tmp_path, "edge") == NOON
+    assert head_file.last_link(tmp_path, "edge@b") is None
+    found = other.newest()
+    assert found is not None
+    assert (found.writer, found.instance, found.lease) == ("edge@a", "a", lease)
+    (journal,) = journals(tmp_path)
+    convert.convert(tmp_path, journal)
+    (seal,) = (each.seal for each in read_seals(LocalStorage(tmp_path), DAY))
+    assert isinstance(seal, Seal)
+    assert (seal.writer, seal.gateway, seal.lease) == ("edge@a", "edge", lease)
+    assert seal.handed == HandedOver(NOON, NOON)

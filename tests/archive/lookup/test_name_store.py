@@ -251,3 +251,18 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(ArchiveError, match="cannot be written"):
         NameStore(tmp_path / "file", "one")
+
+
+def test_two_instances_never_share_a_name_file_and_read_both(tmp_path: Path) -> None:
+    one, other = NameStore(tmp_path, "edge@a"), NameStore(tmp_path, "edge@b")
+    for number, store in enumerate((one, other)):
+        store.remember(f"digest{number}", (f"level{number}",))
+        store.commit()
+        store.close()
+
+    assert sorted(path.name for path in (tmp_path / "_names").glob("*.jsonl")) == [
+        "edge@a.jsonl", "edge@b.jsonl",
+    ]  # fmt: skip
+    after = NameStore(tmp_path, "edge@a")
+    assert after.recall("digest1") == ("level1",)
+    after.close()

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from gateway.archive.findings import Weight
 from gateway.archive.journal.head_file import number_of
-from gateway.archive.layout import HOUR, JournalName
+from gateway.archive.layout import HOUR, JournalName, writer_name
 from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import seal_path
 from gateway.archive.segments.tables import sort_rows, to_table
-from gateway.archive.signed_json import Previous
+from gateway.archive.signed_json import NO_TERM, Previous, Term
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.trial.synthetic.sealed_rows import write_sealed
@@ -49,22 +49,26 @@ class Chained:
         start: int = START,
         rows: int = 1,
         previous: Previous | None = None,
+        instance: str = "",
+        lease: Term = NO_TERM,
     ) -> Seal:
-        """Seal a journal with a row a second from its opening on, after the last of its gateway."""
-        before = previous or self.links.get(gateway)
+        """Seal a journal with a row a second from its opening on, after the last of its writer."""
+        writer = writer_name(gateway, instance)
+        before = previous or self.links.get(writer)
         number = number_of(before) + 1
         seal = write_sealed(
             self.storage,
-            str(JournalName(gateway, start, number)),
+            str(JournalName(writer, start, number)),
             rows_at(gateway, [opened + each * SECOND for each in range(rows)]),
             gateway=gateway,
             previous=before,
             opened=opened,
             closed=closed,
             end=end,
+            lease=lease,
             key=self.key,
         )
-        self.links[gateway] = seal.link
+        self.links[writer] = seal.link
         self.seals.append(seal)
         return seal
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from gateway.archive.gaps import SourceGap
 from gateway.archive.journal.records import Cell
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.routes import write_routes
 from gateway.archive.storage import LocalStorage
 from gateway.reconcile.classify.hops import HopScope, HopTask, hop_table, judge, run_events
 from gateway.reconcile.input.hop_routes import find_hops
@@ -201,6 +203,20 @@ def test_a_source_that_leaves_out_messages_is_not_judged(tmp_path: Path) -> None
         "route 'across' of 'core' does not read all messages of its names",
         "route 'down' of 'office' does not read all messages of its names",
     ]
+
+
+@BOTH
+def test_two_instances_of_a_gateway_are_one_reader(tmp_path: Path, *, ids: bool) -> None:
+    """The second instance of `core` has the same routes since before the day, and received none."""
+    chain = Chain(ids)
+    for number in range(20):
+        chain.message(number, NOON + number * SECOND)
+    chain.write(tmp_path / "archive")
+    for file in (tmp_path / "archive" / "_routes").glob("core-*.json"):
+        since, content = file.stem.rpartition("-")[2], json.loads(file.read_text())
+        write_routes(tmp_path / "archive", "core@b", content["routes"], int(since))
+
+    assert found(tmp_path / "archive") == clean(20)
 
 
 def test_the_table_has_the_counts_of_each_hop() -> None:

@@ -151,3 +151,19 @@ def test_a_journal_is_not_converted_without_its_key(tmp_path: Path, key: bytes |
     assert left
     assert journals(tmp_path) == left
     assert inputs.rows == 0
+
+
+def test_each_instance_that_writes_now_has_its_own_open_journal(tmp_path: Path) -> None:
+    """A standby opened its journal an hour before the instance whose rows wait."""
+    standby = ArchiveWriter(tmp_path, "edge", START, QUICK, instance="a", clock=lambda: NOON - HOUR)
+    holder = ArchiveWriter(tmp_path, "edge", START + 1, QUICK, instance="b", clock=lambda: NOON)
+    put(holder, received([2]), delivered([2]))
+
+    inputs = found(tmp_path)
+
+    assert inputs.opened == {"edge@a": NOON - HOUR, "edge@b": NOON}
+    standby.close()
+    holder.close()
+    assert sorted(path.name for path in segments(tmp_path, DAY)) == [
+        f"edge@b-{START + 1}-000000-0000.parquet"
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -134,3 +135,20 @@ def test_a_damaged_page_is_an_error_with_the_name_of_the_file(tmp_path: Path) ->
 
     with pytest.raises(ArchiveError, match=rf"{path.name}: cannot be read: "):
         read_segment(LocalStorage(tmp_path), path.relative_to(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("writer", "recent"),
+    [("edge@a", True), ("edge@b", False), ("edge", False), (None, True)],
+    ids=["its-own", "another-instance", "a-gateway-alone", "merged"],
+)
+def test_a_row_is_recent_by_the_open_journal_of_its_writer(
+    writer: str | None, *, recent: bool
+) -> None:
+    """The rows of a merged segment may be of any instance."""
+    table, _ = to_table([received([1], gateway="edge", received=NOON)])
+    opened = replace(DAY_OF_NOON, open_since={"edge@a": NOON, "edge@b": NOON + 1, "west": 0})
+
+    (row,) = selected(sort_rows(table), opened, writer).to_pylist()
+
+    assert row["recent"] is recent

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.archive.layout import JournalName, day_start, parse_journal_name
 from gateway.archive.night_record import HeadSeen, Night, Span, fault_of, from_json, to_json
-from gateway.archive.signed_json import Previous
+from gateway.archive.signed_json import Previous, Term
 from gateway.reconcile.nights.plan import (
     Judged,
     NewJournal,
@@ -282,3 +282,28 @@ def test_the_journals_between_the_last_seal_and_the_head_are_named() -> None:
 
     assert closed.rule == "missing-seal"
     assert before.text == "journals of a, 000003, have no seal: rows are missing"
+
+
+def instance(writer: str, lease: int, number: int, *, back: bool = False) -> HeadSeen:
+    """The head of an instance that was killed at noon of day 1; its last journal may be `back`."""
+    seen = head(writer, number, noon(1))
+    opened = seen.closed.journal if back and seen.closed else seen.open
+    since = noon(1) + lease * HOUR
+    return replace(seen, open=opened, gateway="plant", lease=Term(lease, since, 10))
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_an_instance_whose_disk_is_away_is_named_with_the_time_that_it_holds(*, back: bool) -> None:
+    away = instance("plant@b", 1, 3, back=back)
+    active = instance("plant@a", 2, 9)
+    plan, _ = link(None, replace(world(3, heads=(active, away)), live=frozenset({"plant@a"})))
+
+    text = f"plant@b holds {day(1)} 12:00:00 to 14:00:00 UTC; its disk is away: start it with its"
+    assert [each.text.startswith(text) for each in plan.findings] == ([] if back else [True])
+
+
+def test_an_instance_that_nobody_followed_is_silent() -> None:
+    plan, _ = link(None, world(3, heads=(instance("plant@b", 2, 3, back=True),)))
+
+    (found,) = plan.findings
+    assert (found.rule, "wrote nothing" in found.text) == ("silent-writer", True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.archive.journal.records import MAGIC, Cell, Rows, pack
+from gateway.archive.layout import JournalName, journal_folder
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.inbound.dedup_recovery import recover, save_echoes
 from tests.archive.journal_files import journal_path
@@ -66,3 +68,14 @@ def test_copies_whose_echo_was_recorded_are_not_waited_for(tmp_path: Path) -> No
     found = recover(tmp_path, "edge", {"plant": "mqtt://plant"}).sent
 
     assert sorted(name for (_, name, _), _ in found) == ["a/b", "a/c"]
+
+
+def test_the_journals_of_every_instance_in_reach_are_read(tmp_path: Path) -> None:
+    for number, writer in enumerate(["edge@a", "edge@b", "edge@b~replay", "edge-2"]):
+        path = journal_folder(tmp_path) / f"{JournalName(writer, 0, 0)}.open"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(MAGIC + pack([replace(ROWS, columns=COLUMNS | {"name": [f"n{number}"]})]))
+
+    (found,) = recover(tmp_path, "edge", {}).identities.values()
+
+    assert [name for name, _, _ in found] == ["n0", "n1"]

@@ -1,0 +1,149 @@
+"""The instances of one gateway: which was active when, by the leases and times in their seals.
+
+The times are those of several clocks, which nothing compares: an overlap is what they state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby, pairwise
+from typing import Final
+
+from gateway.archive.findings import Finding, error
+from gateway.archive.layout import is_replay
+from gateway.archive.seals.seal import Seal
+from gateway.archive.seals.store import seal_path
+from gateway.archive.signed_json import Term
+
+_SECOND: Final = 1_000_000  # microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """An instance, and a time in which its targets took copies; `lease` is 0 without a lease.
+
+    `overlap` is the time for which another instance handed over beside it, at its begin.
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    gateway: str
+    writer: str
+    lease: int
+    begin: int
+    end: int
+    overlap: int = 0
+
+
+def holders(seals: Iterable[Seal]) -> list[Holder]:
+    """Return the holders of each gateway with several instances, or with a lease, by time."""
+    found: list[Holder] = []
+    for own in _by_gateway(seals, handed=True):
+        if len({seal.writer for seal in own}) > 1 or own[-1].lease.number:
+            found += _turns(own)
+    return found
+
+
+def lease_findings(seals: Iterable[Seal]) -> Iterator[Finding]:
+    """Yield the findings about leases that do not rise, and about two holders at once."""
+    every = list(seals)
+    for own in _by_gateway(every, handed=False):
+        yield from _order_findings(own)
+    for own in _by_gateway(every, handed=True):
+        yield from _overlap_findings(own)
+
+
+def taken_over(lease: Term, others: Iterable[Term]) -> int | None:
+    """Return when the next of the `others` was taken, of one gateway; None when none was.
+
+    Units: microseconds since 1970-01-01 UTC.
+    """
+    later = (each.since for each in others if each.number > lease.number > 0)
+    return min(later, default=None)
+
+
+def away(writer: str, begin: int, end: int) -> str:
+    """Return the text about an instance whose last journal has not come back."""
+    first, last = _time(begin), _time(end)
+    until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
+    return (
+        f"{writer} holds {first:%Y-%m-%d %H:%M:%S} to {until} UTC; its disk is away: start it with"
+        f" its disk, or run gateway archive retire ARCHIVE {writer} --why TEXT"
+    )
+
+
+def _by_gateway(seals: Iterable[Seal], *, handed: bool) -> Iterator[list[Seal]]:
+    """Yield the seals of each gateway, by begin; if `handed`, of journals with deliveries alone."""
+    found: dict[str, dict[str, Seal]] = defaultdict(dict)
+    for seal in seals:
+        if not is_replay(seal.writer) and (seal.handed is not None or not handed):
+            found[seal.gateway][seal.journal] = seal
+    for gateway in sorted(found):
+        yield sorted(found[gateway].values(), key=_begin)
+
+
+def _turns(own: Sequence[Seal]) -> Iterator[Holder]:
+    ends: dict[str, int] = {}
+    for (writer, lease), group in groupby(own, key=lambda seal: (seal.writer, seal.lease.number)):
+        turn = list(group)
+        begin, end = _begin(turn[0]), max(map(_end, turn))
+        other = max((at for each, at in ends.items() if each != writer), default=0)
+        ends[writer] = max(end, ends.get(writer, 0))
+        yield Holder(turn[0].gateway, writer, lease, begin, end, max(0, min(other, end) - begin))
+
+
+def _order_findings(own: Sequence[Seal]) -> Iterator[Finding]:
+    """Yield an error for a number that two instances state, and for one that does not rise."""
+    leases = {(seal.lease.number, seal.writer): seal for seal in reversed(own) if seal.lease.number}
+    for (one, first), (other, second) in pairwise(sorted(leases)):
+        earlier, later = leases[one, first], leases[other, second]
+        if one == other:
+            text = f"{first} and {second} both wrote under lease {one}"
+        elif later.lease.since + later.lease.seconds * _SECOND < earlier.lease.since:
+            text = f"lease {other} of {second} began before lease {one} of {first}"
+        else:
+            continue
+        yield error("lease-order", seal_path(later).as_posix(), f"{text}: lease numbers must rise")
+    for earlier, later in pairwise(sorted(own, key=lambda seal: (seal.writer, seal.sequence))):
+        if earlier.writer == later.writer and later.lease.number < earlier.lease.number:
+            text = f"{later.writer} wrote under lease {later.lease.number} after lease"
+            text += f" {earlier.lease.number}: lease numbers must rise"
+            yield error("lease-order", seal_path(later).as_posix(), text)
+
+
+def _overlap_findings(own: Sequence[Seal]) -> Iterator[Finding]:
+    """Yield an error for each pair of turns whose overlap is longer than the lease."""
+    last: dict[str, Seal] = {}
+    told: set[frozenset[tuple[str, int]]] = set()
+    for seal in own:
+        for other in (each for writer, each in last.items() if writer != seal.writer):
+            pair = frozenset((each.writer, each.lease.number) for each in (seal, other))
+            begin, end = _begin(seal), min(_end(seal), _end(other))
+            if end - begin > other.lease.seconds * _SECOND and pair not in told:
+                told.add(pair)
+                span = f"{_time(begin):%Y-%m-%d %H:%M:%S} to {_time(end):%H:%M:%S} UTC"
+                text = f"{other.writer} and {seal.writer} both handed over from {span}"
+                text += f" by their clocks, {_allowed(other.lease)}"
+                yield error("two-holders", seal_path(seal).as_posix(), text)
+        known = last.get(seal.writer)
+        last[seal.writer] = seal if known is None or _end(seal) > _end(known) else known
+
+
+def _allowed(lease: Term) -> str:
+    if lease.number:
+        return f"longer than the {lease.seconds} s of the lease"
+    return "and have no lease: one instance of a gateway is active"
+
+
+def _begin(seal: Seal) -> int:
+    return seal.opened if seal.handed is None else seal.handed.first
+
+
+def _end(seal: Seal) -> int:
+    return seal.closed if seal.handed is None else seal.handed.last
+
+
+def _time(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros / 1e6, UTC)

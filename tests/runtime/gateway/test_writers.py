@@ -1,0 +1,58 @@
+"""The writer of a gateway in its archive: its instance, and the lease under which it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway.archive.heads import read_heads
+from gateway.archive.seals.seal import Seal
+from gateway.archive.seals.store import read_seals, seal_days
+from gateway.archive.signed_json import Term
+from gateway.archive.storage import LocalStorage
+from gateway.cli.live.pair import open_lease
+from gateway.config.load import load
+from gateway.runtime.gateway import Gateway
+from tests.waiting import until
+
+CONFIG = """\
+gateway: {{name: plant-1, instance: {instance}}}
+standby: {{lease: {{kind: file, path: {folder}/lease}}, seconds: 5}}
+archive: {{path: {folder}/archive}}
+endpoints:
+  plant: {{kind: memory}}
+  erp: {{kind: memory}}
+routes:
+  orders:
+    from: {{endpoint: plant, pattern: a/b}}
+    to: {{endpoint: erp, template: c/d}}
+"""
+
+
+def run_once(folder: Path, instance: str) -> int:
+    """Let an instance take the lease, run, and give it away; return the number of the lease."""
+    file = folder / f"{instance}.yaml"
+    file.write_text(CONFIG.format(folder=folder, instance=instance))
+    configuration = load(file)
+    lease = open_lease(configuration)
+    assert lease is not None
+    lease.start()
+    until(lease.holds, "the instance takes the lease")
+    gateway = Gateway(configuration, lease)
+    gateway.start()
+    gateway.stop(5)
+    lease.give()
+    return lease.number
+
+
+def test_journals_and_heads_state_the_lease_of_their_instance(tmp_path: Path) -> None:
+    numbers = [run_once(tmp_path, instance) for instance in ("b", "a")]
+    storage = LocalStorage(tmp_path / "archive")
+
+    heads = {each.head.instance: each.head for each in read_heads(storage) if each.head}
+    assert [heads[name].lease.number for name in ("b", "a")] == numbers == sorted(numbers)
+    stored = [each.seal for day in seal_days(storage) for each in read_seals(storage, day)]
+    seals = {each.writer: each for each in stored if isinstance(each, Seal)}
+    assert sorted(seals) == ["plant-1@a", "plant-1@b"]
+    for name in ("a", "b"):
+        seal = seals[f"plant-1@{name}"]
+        assert seal.lease == heads[name].lease == Term(heads[name].lease.number, seal.start, 5)
