@@ -19,7 +19,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, open_sink, open_source
 from gateway.endpoints.jms.jakarta import rewrite_jar
 from gateway.errors import NotConnectedError
-from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.trial.brokers.activemq import ActiveMq
 from tests.endpoints.exchange import (
@@ -44,8 +44,8 @@ def queue() -> str:
     return f"queue:{uuid4().hex}"
 
 
-def numbered(queue: str, first: int, count: int) -> list[Message]:
-    return [Message(queue, str(n).encode(), PERSISTENT) for n in range(first, first + count)]
+def numbered(queue: str, first: int, count: int, headers: Headers = PERSISTENT) -> list[Message]:
+    return [Message(queue, str(n).encode(), headers) for n in range(first, first + count)]
 
 
 class Tally:
@@ -80,6 +80,22 @@ def send_thousand(sink: JmsSink, queue: str, first: int, tally: Tally) -> None:
     for start in range(first, first + 1_000, 100):
         with suppress(NotConnectedError):
             sink.send(numbered(queue, start, 100), partial(tally.answer, start))
+
+
+def test_a_message_without_an_answer_of_its_own_is_accepted_when_the_server_answers_after_it(
+    activemq: ActiveMq, queue: str
+) -> None:
+    sink = open_sink(activemq.settings(delivery="non_persistent"))
+    answer = Answer()
+    with opened(sink):
+        activemq.freeze()
+        try:
+            sink.send(numbered(queue, 0, 10), answer)
+            until(lambda: sink.counts["calls"] == 1)
+            assert not answer.has_come
+        finally:
+            activemq.thaw()
+        assert answer.wait() == [ACCEPTED] * 10
 
 
 def test_a_killed_broker_loses_no_accepted_message(activemq: ActiveMq, queue: str) -> None:
@@ -176,14 +192,18 @@ def test_a_broker_that_hangs_ends_the_connection(activemq: ActiveMq, queue: str)
         sink.close()
 
 
-def test_closing_retries_messages_that_are_being_sent(activemq: ActiveMq, queue: str) -> None:
+@pytest.mark.parametrize("headers", [PERSISTENT, NO_HEADERS], ids=["persistent", "np"])
+def test_closing_retries_messages_that_are_being_sent(
+    activemq: ActiveMq, queue: str, headers: Headers
+) -> None:
+    """The socket takes those that get no answer of their own, and a frozen server reads none."""
     sink = open_sink(activemq.settings(close_timeout=0.3))
     sink.open()
     activemq.freeze()
     answers = [Answer() for _ in range(3)]
     try:
         for answer in answers:
-            sink.send(numbered(queue, 0, 10), answer)
+            sink.send(numbered(queue, 0, 10, headers), answer)
         sink.close()
 
         assert {s.outcome for answer in answers for s in answer.wait()} == {Outcome.RETRY}

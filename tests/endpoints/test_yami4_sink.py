@@ -232,6 +232,61 @@ def test_a_broker_that_answers_only_questions_is_treated_as_stuck() -> None:
             assert send(sink, Message("a", b"", SURE)) == [RETRY]
 
 
+@pytest.mark.parametrize("window", [2, 128])
+def test_an_unconfirmed_message_is_accepted_when_a_question_after_it_is_answered(
+    window: int,
+) -> None:
+    published, asked, go = Event(), Event(), Event()
+
+    def publish(_: int) -> bytes:
+        published.set()
+        return b""
+
+    def get(message_id: int) -> bytes:
+        if published.is_set():
+            asked.set()
+            assert go.wait(PATIENCE)
+        return reply(message_id)
+
+    with scripted(only(get=get, publish=publish)) as url:
+        sink, answer = sink_of(url, replace(HASTY, send_window=window, answer_timeout=60)), Answer()
+        with opened(sink):
+            sender = Thread(target=sink.send, args=(say(5, NO_HEADERS), answer))
+            sender.start()
+            assert asked.wait(PATIENCE)
+            assert not answer.has_come
+            go.set()
+            assert answer.wait() == [ACCEPTED] * 5
+            sender.join(PATIENCE)
+
+
+@pytest.mark.parametrize("window", [2, 128])
+def test_unconfirmed_messages_on_a_connection_that_ends_are_sent_again(window: int) -> None:
+    """As with a proxy before a broker that is gone: the socket has taken every byte."""
+
+    def get(message_id: int) -> bytes:
+        if message_id > 1:
+            raise ConnectionResetError
+        return reply(message_id)
+
+    with scripted(only(get=get, publish=lambda _: b"")) as url:
+        sink = sink_of(url, replace(HASTY, send_window=window))
+        with opened(sink):
+            assert send(sink, *say(5, NO_HEADERS)) == [RETRY] * 5
+
+
+def test_the_answer_to_a_message_confirms_those_before_it() -> None:
+    last, first = Message("a", b"last", SURE), say(3, NO_HEADERS)
+    with scripted(
+        only(
+            get=lambda i: reply(i) if i == 1 else b"", publish=lambda _: b"", publish_confirm=reply
+        )
+    ) as url:
+        sink = sink_of(url, replace(HASTY, answer_timeout=60))
+        with opened(sink):
+            assert send(sink, *first, last) == [ACCEPTED] * 4
+
+
 def test_an_idle_connection_sends_heartbeats() -> None:
     asked = Event()
 

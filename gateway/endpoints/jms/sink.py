@@ -1,8 +1,8 @@
 """A JMS sink: packs messages, and sends all waiting batches in one call to Java.
 
 Batches with a persistent message are sent in one transaction: its commit answers for all of them
-and keeps the order. Other messages get no answer: they count as accepted once the library has
-taken them.
+and keeps the order. Other messages get no answer: they count as accepted once the server has
+answered a question that follows them on their connection.
 """
 
 from __future__ import annotations

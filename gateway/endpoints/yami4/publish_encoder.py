@@ -50,6 +50,7 @@ class PublishBatch:
 class PendingAnswer:
     """An answer to wait for; it frees `weight` messages of the window.
 
+    That to a message without one of its own is the next one on its connection, of weight 0.
     It is never changed. A frozen class takes four times as long to make, and each message has one.
     """
 
@@ -85,7 +86,7 @@ class EncodedChunk:
     size: int = 0
     messages: int = 0
     answers: dict[int, PendingAnswer] = field(default_factory=dict)  # by message id
-    unconfirmed: list[tuple[int, int]] = field(default_factory=list)  # position, end of its bytes
+    unconfirmed: list[tuple[int, PendingAnswer]] = field(default_factory=list)  # with message ids
     refused: list[tuple[int, Settlement]] = field(default_factory=list)
     next_position: int = 0  # of the first message that is not in here
 
@@ -133,7 +134,7 @@ class RequestEncoder:
                 chunk.answers[self._id] = PendingAnswer(deadline, self.unasked, batch, position)
                 self.unasked = 0
             else:
-                chunk.unconfirmed.append((position, chunk.size))
+                chunk.unconfirmed.append((self._id, PendingAnswer(deadline, 0, batch, position)))
                 if self.unasked >= self._question_interval:
                     self.ask(chunk, deadline)
             if chunk.size >= _CHUNK_SIZE:

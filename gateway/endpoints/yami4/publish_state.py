@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import select
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
 from threading import Condition, Lock
@@ -47,10 +48,11 @@ class PublishState:
         self._encoder = RequestEncoder(settings)
         self._writing = Lock()  # held to encode and write; taken before `_changed`
         self._headers = HeaderReader()
-        self._changed = Condition()  # guards the next five
+        self._changed = Condition()  # guards the next six
         self._closing = self._over = False
         self._failure: NotConnectedError | None = None  # why it is over
         self._pending: dict[int, PendingAnswer] = {}  # by message id
+        self._unconfirmed: deque[tuple[int, PendingAnswer]] = deque()  # the next answer is theirs
         self._in_flight = 0  # messages that occupy the window
         self._is_known = False  # the broker has answered
         self._next_burst = 0.0
@@ -85,6 +87,7 @@ class PublishState:
                 batch.settle(range(position, len(messages)), RETRY)
                 return
             position = self._send_chunk(batch, messages, position, room)
+        self._ask_if_due()
 
     def check(self) -> None:
         """Raise NotConnectedError when nothing can be sent any more."""
@@ -172,9 +175,7 @@ class PublishState:
             batch.settle((position,), settlement)
         if sent < 0:  # the connection was lost before anything was registered
             batch.settle([each.position for each in chunk.answers.values() if each.batch], RETRY)
-        whole = [position for position, end in chunk.unconfirmed if end <= sent]
-        batch.settle(whole, ACCEPTED)
-        batch.settle([position for position, end in chunk.unconfirmed if end > sent], RETRY)
+            batch.settle([each.position for _, each in chunk.unconfirmed], RETRY)
         if sent < chunk.size:
             self._give_up()
         return chunk.next_position
@@ -188,8 +189,17 @@ class PublishState:
             if self._over:
                 return -1
             self._pending.update(chunk.answers)
+            self._unconfirmed += chunk.unconfirmed
             self._in_flight += chunk.messages
         return self._connection.write(b"".join(chunk.parts), self._settings.answer_timeout)
+
+    def _ask_if_due(self) -> None:
+        """Ask when messages wait for the next answer and none is under way.
+
+        A thread that writes asks when it has written, so no other waits for it.
+        """
+        if self._unconfirmed and not self._pending:
+            self._ask(0)
 
     def _ask(self, timeout: float) -> None:
         """Ask for statistics, unless another thread keeps writing for `timeout` seconds."""
@@ -210,6 +220,7 @@ class PublishState:
             packets = self._connection.read(0)
             now = time.monotonic()
             self._check_overdue(now, None if packets is None else self._settle_answered(packets))
+            self._ask_if_due()
         except NotConnectedError as error:
             if self._is_known and not self._closing:
                 log.warning("%s", error)
@@ -223,7 +234,10 @@ class PublishState:
         return packets is not None
 
     def _settle_answered(self, packets: Sequence[Packet]) -> int:
-        """Settle the answered messages; return the highest id among the answers."""
+        """Settle the answered messages, and those before them without an answer of their own.
+
+        Return the highest id among the answers.
+        """
         answered: list[tuple[PendingAnswer, Settlement]] = []
         found = [self._headers.read(header) for header, _ in packets]
         highest = 0
@@ -237,6 +251,8 @@ class PublishState:
                     highest = max(highest, message_id)
                     self._in_flight -= answer.weight
                     answered.append((answer, self._settlement(heading)))
+            while self._unconfirmed and self._unconfirmed[0][0] < highest:
+                answered.append((self._unconfirmed.popleft()[1], ACCEPTED))
             if answered:
                 self._changed.notify_all()
         settle_all(answered)
@@ -268,9 +284,11 @@ class PublishState:
         with self._changed:
             self._over = True
             self._failure = self._failure or failure
-            pending, self._pending = self._pending, {}
+            pending = [*self._pending.values(), *(each for _, each in self._unconfirmed)]
+            self._pending.clear()
+            self._unconfirmed.clear()
             self._in_flight = 0
             self._changed.notify_all()
         self._connection.close()
         self._leadership.call_own_thread()
-        settle_all([(answer, RETRY) for answer in pending.values()])
+        settle_all([(answer, RETRY) for answer in pending])

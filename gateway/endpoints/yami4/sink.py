@@ -1,8 +1,8 @@
 """A YAMI4 sink: `publish` and `publish_confirm` with a window of messages in flight.
 
 The broker confirms a message that asks for at least once. It does not answer for the others: they
-count as accepted when the operating system has their last byte. A question for statistics every
-few messages keeps the broker from being flooded.
+count as accepted when it has answered something that was asked after them. A question for
+statistics follows them, and every few messages one keeps the broker from being flooded.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import javax.jms.ResourceAllocationException;
 import javax.jms.Session;
 import javax.jms.StreamMessage;
 
-/** Sends packed batches: in one transaction, or without an answer from the broker. */
+/** Sends packed batches: in one transaction, or with a question to the broker after them. */
 public final class Sender {
     private static final int MAX_REMEMBERED = 10_000;
 
@@ -74,6 +74,8 @@ public final class Sender {
                 allSent = false;
                 sendSeparately(producer, batch, error);
             }
+        } else if (monitor.failure() == null) {
+            monitor.answers(); // a server that does has taken what came before on this connection
         }
         if (monitor.failure() != null) {
             allSent = false;
