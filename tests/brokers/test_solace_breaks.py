@@ -327,3 +327,21 @@ def test_an_undecodable_message_becomes_a_dead_letter_with_its_bytes(
         assert said["property.solace.topic"] == topic
         assert said["property.solace.undecoded"].startswith("smf: ")
     assert any("cannot be read" in str(line["message"]) for line in process.lines)
+
+
+@pytest.mark.parametrize(("ends", "expected"), [(False, ACCEPTED), (True, RETRY)])
+def test_a_direct_message_is_accepted_when_the_broker_answers_after_it(
+    stored: StoredBroker, ends: bool, expected: Settlement
+) -> None:
+    first, second = Answer(), Answer()
+    with closing(Wire(stored.port)) as wire, open_sink(stored.settings(wire.port)) as sink:
+        sink.send([Message("x", b"0")], first)
+        assert first.wait() == [ACCEPTED]
+        wire.stall()  # the socket takes what follows, and no broker reads it
+        sink.send([Message("x", b"%d" % number) for number in range(5)], second)
+        assert not second.has_come
+        if ends:
+            sink.close()
+        else:
+            wire.flow()
+        assert second.wait() == [expected] * 5

@@ -205,6 +205,11 @@ class SolaceLink:
         self._connection.up.put(("publish", self._sent, [wire]))
         return ACCEPTED
 
+    def confirm(self, batch: SentBatch, positions: Sequence[int]) -> None:
+        """The simulated broker has read what was sent."""
+        if batch.settle(positions, ACCEPTED):
+            batch.answer()
+
     def close(self) -> None:
         self._connection.leave()
         self._lost()

@@ -19,7 +19,7 @@ from gateway.errors import EndpointError
 
 _OK: Final = 0
 _TOPIC: Final = 0  # type of a destination
-_WAIT: Final = 1  # provisioning: until the broker answers
+_WAIT: Final = 1  # a request: until the broker answers
 
 Pointer: TypeAlias = ctypes.c_void_p
 
@@ -69,6 +69,7 @@ _SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "msg_setCorrelationTagPtr": (Pointer, _BYTES, _U32),
     "session_sendMsg": (Pointer, Pointer),
     "flow_settleMsg": (Pointer, ctypes.c_uint64, _INT),
+    "session_modifyClientInfo": (Pointer, ctypes.POINTER(_BYTES), _INT, _BYTES),
     "session_endpointProvision": (
         ctypes.POINTER(_BYTES),
         Pointer,
@@ -102,6 +103,7 @@ class NativeLibrary:
         self._message_id = found["msg_setApplicationMessageId"]
         self._tag, self._settle = found["msg_setCorrelationTagPtr"], found["flow_settleMsg"]
         self._provision = found["session_endpointProvision"]
+        self._modify = found["session_modifyClientInfo"]
         self.send: Callable[[Pointer, Pointer], int] = found["session_sendMsg"]
         self._last_error = _function("getLastErrorInfo", (), ctypes.POINTER(_ErrorInfo))
         self._subcode = _function("subCodeToString", (_INT,), _BYTES)
@@ -150,6 +152,17 @@ class NativeLibrary:
         properties = (_BYTES * (len(texts) + 1))(*texts, None)
         result: int = self._provision(properties, session, _WAIT, None, None, 0)
         return result == _OK
+
+    def ask(self, session: Pointer) -> bool:
+        """Ask the broker and wait; return whether it answers within ten seconds.
+
+        The request states the description of the client again, which changes nothing. A refusal is
+        an answer. Any thread may call this.
+        """
+        pair = (b"SESSION_APPLICATION_DESCRIPTION", b"gateway", None)
+        if self._modify(session, (_BYTES * len(pair))(*pair), _WAIT, None) == _OK:
+            return True
+        return bool(self._last_error().contents.code)
 
     def set_bytes(self, pointer: Pointer, payload: bytes) -> None:
         """Replace the payload, so that one message can be sent many times."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread, current_thread
 from typing import Final
@@ -53,6 +53,8 @@ class PublisherSession:
         self._failure: GatewayError | None = None
         self._send_lock = Lock()  # held while the library sends, so that `close` waits
         self._answered: SimpleQueue[SentBatch | None] = SimpleQueue()
+        self._unconfirmed: list[tuple[SentBatch, Sequence[int]]] = []  # direct, oldest first
+        self._question = Event()  # direct messages wait for an answer, or the session is over
         self._room = Event()
         self._connection = SolaceConnection(settings, "sink", self._end)
         driver = self._connection.service.session
@@ -71,6 +73,8 @@ class PublisherSession:
             target=self._run_answers, name=f"{settings.name}-receipts", daemon=True
         )
         self._thread.start()
+        asking = Thread(target=self._run_questions, name=f"{settings.name}-questions", daemon=True)
+        asking.start()
 
     @property
     def is_over(self) -> bool:
@@ -99,7 +103,9 @@ class PublisherSession:
         return refusal
 
     def publish_direct(self, message: Pointer, topic: NativeDestination) -> Settlement:
-        """Publish a direct message and return its settlement.
+        """Publish a direct message; return ACCEPTED, or the refusal of the library.
+
+        The broker does not answer for it: `confirm` asks.
 
         Raises:
             NotConnectedError: the connection is interrupted; direct messages are not kept.
@@ -107,6 +113,13 @@ class PublisherSession:
         if self._connection.interrupted:
             raise NotConnectedError(f"{self._settings.name}: the connection is interrupted")
         return self._publish(message, topic) or ACCEPTED
+
+    def confirm(self, batch: SentBatch, positions: Sequence[int]) -> None:
+        """Accept published direct messages when the broker has answered a question after them."""
+        self._unconfirmed.append((batch, positions))
+        if self.is_over:
+            batch.settle_rest(RETRY)
+        self._question.set()
 
     def close(self) -> None:
         self._end(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
@@ -171,6 +184,19 @@ class PublisherSession:
             if self._receipts.silent_for() > timeout:
                 self._guard(lambda: self._end(self._timeout_error()))
 
+    def _run_questions(self) -> None:
+        """Ask for the direct messages that wait, one question at a time, until the session ends."""
+        while self._question.wait() and not self.is_over:
+            self._question.clear()
+            count = len(self._unconfirmed)
+            if count and not self._native.ask(self._pointer):
+                self._end(NotConnectedError(f"{self._settings.name}: no answer to a question"))
+                return
+            for batch, positions in self._unconfirmed[:count]:
+                if batch.settle(positions, ACCEPTED):
+                    self._answered.put(batch)
+            del self._unconfirmed[:count]
+
     def _guard(self, call: Callable[[], None]) -> None:
         try:
             call()
@@ -186,5 +212,6 @@ class PublisherSession:
         if self._failure is None:
             self._failure = failure
         self._room.set()
-        for batch in self._receipts.batches():
+        self._question.set()
+        for batch in (*self._receipts.batches(), *(each for each, _ in [*self._unconfirmed])):
             batch.settle_rest(RETRY)

@@ -1,4 +1,4 @@
-"""A Solace sink: receipts settle guaranteed messages; direct messages are settled once sent.
+"""A Solace sink: receipts settle guaranteed messages, the answer to a question direct ones.
 
 It publishes without the library's buffer. With the buffer, a topic that the library misjudges
 would end the sending thread, and direct messages would be lost after an interruption.
@@ -75,7 +75,7 @@ class SolaceSink:
     def _publish_all(
         self, session: PublisherSession, batch: SentBatch, messages: Sequence[Message]
     ) -> None:
-        """Publish every message, and settle those that get no receipt."""
+        """Publish every message, and settle those that are not sent."""
         sent: list[int] = []
         publish = self._publish
         complete = False
@@ -87,13 +87,15 @@ class SolaceSink:
                 elif settlement is not None:
                     complete = batch.settle((position,), settlement)
         finally:
-            if (sent and batch.settle(sent, ACCEPTED)) or complete:
+            if complete:
                 batch.answer()
+            if sent:
+                session.confirm(batch, sent)
 
     def _publish(
         self, session: PublisherSession, batch: SentBatch, position: int, message: Message
     ) -> Settlement | None:
-        """Publish one message; return its settlement, or None if a receipt follows."""
+        """Publish one message; return its refusal, ACCEPTED if it is direct, None for a receipt."""
         topic = self._topics.get(message.address) or self._read_topic(message.address)
         if isinstance(topic, Settlement):
             return topic
