@@ -9,10 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.cli import main
+from gateway.reconcile.job import Job
+from gateway.reconcile.nights.run import run_night
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.summary import from_json
 from tests.archive.samples import DAY, NOON, digest, identity
-from tests.reconcile.hop_chain import SECOND, Chain
+from tests.reconcile.hop_chain import CLOSED, HOUR, SECOND, Chain
 
 pytestmark = [
     pytest.mark.spark,
@@ -25,16 +27,21 @@ def run(root: Path) -> int:
     return main(["reconcile", str(root), "--date", str(DAY), "--hops", "--json", summary])
 
 
-def test_a_clean_chain_is_clean_and_losses_between_gateways_break_the_verdict(
+def test_messages_in_flight_between_gateways_are_judged_again_and_losses_break_the_verdict(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clean, faulty = tmp_path / "clean", tmp_path / "faulty"
     chain = Chain()
     for number in range(1, 5):
         chain.message(number, NOON + number * SECOND)
+    chain.relay("plant", 9, CLOSED - SECOND)  # the receipt is not in the archive yet
     chain.write(clean, through_writer=True)
-    assert run(clean) == 0
-    assert "all 12 deliveries arrived" in capsys.readouterr().out
+    night = run_night(Job(clean, DAY, hops=True, now=CLOSED + 24 * HOUR), lambda *_: None)
+    assert (night.report.status, night.report.total("in flight")) == (0, 0)
+    assert night.report.headline.endswith("; between gateways 1 in flight")
+    (record,) = night.link.dates
+    assert (record.in_flight, record.settled) == (1, False)
+    del chain.rows["plant"][-2:]
 
     chain.relay("plant", 5, NOON)  # lost in the bus
     chain.relay("plant", 6, NOON)

@@ -104,6 +104,8 @@ def test_every_query_of_the_page_gives_equal_rows_in_both_engines(
     for statement in setup("spark", tmp_path):
         spark.sql(statement)
 
+    path = re.findall(r'spark.read.parquet\("(ARCHIVE/[^"]+/minutes)"\)', PAGE.read_text())[0]
+    assert spark.read.parquet(path.replace("ARCHIVE", str(tmp_path))).count() > 0
     files = (tmp_path / "_reconciled").rglob("*.parquet")
     assert {name for file in files for name in pq.read_schema(file).names} <= documented()
     assert len(QUERIES) == 20

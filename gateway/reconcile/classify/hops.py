@@ -115,21 +115,28 @@ def _deliveries(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:
         if not broker:
             continue
         codes, names = encoded(part["name"])
-        readers = [hops.readers(key["gateway"], broker, name, at) for name in names.to_pylist()]
+        places: dict[Reader, int] = {}
+        readers = [
+            [
+                places.setdefault(each, len(places))
+                for each in hops.readers(key["gateway"], broker, name, at)
+            ]
+            for name in names.to_pylist()
+        ]
         positions, chosen = _repeated(codes, readers)
         if len(positions):
-            known = [each for group in readers for each in group]
-            yield _sent(part.take(pa.array(positions)), chosen, known, broker, scope)
+            yield _sent(part.take(pa.array(positions)), chosen, list(places), broker, scope)
 
 
-def _repeated(codes: Numbers, readers: Sequence[Sequence[Reader]]) -> tuple[Numbers, Numbers]:
+def _repeated(codes: Numbers, readers: Sequence[Sequence[int]]) -> tuple[Numbers, Numbers]:
     """Return each row once for each reader of its name, and the number of that reader."""
     sizes = np.array([len(each) for each in readers], np.int64)
+    flat = np.array([each for group in readers for each in group], np.int64)
     begins = np.cumsum(sizes) - sizes
     times = sizes[codes]
     positions = np.repeat(np.arange(len(codes)), times)
     nth = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-    return positions, begins[codes][positions] + nth
+    return positions, flat[begins[codes][positions] + nth]
 
 
 def _sent(

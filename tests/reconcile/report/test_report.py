@@ -15,6 +15,10 @@ ROUTE = {**dict.fromkeys(TALLIES, 0), "route": "orders", "target": "e"}
 WARNING, ERROR = warning("open-journal", "j", "waits"), error("foreign-file", "f", "is foreign")
 
 
+def between(**counts: int) -> Report:
+    return replace(report(), hops=[{"expected": 9, **counts}, {"expected": 1, "delivered": 1}])
+
+
 def report(*findings: Finding, **counts: int) -> Report:
     route = {**ROUTE, "received": 9, "delivered": 9, **counts}
     return Report("a", DAY.date(), findings, [route])
@@ -40,6 +44,22 @@ def report(*findings: Finding, **counts: int) -> Report:
             1,
             "not clean: 2 duplicated",
             id="strict",
+        ),
+        pytest.param(between(), 0, "clean", id="hops"),
+        pytest.param(
+            between(missing=2, altered=1),
+            1,
+            "not clean: 2 missing between gateways, 1 altered between gateways",
+            id="lost-between-gateways",
+        ),
+        pytest.param(
+            between(duplicated=3, marked=2),
+            1,
+            "not clean: 1 duplicated between gateways",
+            id="duplicated-between-gateways",
+        ),
+        pytest.param(
+            between(**{"in flight": 2, "in gap": 1, "delivered late": 1}), 0, "clean", id="between"
         ),
         pytest.param(report(ERROR), 1, "not clean: 1 error in the archive", id="fault"),
         pytest.param(Report("a", None, [ERROR], answered=False), 2, "no answer", id="no-answer"),
@@ -174,4 +194,14 @@ def test_the_exit_status_is_that_of_the_worst_date(before: int, after: int, stat
     assert replace(clean(), carried=[again]).exit_status == status
     assert replace(clean(), carried=[again], answered=False).exit_status == (
         1 if status == 1 else 2
+    )
+
+
+def test_the_headline_says_what_is_not_received_between_gateways() -> None:
+    assert between().headline == "Clean: all 9 deliveries arrived"
+    waiting = between(**{"in flight": 2, "in gap": 1})
+    assert not waiting.all_arrived
+    assert waiting.headline == "all 9 deliveries arrived; between gateways 1 in gap, 2 in flight"
+    assert between(missing=1).headline == (
+        "Not clean: all 9 deliveries arrived; between gateways 1 missing"
     )
