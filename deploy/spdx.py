@@ -7,6 +7,7 @@ from importlib.metadata import Distribution
 ALLOWED = frozenset(
     {
         "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "EPL-2.0", "ISC", "MIT",
+        "MIT-0",
         "PSF-2.0", "Python-2.0", "Zlib",
     }
 )  # fmt: skip  # SPDX identifiers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from http import HTTPStatus
@@ -13,13 +12,16 @@ from typing import Protocol
 
 import pytest
 
+from gateway.trial.brokers import nats
 from tests.brokers.mosquitto import free_port
 from tests.brokers.server_process import ServerProcess
 
-PROGRAM = shutil.which("nats-server") or shutil.which(
-    "nats-server", path="/usr/sbin:/usr/local/sbin"
-)
 LARGE = "max_payload: 8388608"
+
+
+def installed_program() -> str | None:
+    """Return the server's program, where the library is installed, too."""
+    return nats.find_program() if find_spec("nats") is not None else None
 
 
 class NatsServer(ServerProcess):
@@ -85,9 +87,9 @@ class _Starter:
 
 @pytest.fixture
 def start_nats(tmp_path: Path) -> Iterator[StartNats]:
-    if find_spec("nats") is None or PROGRAM is None:
+    if (program := installed_program()) is None:
         pytest.skip("nats-py or nats-server is not installed")
-    starter = _Starter(PROGRAM, tmp_path)
+    starter = _Starter(program, tmp_path)
     yield starter
     for server in starter.started:
         server.kill()

@@ -1,4 +1,4 @@
-"""Kills, freezes, restarts and reloads with JMS, Solace and YAMI4 between two MQTT brokers.
+"""Kills, freezes, restarts and reloads with JMS, Solace, NATS and YAMI4 between two MQTT brokers.
 
 Numbers go from one mosquitto over the other system to a second mosquitto, through one gateway
 process that both sends to the system and receives from it. The witness at the end is independent.
@@ -21,6 +21,7 @@ import pytest
 
 from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.brokers.mosquitto import StartMosquitto, free_port
+from tests.brokers.nats_server import NatsServer, installed_program
 from tests.brokers.running import Process
 from tests.chaos.archived import check_marked, read_archive
 from tests.chaos.rig import FAST_BACKOFF, end_after_all, load_and_witness, repetitions, running
@@ -137,6 +138,26 @@ def yami4(folder: Path) -> OurBroker:
     return OurBroker(["yami4", *listen], settings)
 
 
+class Nats(NatsServer):
+    """A nats-server with JetStream, and a stream for what passes."""
+
+    @property
+    def settings(self) -> str:
+        return (
+            f"kind: nats, url: '{self.url}', stream: MID, create_stream: true, subjects: ['mid.>'],"
+            " keepalive: 0.5, answer_timeout: 2"
+        )
+
+
+def nats(folder: Path) -> Broker:
+    if (program := installed_program()) is None:
+        pytest.skip("nats-py or nats-server is not installed")
+    home = folder / "nats"
+    home.mkdir()
+    return Nats(program, home, ())
+
+
+NATS = pytest.param(nats, ".", id="nats")
 JMS = pytest.param(JmsBroker, ".", id="jms", marks=pytest.mark.nightly)  # two brokers of Java
 SOLACE = pytest.param(smf, "/", id="solace")
 
@@ -174,7 +195,7 @@ def connected(gateway: Process) -> None:
 
 
 @repetitions(3, 30)
-@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE])
+@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, NATS])
 def test_kills_of_gateway_and_broker_lose_no_message(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
@@ -206,7 +227,9 @@ def test_kills_of_gateway_and_broker_lose_no_message(
 
 
 @repetitions(3, 20)
-@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, pytest.param(yami4, ".", id="yami4")])
+@pytest.mark.parametrize(
+    ("make", "separator"), [JMS, SOLACE, NATS, pytest.param(yami4, ".", id="yami4")]
+)
 def test_freezes_of_the_broker_and_reloads_lose_no_message(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
@@ -247,6 +270,8 @@ def test_freezes_of_the_broker_and_reloads_lose_no_message(
         pytest.param(smf, "/", False, id="solace-away"),
         pytest.param(smf, "/", True, id="solace-frozen"),
         pytest.param(yami4, ".", True, id="yami4-frozen"),
+        pytest.param(nats, ".", False, id="nats-away"),
+        pytest.param(nats, ".", True, id="nats-frozen"),
     ],
 )
 def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(

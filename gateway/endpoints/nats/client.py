@@ -25,11 +25,17 @@ class GatewayClient(Client):
     says so. Its `close` waits for a peer that reads.
     """
 
-    encrypted = False
-
-    def __init__(self) -> None:
+    def __init__(self, *, encrypted: bool) -> None:
         super().__init__()
+        self.encrypted = encrypted
         parser.MSG_RE, parser.HMSG_RE = _LINE, _LINE_WITH_HEADERS
+
+    async def log_in(self, url: str, public_nkey: str | None = None, **options: Any) -> None:  # noqa: ANN401
+        """Connect; the library itself reads NKeys from files alone, and hangs at some of them."""
+        self._public_nkey = public_nkey
+        if "signature_cb" in options:
+            self._auth_configured = True
+        await self.connect(url, **options)
 
     def abort(self) -> None:
         """Close the socket at once; what is not written is dropped."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 from contextlib import suppress
-from pathlib import Path
 from threading import Thread, current_thread
 from typing import Any, Final, TypeVar
 
@@ -17,6 +16,7 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from gateway.endpoints.nats.client import GatewayClient
+from gateway.endpoints.nats.log_in import key_options
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.tls import client_context
@@ -149,11 +149,10 @@ class NatsConnection:
         failure: Exception | None = None
         for url in self._settings.addresses:
             self._noted.clear()
-            client = GatewayClient()
-            client.encrypted = url.startswith("tls://")
+            client = GatewayClient(encrypted=url.startswith("tls://"))
             try:
                 await asyncio.wait_for(
-                    client.connect(url, **self._options(url)), self._settings.connect_timeout
+                    client.log_in(url, **self._options(url)), self._settings.connect_timeout
                 )
             except (TimeoutError, NatsError, OSError) as error:
                 failure = self._noted[-1] if self._noted else error
@@ -173,12 +172,7 @@ class NatsConnection:
             "user": settings.username,
             "password": settings.password,
             "token": settings.token,
-            "user_credentials": settings.credentials_file,
-            "nkeys_seed": settings.nkey_file,
-        }
-        for file in (settings.credentials_file, settings.nkey_file):
-            if file is not None and not Path(file).is_file():
-                raise EndpointError(f"{settings.name}: {file}: no such file")
+        } | key_options(settings)
         if settings.tls is not None or url.startswith("tls://"):
             tls = settings.tls or TlsSettings()
             found["tls"] = client_context(settings.name, tls)

@@ -48,7 +48,7 @@ class Arrival:
     """A received message, and the subject and text of its answer. Mutable: the answer."""
 
     message: Message
-    identity: str = ""
+    number: int = 0  # in the stream
     reply: str = ""  # empty in core NATS
     answer: bytes = ACK
 
@@ -71,7 +71,7 @@ class NatsSource:
         self._stream = self._inbox = ""
         self._exact = False  # every message of the stream is ours
         self._wanted = 0  # messages of the present request that have not come
-        self._last_delivery = self._last_message = 0
+        self._last_delivery = self._last_message = self._answered = 0
         self._unanswered: deque[Arrival] = deque()
         self._queue = self._new_queue()
         self._queue.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
@@ -96,7 +96,8 @@ class NatsSource:
         if taken is None:
             return None
         messages = [each.message for each in taken.items]
-        return Batch(messages, _Settle(taken), [each.identity for each in taken.items])
+        identities = [self._identity(each.number) for each in taken.items if each.number]
+        return Batch(messages, _Settle(taken), identities)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -107,10 +108,14 @@ class NatsSource:
     def _new_queue(self) -> RedeliveryQueue[Arrival]:
         return RedeliveryQueue(self._settings.receive_window_bytes, _measure, _mark, self._confirm)
 
+    def _identity(self, number: int) -> str:
+        return f"nats {self._stream} {number}"
+
     def _confirm(self, count: int) -> None:
         """Answer for the `count` oldest messages; the queue calls this in order."""
         connection, unanswered = self._connection, self._unanswered
         answers = [unanswered.popleft() for _ in range(min(count, len(unanswered)))]
+        self._answered = answers[-1].number if answers else self._answered
         if connection is not None and self._settings.jetstream:
             connection.run(self._answer(connection, answers))
 
@@ -192,10 +197,11 @@ class NatsSource:
         self._exact = only is None or stream.config.subjects == [only]
         self._last_delivery = info.delivered.consumer_seq
         floor, end = info.ack_floor.stream_seq, info.delivered.stream_seq
+        known = max(floor, self._answered)  # a killed server forgets answers
         is_new = self.continuity.retention is Retention.NEW
-        gone = stream.state.first_seq - 1  # answers leave in order, so all up to `floor` were ours
-        if self._exact and not is_new and gone > floor:
-            self.continuity.report_loss(DROPPED, gone - floor)
+        gone = max(stream.state.first_seq - 1, 0)  # 0 is the first of an empty stream of 2.9
+        if self._exact and not is_new and gone > known:
+            self.continuity.report_loss(DROPPED, gone - known)
         self._last_message = gone if is_new else max(end, gone)
         if info.num_ack_pending:
             await self._return(connection, floor, end, info.delivered.consumer_seq)
@@ -234,15 +240,14 @@ class NatsSource:
             if self._exact and number > self._last_message + 1:
                 self.continuity.report_loss(DROPPED, number - self._last_message - 1)
             self._last_message = max(number, self._last_message)
-        identity = f"nats {self._stream} {number}"
         own = Headers(
             self._settings.mode,
             redelivered=again > 1,
             time=nanoseconds // 1_000,
-            source_id=identity,
+            source_id=self._identity(number),
         )
         found = Message(message.subject, message.data, read_headers(message.headers, own))
-        arrival = Arrival(found, identity, message.reply)
+        arrival = Arrival(found, number, message.reply)
         self.continuity.heard = self.continuity.clock()
         if len(self._patterns) > 1 and not any(
             selects(each, message.subject) for each in self._patterns

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Event
-from time import monotonic
 
-from gateway.errors import DriverMissingError, NotConnectedError
-
-START_TIMEOUT = 10.0  # seconds
+from gateway.errors import DriverMissingError
+from gateway.trial.brokers.listening import free_port, wait_until_it_listens
 
 _MOSQUITTO = """\
 listener {port} 127.0.0.1
@@ -58,13 +54,6 @@ def mqtt_broker() -> Iterator[tuple[str, int]]:
                 process.wait()
 
 
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _command(port: int, folder: Path) -> tuple[str, list[str]]:
     file = folder / "broker.conf"
     if mosquitto := shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin"):
@@ -77,14 +66,3 @@ def _command(port: int, folder: Path) -> tuple[str, list[str]]:
         "demo: no MQTT broker is installed; run `apt-get install mosquitto`"
         " or `pip install 'gateway[demo]'`"
     )
-
-
-def wait_until_it_listens(name: str, port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = monotonic() + START_TIMEOUT
-    pause = Event()
-    while monotonic() < deadline and process.poll() is None:
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        pause.wait(0.05)
-    raise NotConnectedError(f"demo: {name} did not start on port {port}")

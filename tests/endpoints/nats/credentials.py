@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from base64 import b32encode, urlsafe_b64encode
+from binascii import crc_hqx
 from hashlib import sha512
 from pathlib import Path
-from typing import Any
 
+_SEED, _KINDS = 18, {"OPERATOR": 14, "ACCOUNT": 0, "USER": 20}
 _UNLIMITED = {"subs": -1, "data": -1, "payload": -1}
 _ACCOUNT_LIMITS = _UNLIMITED | {
     "conn": -1, "leaf": -1, "imports": -1, "exports": -1, "wildcards": True,
@@ -20,12 +21,12 @@ class Key:
     """A key pair of the kind `OPERATOR`, `ACCOUNT` or `USER`."""
 
     def __init__(self, kind: str) -> None:
-        import nkeys  # noqa: PLC0415  # the tests are skipped without it
+        from nacl.signing import SigningKey  # noqa: PLC0415  # the tests are skipped without it
 
-        prefix = getattr(nkeys, f"PREFIX_BYTE_{kind}")
-        self.seed: str = nkeys.encode_seed(os.urandom(32), prefix).decode()
-        self._pair: Any = nkeys.from_seed(bytearray(self.seed.encode()))
-        self.public: str = self._pair.public_key.decode()
+        prefix, raw = _KINDS[kind] << 3, os.urandom(32)
+        self._key = SigningKey(raw)
+        self.seed = _checked(bytes([_SEED << 3 | prefix >> 5, (prefix & 31) << 3]) + raw)
+        self.public = _checked(bytes([prefix]) + bytes(self._key.verify_key))
 
     def claim(self, subject: Key, kind: str, **facts: object) -> str:
         """Return a JWT about `subject`, signed by this key."""
@@ -36,7 +37,7 @@ class Key:
         number = b32encode(sha512(json.dumps(claims).encode()).digest()[:32]).decode().rstrip("=")
         head = {"typ": "JWT", "alg": "ed25519-nkey"}
         text = f"{_packed(head)}.{_packed(claims | {'jti': number})}"
-        return f"{text}.{_base64(self._pair.sign(text.encode()))}"
+        return f"{text}.{_base64(self._key.sign(text.encode()).signature)}"
 
 
 def server_lines(operator: Key, account: Key) -> list[str]:
@@ -63,6 +64,10 @@ def write_credentials(file: Path, account: Key, user: Key) -> None:
         f"-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n"
         f"-----BEGIN USER NKEY SEED-----\n{user.seed}\n------END USER NKEY SEED------\n"
     )
+
+
+def _checked(raw: bytes) -> str:
+    return b32encode(raw + crc_hqx(raw, 0).to_bytes(2, "little")).decode().rstrip("=")
 
 
 def _packed(value: object) -> str:

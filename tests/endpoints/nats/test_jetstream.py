@@ -128,6 +128,18 @@ def test_messages_that_the_stream_dropped_unread_are_counted(settings: NatsSetti
     assert [each.messages for each in losses] == [15]
 
 
+def test_a_stream_without_losses_has_none(settings: NatsSettings) -> None:
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1), say(2))
+        collect(source, 2)
+        reopen(source)
+        send(sink, say(3))
+        collect(source, 1)
+
+    assert source.continuity.take_losses() == []  # type: ignore[attr-defined]  # of this source
+
+
 def test_a_killed_server_loses_nothing_and_keeps_the_order(
     settings: NatsSettings, nats_server: NatsServer
 ) -> None:

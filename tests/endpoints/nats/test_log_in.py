@@ -19,7 +19,7 @@ from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
-from tests.brokers.nats_server import StartNats
+from tests.brokers.nats_server import NatsServer, StartNats
 from tests.brokers.test_mqtt_tls import make_certificate
 from tests.endpoints.exchange import collect, opened, send
 from tests.endpoints.nats.credentials import Key, server_lines, write_credentials
@@ -121,11 +121,33 @@ def test_a_server_that_is_not_trusted_is_refused(start_nats: StartNats, tmp_path
         make_sink(wrong).open()
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    settings = NatsSettings(nkey_file=str(tmp_path / "none"))
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        pytest.param(None, "No such file or directory", id="absent"),
+        pytest.param(b"", "no key of a user", id="empty"),
+        pytest.param(b"\xff\xfe", "it is no text", id="no-text"),
+        pytest.param(b"SUABC", "no key of a user", id="short"),
+        pytest.param(b"-----BEGIN NATS USER JWT-----", "no key of a user", id="begin-alone"),
+        pytest.param(
+            b"SAANTFXEFKQO7C5ZKYTBZGAX4KZSFHF4UVNWF2L4YMMSHL2DIWQ26DNGWU",
+            "no key of a user",
+            id="of-an-account",
+        ),
+    ],
+)
+@pytest.mark.parametrize("key", ["nkey_file", "credentials_file"])
+def test_a_file_without_a_key_is_named(
+    nats_server: NatsServer, tmp_path: Path, content: bytes | None, reason: str, key: str
+) -> None:
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_bytes(content)
+    settings = replace(NatsSettings(url=nats_server.url), **{key: str(file)})  # type: ignore[arg-type]  # of a text
 
-    with pytest.raises(EndpointError, match="none: no such file"):
+    with pytest.raises(EndpointError, match=f"{file}: .*{reason}; check the file") as caught:
         make_sink(settings).open()
+    assert not isinstance(caught.value, NotConnectedError)
 
 
 @pytest.mark.parametrize("says_tls", [False, True], ids=["without-tls", "that-breaks-off"])

