@@ -37,9 +37,11 @@ def running(folder: Path) -> Iterator[str]:
         NotConnectedError: the server did not start.
     """
     port = free_port()
-    command = [find_program() or PROGRAM, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder]
+    options = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)]
     with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603  # as above
+        process = subprocess.Popen(  # noqa: S603  # a program the machine has
+            [find_program() or PROGRAM, *options], stdout=log, stderr=log
+        )
     try:
         wait_until_it_listens(PROGRAM, port, process)
         yield f"nats://127.0.0.1:{port}"
