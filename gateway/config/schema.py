@@ -84,8 +84,9 @@ class CommonEndpointSettings:
     )
     loop_window: float = setting(
         "seconds within which a message of QoS 0 that equals the one before it, by name and"
-        " payload, counts as a round of a loop that no origin path shows; after 1,000 rounds it is"
-        " cut. Other messages need no window. 0: no such loop is looked for, at any QoS",
+        " payload, counts as a round of a loop that no origin path shows; after 1,000 rounds, or"
+        " 131,072 slower ones, it is cut. Other messages need no window. 0: no such loop is looked"
+        " for, at any QoS",
         default=0.1,
         minimum=0,
     )

@@ -12,6 +12,7 @@ have marked; messages that came in both modes before; and more cuts than the rin
 
 A message of the weakest mode cannot be marked. Each is counted that equals the one before it and
 follows it closely, or whose time was full of others that came back; one in MAX_FAST_ROUNDS is cut.
+One in MAX_SLOW_ROUNDS is cut at any speed, so that a slow ring ends, too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ MAX_PATIENCE: Final = MAX_ROUNDS << 10  # equal messages before a mark
 WEIGHT: Final = 8  # equal messages in their own mode that weigh as much as one in a weaker mode
 PROOF: Final = 64  # a loop: eight come back alone, or more among others
 MAX_FAST_ROUNDS: Final = 1_000  # of one message of the weakest mode; the next is cut
+MAX_SLOW_ROUNDS: Final = MAX_PATIENCE  # as for the marks: an application hardly notices
 CROWD: Final = 100  # messages that come back within a window: then the ring is full, not slow
 MAX_SIZE: Final = 32 << 20  # bytes of the rounds of a source endpoint
 _ENTRY: Final = 320  # bytes of a key and its value
@@ -136,9 +138,8 @@ class LoopLimit:
 
     def __init__(self) -> None:
         self._runs: _Latest[int | _Suspect] = _Latest(MAX_SIZE // 4 * 3)  # run * 4 + mode
-        self._fast: _Latest[tuple[float, int, int]] = _Latest(  # time, `_repeats` then, rounds
-            MAX_SIZE // 4
-        )
+        # time, `_repeats` then, rounds that were fast, and all rounds
+        self._weakest: _Latest[tuple[float, int, int, int]] = _Latest(MAX_SIZE // 4)
         self._repeats = 0  # messages of the weakest mode that equal an earlier one
 
     def find(
@@ -150,7 +151,7 @@ class LoopLimit:
         left out: they go no further anyway.
         """
         self._runs.age()
-        self._fast.age()
+        self._weakest.age()
         found, runs, old = LoopFindings(), self._runs.new, self._runs.old
         for position, message in enumerate(messages):
             headers = message.headers
@@ -192,12 +193,12 @@ class LoopLimit:
 
     def _see_weakest(self, key: Key, now: float, window: float) -> _Finding:
         """Count a message that no mark can tell from others."""
-        fast = self._fast.new
-        time, repeats, rounds = fast.get(key) or self._fast.old.get(key) or (now, self._repeats, 0)
+        seen, start = self._weakest.new, (now, self._repeats, 0, 0)
+        time, repeats, fast, rounds = seen.get(key) or self._weakest.old.get(key) or start
         if time < now:  # messages of one batch count once: a copy in a ring never overtakes itself
             self._repeats += 1
             soon = now - time <= window * max(1.0, (self._repeats - repeats) / CROWD)
-            rounds = rounds + 1 if soon else 0
-        is_last = rounds >= MAX_FAST_ROUNDS
-        fast[key] = now, self._repeats, 0 if is_last else rounds
+            fast, rounds = fast + 1 if soon else 0, rounds + 1
+        is_last = fast >= MAX_FAST_ROUNDS or rounds >= MAX_SLOW_ROUNDS
+        seen[key] = now, self._repeats, *((0, 0) if is_last else (fast, rounds))
         return _Finding.CUT if is_last else _Finding.PASS

@@ -15,6 +15,7 @@ from gateway.runtime.delivery.loop_limit import (
     MAX_FAST_ROUNDS,
     MAX_ROUNDS,
     MAX_SIZE,
+    MAX_SLOW_ROUNDS,
     PROOF,
     WEIGHT,
     LoopLimit,
@@ -120,6 +121,15 @@ def weak_cuts(batches: Sequence[Sequence[Message]], interval: float) -> int:
     )
 
 
+def weak_rounds(copies: int, interval: float) -> int:
+    """Return how many messages come from a ring with so many equal copies until all are cut."""
+    limit, came = LoopLimit(), 0
+    while copies:
+        came += 1
+        copies -= len(limit.find([WEAK], (), came * interval, WINDOW).cut)
+    return came
+
+
 @pytest.mark.parametrize("interval", [0.001, 0.02, 0.099])
 def test_the_weakest_mode_is_cut_after_its_rounds(interval: float) -> None:
     assert weak_cuts([[WEAK]] * MAX_FAST_ROUNDS, interval) == 0
@@ -130,6 +140,13 @@ def test_the_weakest_mode_is_cut_after_its_rounds(interval: float) -> None:
 @pytest.mark.parametrize("interval", [0.101, 1.0, 60.0])
 def test_an_application_may_repeat_the_weakest_mode_slowly_for_ever(interval: float) -> None:
     assert weak_cuts([[WEAK]] * (5 * MAX_FAST_ROUNDS), interval) == 0
+
+
+def test_a_slow_ring_of_the_weakest_mode_comes_to_an_end() -> None:
+    """No round is within the window, and nothing marks the messages: each costs this at most."""
+    rounds = {copies: weak_rounds(copies, interval=1.0) for copies in (1, 3)}
+
+    assert rounds == {1: MAX_SLOW_ROUNDS + 1, 3: 3 * MAX_SLOW_ROUNDS + 1}
 
 
 def test_a_full_ring_of_the_weakest_mode_comes_to_an_end() -> None:
