@@ -233,16 +233,18 @@ def _with_hops(
 ) -> Report:
     """Write the tables of the messages between gateways; return the report with them."""
     storage = open_storage(job.location)
-    history, _ = read_history(
-        storage, now() if job.now is None else job.now, job.key
-    )  # the check of names reports its findings
-    hops, notes = find_hops(job.location, history)
+    at = now() if job.now is None else job.now
+    end = min(at, day_range(job.day)[1] + job.spooled_days * _DAY)
+    history, _ = read_history(storage, end, job.key)  # the check of names reports its findings
     writers = known_writers(storage, None, job.key)
+    retired = [each.head for each in writers.heads if each.head and each.writer in writers.retired]
+    history = history.ended({each.writer: each.at for each in retired})
+    hops, notes = find_hops(job.location, history)
     until: dict[str, int] = {}
     for head in newest_heads(writers.expected.values()):
         closed = head.closed.closed if head.closed else 0
-        at = min(inputs.opened.get(head.writer, closed), closed)
-        until[safe_name(head.gateway)] = at - job.in_flight * _SECOND
+        known = min(inputs.opened.get(head.writer, closed), closed)
+        until[safe_name(head.gateway)] = known - job.in_flight * _SECOND
     gaps = [*recorded.found, *recorded.lasting]
     scope = HopScope(hops, day_range(job.day), job.spooled_since, gaps, until)
     segments = inputs.all if hops.brokers else []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from gateway.archive.routes import write_routes
 from gateway.cli import main
 from gateway.reconcile.job import Job
 from gateway.reconcile.nights.run import run_night
@@ -48,6 +49,7 @@ def test_messages_in_flight_between_gateways_are_judged_again_and_losses_break_t
     for gateway in ("core", "office"):
         chain.relay(gateway, 6, NOON + 10_000, hash=digest("forged"))
     chain.write(faulty, through_writer=True)
+    write_routes(faulty, "core", [], CLOSED + 60 * 24 * HOUR)  # long after the date
     assert run(faulty) == 1
 
     out = capsys.readouterr().out

@@ -94,7 +94,8 @@ class Hops:
     def bounds(self) -> list[int]:
         """Return the times at which the answers of the other methods change, in order."""
         every = (each for periods in self.history.periods.values() for each in periods)
-        return sorted({each.since + RELOAD * step for each in every for step in (-1, 0, 1, 2)})
+        times = {at for each in every for at in (each.since, each.until)}
+        return sorted({at + RELOAD * step for at in times for step in (-1, 0, 1, 2)})
 
     def sent_to(self, gateway: str, route: str, label: str, at: int, *, replayed: bool) -> str:
         """Return the broker between gateways that a target is at; empty where there is none."""
@@ -133,6 +134,7 @@ class Hops:
         rules = [self._rules(each.rules) for each in near if each.rules]
         taken = [each.reading(broker, name) for each in rules]
         lasting = len(rules) == len(near) and any(each.since <= at - RELOAD for each in near)
+        lasting &= any(each.until > at for each in near)  # its gateway was not retired
         for own, sources in zip(rules, taken, strict=True):
             for source in sorted(sources):
                 key = _key(broker, own.sources[source][1], gateway, source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway.archive.findings import Finding, error
@@ -72,6 +72,16 @@ class RouteHistory:
                 for each in self._during(writer, last, last)
             ]
         return Expected(tuple(dict.fromkeys(each.rules for each in found if each.rules)), complete)
+
+    def ended(self, ends: Mapping[str, int]) -> RouteHistory:
+        """Return the history without the routes of some writers from a time on, by writer."""
+        periods = {
+            writer: [
+                replace(each, until=min(each.until, ends.get(writer, each.until))) for each in own
+            ]
+            for writer, own in self.periods.items()
+        }
+        return replace(self, periods=periods)
 
     def bounds(self) -> list[int]:
         """Return the times at which the answers of `expected` change, in order."""

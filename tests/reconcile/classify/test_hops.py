@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pytest
@@ -27,13 +28,18 @@ FIRST, SECOND_HOP = ("plant", "bus", "core"), ("core", "hub", "office")
 
 
 def found(
-    root: Path, *, gaps: Sequence[SourceGap] = (), until: int = CLOSED, late: int = 300
+    root: Path,
+    *,
+    gaps: Sequence[SourceGap] = (),
+    until: int = CLOSED,
+    late: int = 300,
+    retired: Mapping[str, int] = MappingProxyType({}),
 ) -> Counter[tuple[object, ...]]:
     """The messages by gateway, broker, receiver and class, with the mark and the id's number."""
     location = ArchiveLocation(root)
     history, findings = read_history(LocalStorage(root), CLOSED, None)
     assert not findings
-    hops, notes = find_hops(location, history)
+    hops, notes = find_hops(location, history.ended(retired))
     assert not notes
     scope = HopScope(
         hops, day_range(DAY), 0, gaps, dict.fromkeys(("plant", "core", "office"), until)
@@ -188,6 +194,16 @@ def test_a_receiver_is_expected_once_its_routes_are_in_force_for_long(tmp_path: 
     assert found(tmp_path / "archive") == Counter(
         {(*FIRST, "delivered", None): 1, (*FIRST, "missing", 3): 1}
     )
+
+
+def test_a_retired_receiver_is_expected_up_to_its_end(tmp_path: Path) -> None:
+    chain = Chain()
+    for number, at in ((1, NOON - SECOND), (2, NOON + SECOND), (3, NOON + HOUR)):
+        chain.deliver("plant", number, at)
+    chain.write(tmp_path / "archive")
+
+    classes = found(tmp_path / "archive", retired={"core": NOON})
+    assert classes == Counter({(*FIRST, "missing", 1): 1})
 
 
 def test_a_source_that_leaves_out_messages_is_not_judged(tmp_path: Path) -> None:
