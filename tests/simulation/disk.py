@@ -52,6 +52,11 @@ class SimulatedJournalFile:
     converted: bool = False
     _parsed: tuple[tuple[int, int | None], list[dict[str, Any]]] | None = None
 
+    @property
+    def stem(self) -> str:
+        """The name of the file without its suffix."""
+        return str(self.name)
+
     def each_row(self) -> list[dict[str, Any]]:
         """The rows as `books.each_row` gives them, by the product's reader."""
         state = len(self.data), self.changed
@@ -378,9 +383,9 @@ class SimulatedRollingJournal:
         journal.converted = True
 
 
-def simulated_end(root: Path, writer: str) -> int:
+def simulated_end(root: Path, gateway: str) -> int:
     """The end of the last journal of the disk, in place of `head_file.last_end`."""
-    del root, writer
+    del root, gateway
     link = running_disk().last_link()
     return 0 if link is None else link.closed
 
