@@ -74,6 +74,7 @@ class GapRecorder:
         self._save_lock = threading.Lock()
         self._begun = self._clock()
         self._connected_at = 0  # 0 while it is not connected
+        self._last_message = 0  # of a tap; 0 before the first
         self._last_row = 0  # time of the last row of the outage
         self._next_check = 0.0  # monotonic
         self._disputed = 0  # when the outage after the first of these connections began; 0: none
@@ -107,7 +108,10 @@ class GapRecorder:
         if (outage := self._outage) is not None:
             retention = continuity.retention if self._keeps else Retention.NOTHING
             rule = self._final_rule(GapRule(outage.rule), retention)
-            ended = self._unrecorded = replace(outage, rule=rule.value)
+            begin = outage.begin
+            if self._tap and rule is GapRule.SESSION_LOST:  # it held what came since that message
+                begin = min(begin, self._last_message or begin)
+            ended = self._unrecorded = replace(outage, rule=rule.value, begin=begin)
             self._write(ended, at, then=lambda: self._recorded(ended, at))
             self._report(rule, outage, at)
         self._outage, self._known, self._connected_at = None, True, at
@@ -139,6 +143,10 @@ class GapRecorder:
         if before is None or outage.rule != before.rule or at // _DAY != self._last_row // _DAY:
             self._write(outage, at)
             self._save(at)
+
+    def observed(self, at: int) -> None:
+        """Note the time of the last message of a tap."""
+        self._last_message = at
 
     def check(self) -> None:
         """Record the reported losses, and note that the source is connected."""

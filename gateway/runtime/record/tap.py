@@ -132,7 +132,9 @@ class Tap:
         messages = batch.messages
         self.state.messages += len(messages)
         context = self._context
-        rows = observed_rows(self.target, messages, context.message_ids, context.clock())
+        at = context.clock()
+        self._gaps.observed(at)
+        rows = observed_rows(self.target, messages, context.message_ids, at)
         context.archive([rows], lambda: batch.settle([ACCEPTED] * len(messages)))
 
 

@@ -349,3 +349,14 @@ def test_a_tap_that_was_removed_for_a_while_missed_that_time(recording: Recordin
     recording.connect(Retention.NEW, after=600)
 
     assert ("session-lost", 3_600) in recording.rules
+
+
+def test_a_lost_session_of_a_tap_had_the_messages_since_the_last_one(recording: Recording) -> None:
+    recording.tap = "erp"
+    recording.start(Retention.NEW)
+    recording.connect(Retention.NEW)
+    recording.recorder.observed(recording.time)
+    recording.lose(LOST, after=60)
+    recording.connect(Retention.NEW, after=5)
+
+    assert ("session-lost", 65) in recording.rules
