@@ -43,20 +43,21 @@ class RowClock:
     def __init__(self, wall: Clock = now, elapsed: Clock = since_boot) -> None:
         """Begin at the time of `wall`; `elapsed` is a monotonic clock."""
         self._wall, self._elapsed = wall, elapsed
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._since, self._base = elapsed(), wall()
         self._ahead = 0  # of the wall clock, at `_since`
 
     def __call__(self) -> int:
         with self._lock:
-            return self._at(self._elapsed())
+            passed = self._elapsed() - self._since
+            return self._base + passed - min(self._ahead, passed // 2)
 
     def anchor(self, least: int = 0) -> int:
         """Follow the wall clock from now on; return the time, which is `least` or later."""
         with self._lock:
-            elapsed, wall = self._elapsed(), self._wall()
-            base = max(wall, self._at(elapsed), least)
-            self._since, self._base, self._ahead = elapsed, base, base - wall
+            wall = self._wall()
+            base = max(wall, self(), least)
+            self._since, self._base, self._ahead = self._elapsed(), base, base - wall
             return base
 
     def continue_from(self, end: int) -> None:
@@ -70,7 +71,3 @@ class RowClock:
             " correct the clock if it is wrong",
             ahead // 3_600_000_000,
         )
-
-    def _at(self, elapsed: int) -> int:
-        passed = elapsed - self._since
-        return self._base + passed - min(self._ahead, passed // 2)

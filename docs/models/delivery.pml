@@ -128,7 +128,7 @@ end: do
         retried[t] = retried[t] | (id & tried[t]); tried[t] = tried[t] | id; done() }
     :: d_step { lane[t] == draining && kept(DIRECT_BEFORE_BACKLOG, !ready[t] && !inserts[t] && !unread(t)) ->
         lane[t] = direct }  /* Lane._switch_to_direct */
-    :: d_step { connected(t) && (arrived[t] | refused[t]) ->  /* Lane._answered, InFlightBatch.record_answers */
+    :: d_step { connected(t) && (arrived[t] | refused[t]) ->  /* Lane._answered, InFlightBatch.answered */
         id = FIRST(arrived[t] | refused[t]); tried[t] = tried[t] & ~id; retried[t] = retried[t] & ~id;
         if
         :: (id & row[t]) && (id & arrived[t]) -> move(arrived[t], answered[t])

@@ -9,7 +9,7 @@ from typing import Protocol
 from gateway.endpoints.base import Source
 from gateway.routing.router import Router
 from gateway.runtime.delivery.admission import AdmissionRules
-from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.outbound.lane import SinkBinding

@@ -28,7 +28,6 @@ from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover, save_echoes
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.heartbeat import Heartbeat
@@ -109,8 +108,7 @@ class Gateway:
         self._update_heartbeats()
         for name in wiring.source_endpoints(self.configuration):
             self.pumps[name] = self._make_pump(name)
-            known = recovered.identities.get(name, ())
-            self.pumps[name].duplicates.remember(known, BatchCompletion.completed())
+            self.pumps[name].duplicates.remember(recovered.identities.get(name, ()))
         self._echoes.remember(recovered.sent)
         self._update_taps(self.configuration)
         for lane in self.lanes.values():

@@ -6,7 +6,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -20,22 +20,19 @@ from gateway.errors import (
     NotConnectedError,
     unexpected_error,
 )
-from gateway.model.memory_size import messages_size
-from gateway.model.outcome import ACCEPTED
-from gateway.routing.route import Route, WhenFull
+from gateway.routing.route import Route
 from gateway.routing.router import RouteMatch
 from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
-from gateway.runtime.delivery.admission import Admission, Admitted
+from gateway.runtime.delivery.admission import Admission
 from gateway.runtime.delivery.backoff import Backoff
-from gateway.runtime.delivery.batch import OutboundBatch
-from gateway.runtime.delivery.distribution import LaneBatches, distribute
+from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
-from gateway.runtime.delivery.in_flight import LaneBatch
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin
-from gateway.runtime.inbound.completion import BatchCompletion
 from gateway.runtime.inbound.copies import CopyMaker
 from gateway.runtime.inbound.header_mapping import HeaderMapper
-from gateway.runtime.inbound.in_flight import SharedBatch
+from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
@@ -61,7 +58,7 @@ class Pump:
         self, binding: SourceBinding, state: EndpointState, context: GatewayContext
     ) -> None:
         self.state = state
-        self.duplicates = DuplicateFilter[BatchCompletion]()
+        self.duplicates = DuplicateFilter()
         self._context = context
         self._binding = binding
         self._next_binding: SourceBinding | None = None  # set by a reload
@@ -71,7 +68,7 @@ class Pump:
         self._gaps = GapRecorder(
             state.name, binding.source, watched, ledger.archive, context.connections, ledger.clock
         )
-        self._in_flight: set[SharedBatch] = set()
+        self._in_flight: set[InFlightBatch] = set()
         self._stop = threading.Event()
         self._removed = False  # set with _stop
         self._backoff = Backoff()
@@ -224,64 +221,62 @@ class Pump:
         self._copies = self._make_copies(binding)
 
     def _relay(self, batch: Batch) -> None:
-        completion = BatchCompletion()
-        batch, earlier, admitted = self._admit(batch, completion)
-        received, lane_batches, refused = distribute(admitted.matches)
-        if not received and not refused and not earlier and not admitted.cuts:
-            batch.settle([ACCEPTED] * len(batch.messages))
-            return
-        in_flight = self._track(batch, completion)
-        outbound = self._copy(in_flight, batch, lane_batches)
+        in_flight = self._track(batch)
+        received = in_flight.received
+        self._admit(in_flight)
+        groups, by_lane, refused = distribute(received.matches)
+        outbound = self._copy(in_flight, by_lane, refused)
         self._store_short_names(in_flight)
-        for original in {id(each): each for each in earlier.values()}.values():
-            if original is not completion:  # settle a duplicate no sooner than its original
+        for original in {id(each): each for each in received.earlier.values()}.values():
+            if original is not in_flight:  # settle a duplicate no sooner than its original
                 in_flight.expect_answer()
-                original.when_done(in_flight.release)
+                original.when_settled(in_flight.release)
         if self._context.heartbeats:
-            for positions, matches in received.values():
-                self._note_heartbeats(batch, positions, matches, completion)
+            for positions, matches in groups.values():
+                self._note_heartbeats(in_flight, positions, matches)
         for position, delivery in refused:
             in_flight.refuse(position, delivery)
-        for lane, made, when_full in outbound:
-            _hand_over(in_flight, lane, made, when_full)
-        for positions, matches in received.values():  # after sending: recording delays no message
+        for lane, made in outbound:
+            _hand_over(in_flight, lane, made)
+        for positions, matches in groups.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
-        if admitted.cuts:
-            self._gaps.cut(admitted.cuts)
-            in_flight.record_cut(admitted.cuts)
+        if received.cuts:
+            self._gaps.cut(received.cuts)
+            in_flight.record_cuts()
         in_flight.release()
 
     def _copy(
-        self, in_flight: SharedBatch, batch: Batch, lane_batches: LaneBatches
-    ) -> list[tuple[OutboundLane, LaneBatch, WhenFull]]:
+        self, in_flight: InFlightBatch, by_lane: ByLane, refused: Refused
+    ) -> list[tuple[OutboundLane, OutboundBatch]]:
         """Make the copies of every lane, which may shorten names."""
-        outbound: list[tuple[OutboundLane, LaneBatch, WhenFull]] = []
-        for (endpoint, when_full), lane_batch in lane_batches.items():
+        outbound: list[tuple[OutboundLane, OutboundBatch]] = []
+        for (endpoint, when_full), copies in by_lane.items():
             lane = self._context.lanes.get(endpoint)
             if lane is None:  # a reload removed it while this thread waited
-                for position, delivery in lane_batch.entries():
-                    removed = replace(delivery, rule="target-removed", reason="a reload removed it")
-                    in_flight.refuse(position, removed)
+                for at, each in zip(*copies, strict=True):
+                    reason = "a reload removed it"
+                    refused.append((at, replace(each, rule="target-removed", reason=reason)))
                 continue
-            made = self._copies.make(batch, in_flight, lane_batch, lane.binding.carries)
+            made = self._copies.make(in_flight, copies, when_full, lane.binding.carries)
             if made.messages:
-                outbound.append((lane, made, when_full))
+                outbound.append((lane, made))
         return outbound
 
-    def _admit(
-        self, batch: Batch, completion: BatchCompletion
-    ) -> tuple[Batch, Mapping[int, BatchCompletion], Admitted]:
+    def _admit(self, in_flight: InFlightBatch) -> None:
         """Recognise echoes and duplicates, which changes their messages, and route the rest."""
-        recognised = self._admission.recognise(
-            batch.messages, batch.identities, self._binding.rules, completion
-        )
-        for position in recognised.loops:
-            self._log_loop(recognised.messages[position].address)
-        if recognised.messages is not batch.messages:
-            batch = replace(batch, messages=recognised.messages)
-        admitted = self._admission.match(recognised, self._binding.router)
-        self._count(admitted)
-        return batch, recognised.earlier, admitted
+        received = in_flight.received
+        self._admission.recognise(received, self._binding.rules, in_flight)
+        for position in received.loops:
+            self._log_loop(received.messages[position].address)
+        self._admission.match(received, self._binding.rules.router)
+        for route, reason in received.left_out:
+            self._context.ledger.counters[route].count_left_out(reason)
+        for failure in received.failures:
+            log.error(
+                "internal error while routing",
+                exc_info=failure,
+                extra={"endpoint": self.state.name},
+            )
 
     def _log_loop(self, name: str) -> None:
         """Say that a message of this name has gone round too often, at times."""
@@ -296,7 +291,7 @@ class Pump:
             extra={"endpoint": self.state.name},
         )  # fmt: skip
 
-    def _store_short_names(self, in_flight: SharedBatch) -> None:
+    def _store_short_names(self, in_flight: InFlightBatch) -> None:
         """Make the names durable that the batch has shortened; wait while the disk is full.
 
         Raises:
@@ -314,64 +309,39 @@ class Pump:
                     self._in_flight.discard(in_flight)
                     raise
 
-    def _count(self, admitted: Admitted) -> None:
-        """Count the messages that routes left out, and log our own faults."""
-        for route, reason in admitted.counts:
-            self._context.ledger.counters[route].count_left_out(reason)
-        for failure in admitted.failures:
-            log.error(
-                "internal error while routing",
-                exc_info=failure,
-                extra={"endpoint": self.state.name},
-            )
-
     def _note_heartbeats(
-        self,
-        batch: Batch,
-        positions: Sequence[int],
-        matches: Sequence[RouteMatch],
-        completion: BatchCompletion,
+        self, in_flight: InFlightBatch, positions: Sequence[int], matches: Sequence[RouteMatch]
     ) -> None:
         """Note the heartbeats among the messages at `positions`."""
         for position, match in zip(positions, matches, strict=True):
             heartbeat = self._context.heartbeats.get(match.route.name) if match.route else None
-            message = batch.messages[position]
+            message = in_flight.received.messages[position]
             if (
                 heartbeat
                 and message.address == heartbeat.name
                 and heartbeat.is_ours(message.payload)
             ):
                 heartbeat.note_received()
-                completion.when_done(heartbeat.note_delivered)
+                in_flight.when_settled(heartbeat.note_delivered)
 
-    def _track(self, batch: Batch, completion: BatchCompletion) -> SharedBatch:
-        message_ids = self._context.message_ids
+    def _track(self, batch: Batch) -> InFlightBatch:
+        ledger, message_ids = self._context.ledger, self._context.message_ids
         first = message_ids.reserve(len(batch.messages))
-        system = self._binding.router.dialect.name
-        at = self._context.ledger.clock()
-        origin = BatchOrigin(self.state.name, system, at, message_ids.run, first)
-        in_flight = SharedBatch(batch, origin, self._context.ledger, completion)
+        system = self._binding.rules.router.dialect.name
+        origin = BatchOrigin(self.state.name, system, ledger.clock(), message_ids.run, first)
+        received = ReceivedBatch(
+            batch.messages, origin, batch.identities, archived=ledger.archive is not None
+        )
+        in_flight = InFlightBatch(batch, received, ledger, self._in_flight.discard)
         self._in_flight.add(in_flight)
-        in_flight.on_settled = self._in_flight.discard
         return in_flight
 
 
-def _hand_over(
-    in_flight: SharedBatch, lane: OutboundLane, made: LaneBatch, when_full: WhenFull
-) -> None:
+def _hand_over(in_flight: InFlightBatch, lane: OutboundLane, batch: OutboundBatch) -> None:
     """Deliver the copies, in parts that a nearly full disk takes one after the other."""
-    size = messages_size(made.messages)
-    if size > MAX_PART_BYTES and len(made.messages) > 1:
-        for half in made.halves():
-            _hand_over(in_flight, lane, half, when_full)
+    if batch.size > MAX_PART_BYTES and len(batch.messages) > 1:
+        for half in batch.halves():
+            _hand_over(in_flight, lane, half)
         return
     in_flight.expect_answer()
-    lane.deliver(
-        OutboundBatch(
-            made.messages,
-            size,
-            lambda settlements, attempts: in_flight.record_answers(made, settlements, attempts),
-            lambda: in_flight.pending_rows(made),
-            when_full,
-        )
-    )
+    lane.deliver(batch)

@@ -17,13 +17,13 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import Outcome, Settlement
-from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.wire import Wire
+from tests.runtime.outbound_batches import batch_of
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -86,7 +86,7 @@ def test_messages_that_end_the_session_are_found_without_pauses(
                 numbers = range(first, first + EACH)
                 payloads = [POISON if number % EACH == 3 else b"x" for number in numbers]
                 messages = [Message("a", payload, PERSISTENT) for payload in payloads]
-                lane.deliver(OutboundBatch(messages, EACH, partial(done, numbers), list))
+                lane.deliver(batch_of(messages, partial(done, numbers), size=EACH))
             until(lambda: len(rules) == COUNT, "every message has its outcome")
         finally:
             lane.stop()

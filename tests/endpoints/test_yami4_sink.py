@@ -14,7 +14,6 @@ from gateway.endpoints.yami4.publish_state import PublishState
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
-from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.record.counters import EndpointState
@@ -23,6 +22,7 @@ from gateway.wire.yami4.messages import MessageHeading
 from tests.brokers.yami4_client import Client
 from tests.endpoints.exchange import Answer, collect, opened, send
 from tests.endpoints.yami4_scripted import refuse, reply, scripted
+from tests.runtime.outbound_batches import batch_of
 from tests.waiting import PATIENCE, until
 
 HASTY = Yami4Settings(answer_timeout=0.5, heartbeat=0.1, connect_timeout=2.0, drain_timeout=0.2)
@@ -215,7 +215,7 @@ def test_no_message_is_blamed_for_a_broker_that_is_away() -> None:
             EndpointState("yami4", "sink"),
         )
         lane.start()
-        lane.deliver(OutboundBatch(messages, 1, lambda found, _: settled.extend(found), list))
+        lane.deliver(batch_of(messages, lambda found, _: settled.extend(found)))
         until(lambda: len(attempts) > 20)
         here.set()
         until(lambda: len(settled) == 3)

@@ -49,7 +49,7 @@ from gateway.routing.payload_conversion import PayloadConversion, PayloadForm, c
 from gateway.routing.selectors.selector import MAX_CHARACTERS, parse_selector
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
-from gateway.runtime.delivery.batch import PendingRow
+from gateway.runtime.delivery.outbound_batch import PendingRow
 from gateway.runtime.outbound.spool_codec import pack_batch, unpack_batch
 from gateway.web import connection as web
 from gateway.web.application import WebApplication

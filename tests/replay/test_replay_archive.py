@@ -38,11 +38,11 @@ from gateway.model.outcome import RETRY, Settlement
 from gateway.replay.replay_archive import Replay, ReplayChoice
 from gateway.replay.sender import ReplaySender
 from gateway.routing.router import Router
+from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import (
     FULL_SIZE,
     REDACTED,
     BatchOrigin,
-    BatchRecord,
     header_map,
     payload_bytes,
 )
@@ -620,9 +620,9 @@ def test_the_archive_cuts_and_redacts_as_the_route_says(
     (route,) = load(rig.file).routes
     changed = replace(route, archive_payload_bytes=maximum, archive_redact=redact)
     message = Message("orders/1", b"12345", Headers(properties={"card": "1"}))
-    record = BatchRecord([message], BatchOrigin("plant", "mqtt", NOON, 1, 0))
+    record = ReceivedBatch([message], BatchOrigin("plant", "mqtt", NOON, 1, 0))
 
-    rows = record.received([0], Router(route.dialect, [changed])["orders/1"])
+    rows = record.received_rows([0], Router(route.dialect, [changed])["orders/1"])
 
     assert rows.columns["payload"] == [payload]
     assert rows.columns["headers"] == [headers | {"payload_kind": "bytes"}]

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from gateway.config.load import load
 from gateway.endpoints.base import Batch
-from gateway.model.message import Message
+from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.model.outcome import Settlement
 from gateway.runtime.context import GatewayContext
+from gateway.runtime.delivery.duplicates import SettledBatch
 from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.pump import Pump
@@ -27,8 +29,8 @@ from tests.waiting import until
 class OneBatchSource:
     """A source with one batch; `closed` says whether the batch was settled before the close."""
 
-    def __init__(self, *names: str) -> None:
-        self._left = [Batch([Message(name, b"x") for name in names], self._settle)]
+    def __init__(self, *names: str, headers: Headers = NO_HEADERS) -> None:
+        self._left = [Batch([Message(name, b"x", headers) for name in names], self._settle)]
         self._quiet = threading.Event()
         self.unsettled = bool(names)
         self.closed = ""
@@ -79,3 +81,25 @@ def test_a_replaced_source_is_closed_after_its_batch_is_settled(tmp_path: Path) 
     pump.close()
     lane.stop()
     assert before.closed == "settled"
+
+
+def test_a_duplicate_of_a_message_without_a_route_waits_for_nothing(tmp_path: Path) -> None:
+    """A reload may add the route before its broker delivers the message again."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    source = OneBatchSource("other/1", headers=Headers(source_id="ID:1"))
+    ledger = Ledger({"all": RouteCounters()})
+    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {})
+    pump = Pump(
+        make_source_binding(load(file), "here", source), EndpointState("here", "source"), context
+    )
+    pump.start()
+    until(lambda: not source.unsettled)
+    pump.close()
+
+    settled: list[bool] = []
+    identity = ("other/1", "ID:1", fingerprint(b"x")[1])
+    earlier = pump.duplicates.find_or_add(identity, SettledBatch())
+    assert earlier is not None
+    earlier.when_settled(lambda: settled.append(True))
+    assert settled

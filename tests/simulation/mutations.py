@@ -28,16 +28,17 @@ from gateway.endpoints.yami4.publish_state import PublishState as Yami4State
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.runtime import pump
+from gateway.runtime.delivery.actions import Close
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
-from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
 from gateway.runtime.delivery.echoes import Echoes
-from gateway.runtime.delivery.in_flight import InFlightBatch
 from gateway.runtime.delivery.isolation import Isolation, Search
-from gateway.runtime.delivery.lane import Connection, LaneState
+from gateway.runtime.delivery.lane import LaneState
+from gateway.runtime.delivery.lane_phase import Phase
 from gateway.runtime.delivery.loop_limit import LoopFindings, LoopLimit
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.inbound import dedup_recovery
-from gateway.runtime.inbound.completion import BatchCompletion
+from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound import checksum, spool, spool_db
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
@@ -71,7 +72,7 @@ def _take_without_mark(self: SpoolBacklog) -> Any:  # noqa: ANN401
 
 
 def _accept_retries(real: Method) -> Method:
-    def settle(self: QueuedBatch, positions: Any, settlements: Any) -> bool:  # noqa: ANN401
+    def settle(self: OutboundBatch, positions: Any, settlements: Any) -> bool:  # noqa: ANN401
         taken = [ACCEPTED if each.outcome is RETRY.outcome else each for each in settlements]
         return bool(real(self, positions, taken))
 
@@ -79,8 +80,8 @@ def _accept_retries(real: Method) -> Method:
 
 
 def _end_only(self: LaneState) -> Any:  # noqa: ANN401
-    self._removed = True
-    return self.end()
+    self.phase = Phase.REMOVED
+    return [Close()]
 
 
 def _settle_first(real: Method) -> Method:
@@ -92,9 +93,9 @@ def _settle_first(real: Method) -> Method:
 
 
 def _finish_when_written(real: Method) -> Method:
-    def written(self: SpoolBacklog, queued: QueuedBatch, size: int) -> Any:  # noqa: ANN401
-        real(self, queued, size)
-        return self.stored(queued) if queued.number in self._pending else None
+    def written(self: SpoolBacklog, batch: OutboundBatch, size: int) -> bool:
+        real(self, batch, size)
+        return False  # the lane finishes it
 
     return written
 
@@ -124,19 +125,19 @@ def _instead(value: object) -> Callable[[Method], object]:
 
 def _while_broken(real: Method) -> Method:
     def has_room(self: LaneState, batch: OutboundBatch) -> bool:
-        connection = self.connection
-        self.connection = Connection.AWAY if connection is Connection.BROKEN else connection
+        phase = self.phase
+        self.phase = Phase.AWAY if phase is Phase.BROKEN else phase
         try:
             return bool(real(self, batch))
         finally:
-            self.connection = connection
+            self.phase = phase
 
     return has_room
 
 
 def _without_poison(real: Method) -> Method:
     def send_alone(self: LaneState, isolation: Any, now: float) -> Any:  # noqa: ANN401
-        isolation.queued.solo_losses.clear()
+        isolation.batch.solo_losses.clear()
         return real(self, isolation, now)
 
     return send_alone
@@ -153,7 +154,7 @@ def _search_with_pauses(real: Method) -> Method:
 def _accuse_all(real: Method) -> Method:
     def lost(self: Search, sends: Any, *arguments: Any, ours: bool) -> bool:  # noqa: ANN401
         for send in sends:
-            send.queued.solo_losses.update(send.positions)
+            send.batch.solo_losses.update(send.positions)
         return bool(real(self, sends, *arguments, ours=ours))
 
     return lost
@@ -248,7 +249,7 @@ MUTATIONS: Final = (
     Mutation("rows are durable before the source is settled", Ledger, "write", _settle_first),
     Mutation("a stored batch is durable before it is finished", SpoolBacklog, "written",
              _finish_when_written),
-    Mutation("a batch without an answer is sent again", QueuedBatch, "settle", _accept_retries),
+    Mutation("a batch without an answer is sent again", OutboundBatch, "settle", _accept_retries),
     Mutation("unanswered batches are put back in front", MemoryBacklog, "put_back",
              _instead(_put_back_last)),
     Mutation("no batch is stored before older ones that are put back", SpoolBacklog, "puts_back",
@@ -327,7 +328,7 @@ MUTATIONS: Final = (
     Mutation("a loop ends however long a round takes", LoopLimit, "find", _only_fast_rounds),
     Mutation("a sink waits for the sources at a broker that keeps nothing", Gateway,
              "_sources_ready", _instead(lambda _self, _name, _since: True)),
-    Mutation("a duplicate is settled after its original", BatchCompletion, "when_done",
+    Mutation("a duplicate is settled after its original", InFlightBatch, "when_settled",
              _instead(lambda _self, callback: callback())),
     Mutation("echoes of the last run are recovered", dedup_recovery, "_saved_echoes",
              _instead(lambda _root, _gateway: [])),

@@ -18,13 +18,14 @@ from gateway.endpoints.jms.property_names import encode_property_name
 from gateway.endpoints.solace.message_properties import build_properties
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
-from gateway.runtime.delivery.batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_recorder
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from gateway.tracing import spans as exporting
 from gateway.tracing.context import context_of
+from tests.runtime.outbound_batches import batch_of as answering
 from tests.runtime.targets import ScriptedSink
 from tests.tracing.collector import Collector, collecting
 from tests.waiting import PATIENCE, until
@@ -53,7 +54,7 @@ def batch_of(answers: list[Settlement], *messages: Message) -> OutboundBatch:
     common = {"route": "r", "endpoint": "target", "system": "mqtt", "received": 1_000}
     columns = {"name": names, "source_name": [f"from/{name}" for name in names]}
     end = PendingRow(tuple(range(len(messages))), Rows(len(messages), common, columns), "source")  # type: ignore[arg-type]  # cells
-    return OutboundBatch(messages, 1, lambda settled, _: answers.extend(settled), lambda: [end])
+    return answering(messages, lambda settled, _: answers.extend(settled), [end])
 
 
 @contextmanager

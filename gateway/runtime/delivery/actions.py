@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gateway.model.message import Message
-from gateway.runtime.delivery.batch import QueuedBatch
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +31,33 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send part of a batch; its answer has this number."""
+    """Send part of a batch at the time `since`; its answer has this number."""
 
     number: int
-    queued: QueuedBatch
+    batch: OutboundBatch
     positions: Sequence[int]
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        return self.queued.messages(self.positions)
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Report the settlements of a batch, which are final."""
+    """Pass on the settlements of a batch, which are final."""
 
-    queued: QueuedBatch
+    batch: OutboundBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The answer was not final, and the connection counts as lost for this reason."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
     """Write the unsettled messages of a batch to disk, then tell `written` and `stored`."""
 
-    queued: QueuedBatch
+    batch: OutboundBatch
 
 
 @dataclass(frozen=True, slots=True)

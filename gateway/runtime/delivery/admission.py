@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 from xxhash import xxh3_128_digest
 
 from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
-from gateway.runtime.delivery.duplicates import BatchT, DuplicateFilter
+from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.loop_limit import LoopLimit
+from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
 from gateway.runtime.delivery.rows import Cut, fingerprint
 
 LOOP: Final = "loop"
@@ -40,60 +41,27 @@ class AdmissionRules:
     loop_window: float = 0.0
 
 
-@dataclass(slots=True)
-class Recognised(Generic[BatchT]):
-    """The messages of a batch with their marks.
-
-    `earlier` has the batch that had the message before, by position of each duplicate. `loops` are
-    the positions of those that have gone round too often.
-    """
-
-    messages: Sequence[Message]
-    earlier: dict[int, BatchT] = field(default_factory=dict)
-    loops: Sequence[int] = ()
-
-
-@dataclass(slots=True)
-class Admitted:
-    """The route matches of each message, and what became of the others.
-
-    `cuts` are loops and dropped duplicates; each has its row. `counts` are pairs of a route and
-    the reason why it has no copy. `failures` are faults of ours, each on one message.
-    """
-
-    matches: list[tuple[RouteMatch, ...]] = field(default_factory=list)
-    cuts: list[Cut] = field(default_factory=list)
-    counts: list[tuple[str, str]] = field(default_factory=list)
-    failures: list[Exception] = field(default_factory=list)
-
-
-class Admission(Generic[BatchT]):
+class Admission:
     """Admission of the messages of one source endpoint.
 
     Mutable: owned by the source's thread.
     """
 
-    def __init__(
-        self, gateway: str, duplicates: DuplicateFilter[BatchT], take_origin: TakeOrigin
-    ) -> None:
+    def __init__(self, gateway: str, duplicates: DuplicateFilter, take_origin: TakeOrigin) -> None:
         self._gateway = gateway
         self._duplicates = duplicates
         self._take_origin = take_origin
         self._loop_limit = LoopLimit()
 
     def recognise(
-        self,
-        messages: Sequence[Message],
-        identities: Sequence[str],
-        rules: AdmissionRules,
-        batch: BatchT,
-    ) -> Recognised[BatchT]:
-        """Recognise the echoes, duplicates and loops among the messages of a `batch`.
+        self, batch: ReceivedBatch, rules: AdmissionRules, known_as: EarlierBatch
+    ) -> None:
+        """Mark the echoes, duplicates and loops among the messages of a `batch`.
 
-        An echo gets its origin path back. A duplicate is marked as redelivered. `identities` are
-        those that the broker gave, or empty. Waits for the answers to copies that equal a message.
+        An echo gets its origin path back. A duplicate is marked as redelivered; later ones find
+        this batch as `known_as`. Waits for the answers to copies that equal a message.
         """
-        found = Recognised[BatchT](messages)
+        messages, identities = batch.messages, batch.identities
         changed: dict[int, Message] = {}
         recognisable = identities or rules.echo_broker or rules.echo_window
         if recognisable or any(map(identity_of, _distinct_headers(messages))):
@@ -107,42 +75,39 @@ class Admission(Generic[BatchT]):
                         )
                         continue
                 identity = identities[position] if identities else None
-                earlier = self._find_earlier(message, identity, rules.echo_window, batch)
+                earlier = self._find_earlier(message, identity, rules.echo_window, known_as)
                 if earlier is not None:
-                    found.earlier[position] = earlier
+                    batch.earlier[position] = earlier
                     changed[position] = replace(message, headers=replace(headers, redelivered=True))
         if rules.loop_window:
-            rounds = self._loop_limit.find(messages, changed, batch.arrived, rules.loop_window)
-            found.loops = rounds.cut
+            rounds = self._loop_limit.find(messages, changed, known_as.arrived, rules.loop_window)
+            batch.loops = rounds.cut
             for position, mode in rounds.marked.items():
                 message = messages[position]
                 headers = replace(message.headers, mode=mode)
                 changed[position] = replace(message, headers=headers)
         if changed:
-            found.messages = [changed.get(at, message) for at, message in enumerate(messages)]
-        return found
+            batch.messages = [changed.get(at, message) for at, message in enumerate(messages)]
 
-    def match(self, recognised: Recognised[BatchT], router: Router) -> Admitted:
+    def match(self, batch: ReceivedBatch, router: Router) -> None:
         """Route the messages of a batch and admit them."""
-        messages, earlier = recognised.messages, recognised.earlier
-        admitted = Admitted()
+        messages, earlier = batch.messages, batch.earlier
         try:
             found = [router[message.address] for message in messages]
         except Exception:  # noqa: BLE001  # a fault of ours on one name; try each name alone
-            found = [_route_one(message.address, router, admitted) for message in messages]
+            found = [_route_one(message.address, router, batch) for message in messages]
+        batch.matches = found
         plain = not any(each.origin or each.retained for each in _distinct_headers(messages))
-        if plain and not earlier and not recognised.loops and not router.selective:
-            admitted.matches = found
-            return admitted
+        if plain and not earlier and not batch.loops and not router.selective:
+            return
         for position, (matches, message) in enumerate(zip(found, messages, strict=True)):
             recognised_as = DUPLICATE if position in earlier else ""
-            recognised_as = LOOP_LIMIT if position in recognised.loops else recognised_as
+            recognised_as = LOOP_LIMIT if position in batch.loops else recognised_as
             try:
-                kept = self._admit(matches, message.headers, position, recognised_as, admitted)
+                kept = self._admit(matches, message.headers, position, recognised_as, batch)
             except Exception as error:  # noqa: BLE001  # of a selector on one value
-                kept = _refuse(error, admitted)
-            admitted.matches.append(kept)
-        return admitted
+                kept = _refuse(error, batch)
+            batch.matches[position] = kept
 
     def _admit(
         self,
@@ -150,7 +115,7 @@ class Admission(Generic[BatchT]):
         headers: Headers,
         position: int,
         recognised_as: str,
-        admitted: Admitted,
+        batch: ReceivedBatch,
     ) -> tuple[RouteMatch, ...]:
         """The matches whose routes admit the message, without deliveries that make a loop."""
         kept: list[RouteMatch] = []
@@ -161,11 +126,11 @@ class Admission(Generic[BatchT]):
                 continue
             reason = self._reason_against(route, headers) or recognised_as
             if reason:
-                admitted.counts.append((route.name, reason))
+                batch.left_out.append((route.name, reason))
             if reason in {LOOP, LOOP_LIMIT} or (reason == DUPLICATE and route.drop_duplicates):
-                admitted.cuts.append(Cut(position, route.name, reason))
+                batch.cuts.append(Cut(position, route.name, reason))
             elif reason in {"", DUPLICATE}:
-                kept += _without_loops(match, headers.origin, position, admitted)
+                kept += _without_loops(match, headers.origin, position, batch)
         return tuple(kept)
 
     def _reason_against(self, route: Route, headers: Headers) -> str:
@@ -183,14 +148,14 @@ class Admission(Generic[BatchT]):
         message: Message,
         source_id: str | None,
         echo_window: float,
-        batch: BatchT,
-    ) -> BatchT | None:
+        known_as: EarlierBatch,
+    ) -> EarlierBatch | None:
         """The batch that had this message before; None if no batch had it.
 
         `source_id` is the identity the broker gave, `echo_window` in seconds.
         """
         headers = message.headers
-        earlier: BatchT | None = None
+        earlier: EarlierBatch | None = None
         identity = source_id
         if source_id is None or headers.properties:
             identity = identity_of(
@@ -203,14 +168,14 @@ class Admission(Generic[BatchT]):
             xxh3_128_digest(payload) if isinstance(payload, bytes) else fingerprint(payload)[1]
         )
         if identity:
-            earlier = self._duplicates.find_or_add((name, identity, digest), batch)
+            earlier = self._duplicates.find_or_add((name, identity, digest), known_as)
         if echo_window and earlier is None:
-            earlier = self._duplicates.find_or_add((name, "", digest), batch, echo_window)
+            earlier = self._duplicates.find_or_add((name, "", digest), known_as, echo_window)
         return earlier
 
 
 def _without_loops(
-    match: RouteMatch, origin: tuple[str, ...], position: int, admitted: Admitted
+    match: RouteMatch, origin: tuple[str, ...], position: int, batch: ReceivedBatch
 ) -> list[RouteMatch]:
     """The match without deliveries to a broker and name on the path `origin`."""
     if not origin or match.route is None:
@@ -220,23 +185,23 @@ def _without_loops(
     )
     if len(onward) == len(match.deliveries):
         return [match]
-    admitted.counts.append((match.route.name, LOOP))
+    batch.left_out.append((match.route.name, LOOP))
     if not onward:
-        admitted.cuts.append(Cut(position, match.route.name, LOOP))
+        batch.cuts.append(Cut(position, match.route.name, LOOP))
         return []
     return [replace(match, deliveries=onward)]
 
 
-def _route_one(name: str, router: Router, admitted: Admitted) -> tuple[RouteMatch, ...]:
+def _route_one(name: str, router: Router, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:
     try:
         return router[name]
     except Exception as error:  # noqa: BLE001  # of a dialect on one name
-        return _refuse(error, admitted)
+        return _refuse(error, batch)
 
 
-def _refuse(error: Exception, admitted: Admitted) -> tuple[RouteMatch, ...]:
+def _refuse(error: Exception, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:
     """A fault of ours: this message becomes a dead letter, the others are routed."""
-    admitted.failures.append(error)
+    batch.failures.append(error)
     reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
     return (RouteMatch(None, (Delivery(None, None, "", rule="internal", reason=reason),)),)
 

@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from gateway.model.outcome import SPOOLED, rejected
+from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import DiskAction, Finish, Mark, Read, Store
-from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
+from gateway.runtime.delivery.outbound_batch import Origin, OutboundBatch, SpoolRow
 
 MAX_JOINED: Final = 1_000  # messages of small batches that are taken as one
 
@@ -24,17 +25,15 @@ class Backlog(Protocol):
     """Batches that wait for a target, in order. Mutable: owned by the lane's state."""
 
     on_disk: bool  # whether a batch in it counts as settled for its source
-
-    def next_number(self) -> int:
-        """The place of the next batch in the order."""
+    next_number: Callable[[], int]  # the place of the next batch in the order
 
     def fits(self, batch: OutboundBatch) -> bool:
         """Return whether there is room for the batch."""
 
-    def put(self, queued: QueuedBatch) -> Store | None:
+    def put(self, batch: OutboundBatch) -> Store | None:
         """Append the batch."""
 
-    def put_back(self, batches: Iterable[QueuedBatch]) -> None:
+    def put_back(self, batches: Iterable[OutboundBatch]) -> None:
         """Take batches back that were taken, or that were sent without being put."""
 
     @property
@@ -44,7 +43,7 @@ class Backlog(Protocol):
     def next_store(self) -> Store | None:
         """A batch that was put back and must be written before any later one is taken."""
 
-    def take(self) -> QueuedBatch | DiskAction | None:
+    def take(self) -> OutboundBatch | DiskAction | None:
         """Remove and return the first batch, or what must happen before; None if none is ready."""
 
     def empty(self) -> bool:
@@ -57,21 +56,18 @@ class MemoryBacklog:
     on_disk = False
 
     def __init__(self) -> None:
-        self._batches: deque[QueuedBatch] = deque()
-        self._numbers = count(1)
-
-    def next_number(self) -> int:
-        return next(self._numbers)
+        self._batches: deque[OutboundBatch] = deque()
+        self.next_number = count(1).__next__
 
     def fits(self, batch: OutboundBatch) -> bool:
         del batch  # its lane has room
         return True
 
-    def put(self, queued: QueuedBatch) -> Store | None:
-        self._batches.append(queued)
+    def put(self, batch: OutboundBatch) -> Store | None:
+        self._batches.append(batch)
         return None
 
-    def put_back(self, batches: Iterable[QueuedBatch]) -> None:
+    def put_back(self, batches: Iterable[OutboundBatch]) -> None:
         self._batches.extendleft(sorted(batches, key=_number, reverse=True))
 
     @property
@@ -81,7 +77,7 @@ class MemoryBacklog:
     def next_store(self) -> Store | None:
         return None
 
-    def take(self) -> QueuedBatch | DiskAction | None:
+    def take(self) -> OutboundBatch | DiskAction | None:
         return self._batches.popleft() if self._batches else None
 
     def empty(self) -> bool:
@@ -98,20 +94,6 @@ class SpoolLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class SpoolRow:
-    """A batch of `messages` on disk, written at `time`.
-
-    Units: microseconds since 1970-01-01 UTC.
-    """
-
-    number: int
-    time: int
-    messages: int
-    body: bytes
-    checksum: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class SpoolTotals:
     """The rows that an earlier run left; it may have sent those up to `marked`."""
 
@@ -119,17 +101,6 @@ class SpoolTotals:
     messages: int = 0
     bytes: int = 0
     marked: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RowsTaken:
-    """Rows that leave the backlog as one batch; `tried` when an earlier run may have sent them."""
-
-    rows: tuple[SpoolRow, ...]
-    tried: bool
-
-
-JoinRows: TypeAlias = Callable[[RowsTaken], QueuedBatch]  # decodes rows as one stored batch
 
 
 class SpoolBacklog:
@@ -149,57 +120,58 @@ class SpoolBacklog:
         limits: SpoolLimits,
         totals: SpoolTotals,
         next_number: Callable[[], int],
-        join: JoinRows,
+        origin: Origin,
     ) -> None:
+        """`origin` gets the answers of the batches that were on disk."""
         self.limits = limits
         self.messages, self.bytes = totals.messages, totals.bytes
         self.next_number = next_number
         self._name = name
-        self._join = join
+        self._origin = origin
         self._last_tried = totals.marked
         self._marked = totals.marked  # as on disk
         self._stored = totals.last  # the highest number that is durable
         self._last_read = 0
         self._rows: deque[SpoolRow] = deque()  # read from disk
-        self._returned: list[QueuedBatch] = []  # taken and put back; sorted
-        self._unwritten: deque[QueuedBatch] = deque()  # put back, never on disk; sorted
+        self._returned: list[OutboundBatch] = []  # taken and put back; sorted
+        self._unwritten: deque[OutboundBatch] = deque()  # put back, never on disk; sorted
         self._unqueued: set[int] = set()  # numbers put back, and not on the way to the disk
-        self._pending: dict[int, QueuedBatch] = {}  # put, and not durable yet
+        self._pending: dict[int, OutboundBatch] = {}  # put, and not durable yet
 
     def fits(self, batch: OutboundBatch) -> bool:
         maximum = self.limits.messages
         too_many = maximum is not None and self.messages + len(batch.messages) > maximum
         return not self.messages or not (too_many or self.bytes + batch.size > self.limits.bytes)
 
-    def put(self, queued: QueuedBatch) -> Store:
-        self._pending[queued.number] = queued
-        return Store(queued)
+    def put(self, batch: OutboundBatch) -> Store:
+        self._pending[batch.number] = batch
+        return Store(batch)
 
-    def put_back(self, batches: Iterable[QueuedBatch]) -> None:
-        for queued in sorted(batches, key=_number):
-            if queued.stored:
-                insort(self._returned, queued, key=_number)
+    def put_back(self, batches: Iterable[OutboundBatch]) -> None:
+        for batch in sorted(batches, key=_number):
+            if batch.rows:
+                insort(self._returned, batch, key=_number)
             else:
-                self._pending[queued.number] = queued
-                self._unwritten.append(queued)
-                self._unqueued.add(queued.number)
+                self._pending[batch.number] = batch
+                self._unwritten.append(batch)
+                self._unqueued.add(batch.number)
 
     def next_store(self) -> Store | None:
         return Store(self._unwritten.popleft()) if self._unwritten else None
 
-    def written(self, queued: QueuedBatch, size: int) -> Finish | None:
+    def written(self, batch: OutboundBatch, size: int) -> bool:
         """Count the unsettled messages of a batch that is on its way to the disk with `size` bytes.
 
-        Return `Finish` if none is left: then nothing is written.
+        Return false if none is left: then nothing is written.
         """
-        messages = len(queued.unsettled)
+        messages = len(batch.unsettled)
         if not messages:
-            del self._pending[queued.number]
-            return Finish(queued)
-        queued.settle_rest(SPOOLED)
+            del self._pending[batch.number]
+            return False
+        batch.settle_rest(SPOOLED)
         self.messages += messages
         self.bytes += size
-        return None
+        return True
 
     @property
     def puts_back(self) -> bool:
@@ -209,23 +181,22 @@ class SpoolBacklog:
         """
         return bool(self._unqueued)
 
-    def queued_for_disk(self, queued: QueuedBatch) -> None:
+    def queued_for_disk(self, batch: OutboundBatch) -> None:
         """The batch becomes durable no later than any that is queued from now on."""
-        self._unqueued.discard(queued.number)
+        self._unqueued.discard(batch.number)
 
-    def stored(self, queued: QueuedBatch) -> Finish:
+    def stored(self, batch: OutboundBatch) -> None:
         """The batch is durable: its source is settled, and it can be taken."""
-        del self._pending[queued.number]
-        self._stored = max(self._stored, queued.number)
-        return Finish(queued)
+        del self._pending[batch.number]
+        self._stored = max(self._stored, batch.number)
 
-    def read(self, rows: Iterable[SpoolRow], request: Read) -> None:
+    def read(self, rows: Sequence[SpoolRow], request: Read) -> None:
         """Rows that the disk returned for `request`, which ends with the last of them."""
         if request.after != self._last_read:
             return  # another thread read them first
         self._rows.extend(rows)
-        if self._rows:
-            self._last_read = self._rows[-1].number
+        if rows:
+            self._last_read = rows[-1].number
         elif request.before is None:
             self._last_read = self._stored
         else:
@@ -234,7 +205,7 @@ class SpoolBacklog:
     def marked(self, number: int) -> None:
         self._marked = max(self._marked, number)
 
-    def take(self) -> QueuedBatch | DiskAction | None:
+    def take(self) -> OutboundBatch | DiskAction | None:
         if self._returned:
             return self._returned.pop(0)
         if not self._rows:
@@ -257,7 +228,7 @@ class SpoolBacklog:
         elif older_than is None:
             oldest = self._take_rows()
         elif self._rows[0].time < older_than:
-            oldest = self._join(self._taken([self._rows.popleft()]))
+            oldest = self._join([self._rows.popleft()])
         else:
             return None
         if older_than is None:
@@ -271,10 +242,10 @@ class SpoolBacklog:
     def empty(self) -> bool:
         return not (self._returned or self._rows or self._pending or self._last_read < self._stored)
 
-    def freed(self, messages: int, size: int) -> None:
-        """Messages of this backlog have their outcome; `size` is their bytes on disk."""
-        self.messages -= messages
-        self.bytes -= size
+    def freed(self, batch: OutboundBatch) -> None:
+        """The messages of a batch have their outcome, and their rows are about to be deleted."""
+        self.messages -= sum(row.count for row in batch.rows)
+        self.bytes -= sum(row.size for row in batch.rows)
 
     def _next_read(self) -> Read | None:
         """The rows to read: all durable ones that no earlier number holds back."""
@@ -283,31 +254,30 @@ class SpoolBacklog:
             return None
         return Read(self._last_read, end)
 
-    def _take_rows(self) -> QueuedBatch:
+    def _take_rows(self) -> OutboundBatch:
         """The next rows that were read; small batches are taken as one."""
         first = self._rows.popleft()
-        taken, count = [first], first.messages
+        taken, count = [first], first.count
         while (
             self._rows
             and count < MAX_JOINED
             and self._is_tried(first) is self._is_tried(self._rows[0])
         ):
             taken.append(self._rows.popleft())
-            count += taken[-1].messages
-        return self._join(self._taken(taken))
+            count += taken[-1].count
+        return self._join(taken)
 
-    def _taken(self, rows: Sequence[SpoolRow]) -> RowsTaken:
-        return RowsTaken(tuple(rows), self._is_tried(rows[0]))
+    def _join(self, rows: Sequence[SpoolRow]) -> OutboundBatch:
+        """One batch of several rows; an attempt of an earlier run counts if it may have sent it."""
+        messages = [message for row in rows for message in row.messages]
+        batch = OutboundBatch(self._origin, WhenFull.SLOW, messages)
+        batch.rows, batch.number = rows, rows[0].number
+        batch.attempts = int(self._is_tried(rows[0]))
+        return batch
 
     def _is_tried(self, row: SpoolRow) -> bool:
         return row.number <= self._last_tried
 
 
-def refuse_newest(queued: QueuedBatch, name: str) -> Finish:
-    """Reject a batch for which the spool of `name` has no room."""
-    queued.settle_rest(rejected("spool-full", f"the spool of {name} is full"))
-    return Finish(queued)
-
-
-def _number(queued: QueuedBatch) -> int:
-    return queued.number
+def _number(batch: OutboundBatch) -> int:
+    return batch.number

@@ -1,4 +1,4 @@
-"""Distribution of a routed batch: received groups, lane batches and refused deliveries."""
+"""Distribution of a routed batch: received groups, copies by lane and refused deliveries."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import TypeAlias
 
 from gateway.routing.route import WhenFull
 from gateway.routing.router import Delivery, RouteMatch
-from gateway.runtime.delivery.in_flight import LaneBatch
 
 ReceivedGroups: TypeAlias = dict[int, tuple[list[int], list[RouteMatch]]]
-LaneBatches: TypeAlias = dict[tuple[str, WhenFull], LaneBatch]
+Copies: TypeAlias = tuple[list[int], list[Delivery]]  # positions, and a delivery for each
+ByLane: TypeAlias = dict[tuple[str, WhenFull], Copies]
 Refused: TypeAlias = list[tuple[int, Delivery]]
 
 
 def distribute(
     found: Sequence[tuple[RouteMatch, ...]],
-) -> tuple[ReceivedGroups, LaneBatches, Refused]:
-    """Sort the matches: messages to record as received, batches by lane, refused deliveries.
+) -> tuple[ReceivedGroups, ByLane, Refused]:
+    """Sort the matches: messages to record as received, copies by lane, refused deliveries.
 
     Each route that archives payloads has its own received group; the other routes share one.
     """
     received: ReceivedGroups = {}
-    lane_batches: LaneBatches = {}
+    by_lane: ByLane = {}
     refused: Refused = []
-    by_target: dict[int, LaneBatch] = {}
+    by_target: dict[int, Copies] = {}
     for position, matches in enumerate(found):
         for match in matches:
             route = match.route
@@ -40,12 +40,10 @@ def distribute(
                 if target is None or delivery.rule:
                     refused.append((position, delivery))
                     continue
-                lane_batch = by_target.get(id(target))
-                if lane_batch is None:
-                    lane_batch = lane_batches.setdefault(
-                        (target.endpoint, target.when_full), LaneBatch()
-                    )
-                    by_target[id(target)] = lane_batch
-                lane_batch.positions.append(position)
-                lane_batch.deliveries.append(delivery)
-    return received, lane_batches, refused
+                copies = by_target.get(id(target))
+                if copies is None:
+                    copies = by_lane.setdefault((target.endpoint, target.when_full), ([], []))
+                    by_target[id(target)] = copies
+                copies[0].append(position)
+                copies[1].append(delivery)
+    return received, by_lane, refused

@@ -7,11 +7,13 @@ For an endpoint with `echo_window`, name and payload alone are the identity for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from gateway.model.message import Message
+from gateway.runtime.delivery.received_batch import EarlierBatch
 from gateway.runtime.delivery.rows import fingerprint
 
 MAX_SIZE: Final = 32 << 20  # bytes of the identities of a source endpoint
@@ -34,33 +36,35 @@ def copy_id(endpoint: str, identity: str, message: Message) -> str:
     return f"s-{whole.hexdigest()}"
 
 
-class Arrival(Protocol):
-    """A received batch. Units: seconds of a monotonic clock."""
+@dataclass(frozen=True, slots=True)
+class SettledBatch:
+    """A batch that an earlier run has settled."""
 
-    arrived: float
+    arrived: float = 0.0
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        callback()
 
 
-BatchT = TypeVar("BatchT", bound=Arrival)
-
-
-class DuplicateFilter(Generic[BatchT]):
+class DuplicateFilter:
     """The latest identities of one source endpoint, with the batches that had them first.
 
     Mutable: owned by the source's thread.
     """
 
     def __init__(self) -> None:
-        self._batches: dict[Identity, BatchT] = {}
+        self._batches: dict[Identity, EarlierBatch] = {}
         self._size = 0  # bytes
 
-    def remember(self, identities: Iterable[Identity], batch: BatchT) -> None:
+    def remember(self, identities: Iterable[Identity]) -> None:
         """Add identities that an earlier run has delivered and recorded."""
+        batch = SettledBatch()
         for identity in identities:
-            self.find_or_add(identity, batch, 0.0)
+            self.find_or_add(identity, batch)
 
     def find_or_add(
-        self, identity: Identity, batch: BatchT, seconds: float = float("inf")
-    ) -> BatchT | None:
+        self, identity: Identity, batch: EarlierBatch, seconds: float = float("inf")
+    ) -> EarlierBatch | None:
         """The batch that had `identity` in the last `seconds`; if there is none, add this batch."""
         found = self._batches.get(identity)
         if found is not None:
@@ -68,7 +72,7 @@ class DuplicateFilter(Generic[BatchT]):
                 return found
             del self._batches[identity]
         else:
-            self._size += _OVERHEAD + 4 * (len(identity[0]) + len(identity[1]))  # as `_size`
+            self._size += _size(identity)
         self._batches[identity] = batch
         if self._size >= MAX_SIZE + EVICTED_SIZE:
             self._evict()

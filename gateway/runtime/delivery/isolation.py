@@ -8,21 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.model.outcome import rejected
-from gateway.runtime.delivery.batch import QueuedBatch
+from gateway.runtime.delivery.actions import Send
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 
 MAX_SOLO_LOSSES: Final = 2  # connections a message may break alone; then it is poisoned
 POISON_WINDOW: Final = 5.0  # seconds after a send; a later loss is not the message's fault
 WARY_SECONDS: Final = 60.0  # after a poisoned message, one loss is enough to search a batch
 MAX_FRUITLESS: Final = 64  # losses of a search without an answer between them, and no pause
-
-
-@dataclass(frozen=True, slots=True)
-class UnansweredSend:
-    """Part of a batch that was sent at a moment of the monotonic clock."""
-
-    queued: QueuedBatch
-    positions: Sequence[int]
-    since: float
 
 
 @dataclass(slots=True)
@@ -33,7 +25,7 @@ class Isolation:
     answer.
     """
 
-    queued: QueuedBatch
+    batch: OutboundBatch
     until: float  # when to begin although other sends have no answer
     attempts: int
     parts: deque[Sequence[int]] | None = None
@@ -41,22 +33,22 @@ class Isolation:
 
     def begin(self) -> None:
         """Take up the parts to which earlier losses led, without what has its outcome."""
-        unsettled = set(self.queued.unsettled)
-        parts = self.queued.parts or [self.queued.unsettled]
+        unsettled = set(self.batch.unsettled)
+        parts = self.batch.parts or [self.batch.unsettled]
         left = ([each for each in part if each in unsettled] for part in parts)
         self.parts = deque(part for part in left if part)
 
-    def narrow(self, send: UnansweredSend | None, *, guilty: bool) -> None:
+    def narrow(self, send: Send | None, *, guilty: bool) -> None:
         """Keep the parts for the next connection; halve the one that is `guilty` of the loss."""
         if self.parts is None:
             return
         parts: list[Sequence[int]] = list(self.parts)
         if send is not None:
-            unsettled = set(self.queued.unsettled)
+            unsettled = set(self.batch.unsettled)
             lost = [each for each in send.positions if each in unsettled]
             middle = (len(lost) + 1) // 2 if guilty else len(lost)
             parts[:0] = [lost[:middle], lost[middle:]]
-        self.queued.parts = [part for part in parts if part]
+        self.batch.parts = [part for part in parts if part]
 
 
 class Search:
@@ -66,12 +58,8 @@ class Search:
     """
 
     def __init__(self) -> None:
-        self._fruitless = 0  # losses since the last answer
+        self.fruitless = 0  # losses since the last answer: then the target is well
         self._wary_until = 0.0
-
-    def answered(self) -> None:
-        """Note that the target answered a message: it is well."""
-        self._fruitless = 0
 
     def found(self, now: float) -> None:
         """Note that a message was poisoned: more of its kind may follow."""
@@ -83,7 +71,7 @@ class Search:
 
     def lost(
         self,
-        sends: Sequence[UnansweredSend],
+        sends: Sequence[Send],
         isolation: Isolation | None,
         now: float,
         *,
@@ -95,18 +83,18 @@ class Search:
         """
         guilty = not ours and len(sends) == 1 and now - sends[0].since < POISON_WINDOW
         if guilty and len(sends[0].positions) == 1:
-            sends[0].queued.solo_losses[sends[0].positions[0]] += 1
+            sends[0].batch.solo_losses[sends[0].positions[0]] += 1
         if isolation is not None:
             isolation.narrow(sends[0] if sends else None, guilty=guilty)
         if ours or not sends or not (self.is_wary(now) or (guilty and isolation)):
             return False
-        self._fruitless += 1
-        return self._fruitless <= MAX_FRUITLESS
+        self.fruitless += 1
+        return self.fruitless <= MAX_FRUITLESS
 
 
-def reject_poisoned(queued: QueuedBatch, target: str) -> bool:
+def reject_poisoned(batch: OutboundBatch, target: str) -> bool:
     """Reject the messages of a batch that broke the connection to `target` alone, if any."""
-    poisoned = [at for at in queued.unsettled if queued.solo_losses[at] >= MAX_SOLO_LOSSES]
+    poisoned = [at for at in batch.unsettled if batch.solo_losses[at] >= MAX_SOLO_LOSSES]
     reason = f"the connection to {target} broke each time it was sent"
-    queued.settle(poisoned, [rejected("poisoned", reason)] * len(poisoned))
+    batch.settle(poisoned, [rejected("poisoned", reason)] * len(poisoned))
     return bool(poisoned)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final
 
 from gateway.model.outcome import NO_ROOM, Outcome, Settlement, rejected
@@ -24,6 +23,7 @@ from gateway.runtime.delivery.actions import (
     Close,
     Finish,
     LaneEnd,
+    Lost,
     Mark,
     Open,
     Read,
@@ -31,10 +31,11 @@ from gateway.runtime.delivery.actions import (
     Send,
     Wait,
 )
-from gateway.runtime.delivery.backlog import Backlog, SpoolBacklog, refuse_newest
+from gateway.runtime.delivery.backlog import Backlog, SpoolBacklog
 from gateway.runtime.delivery.backoff import Backoff
-from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
-from gateway.runtime.delivery.isolation import Isolation, Search, UnansweredSend, reject_poisoned
+from gateway.runtime.delivery.isolation import Isolation, Search, reject_poisoned
+from gateway.runtime.delivery.lane_phase import CONNECTED, ENDED, TRANSITIONS, Event, Phase
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 
 MAX_HELD_BYTES: Final = 64 << 20
 IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection
@@ -55,137 +56,114 @@ class LaneLimits:
     stuck_after_seconds: float = 60.0  # silence after which an unanswered target is stuck
 
 
-class Connection(Enum):
-    AWAY = auto()  # until the pause before the next attempt is over
-    OPENING = auto()
-    UP = auto()
-    BROKEN = auto()  # until no send is in progress
-    ENDED = auto()
-
-
 class LaneState:
     """The state of one lane.
 
-    Events are methods; most return the actions that follow, in order. `now` is a monotonic clock,
-    `wall` the time in microseconds since 1970-01-01 UTC.
+    Events are methods; most return the action that follows. `now` is a monotonic clock, `wall` the
+    time in microseconds since 1970-01-01 UTC.
     Mutable: owned by the lane, which calls one method at a time.
     """
 
     def __init__(self, name: str, limits: LaneLimits, backlog: Backlog, now: float) -> None:
         self.limits = limits
         self.backlog = backlog
+        self.phase = Phase.AWAY
         self.held = 0  # unanswered bytes in memory
-        self.draining = False  # stopping: batches on disk stay there
-        self.connection = Connection.AWAY
-        self.direct = False  # connected, and nothing waits
+        self.stopping = False  # batches on disk stay there
         self.opened_at = 0.0  # monotonic seconds
         self._name = name
-        self._removed = False  # by a reload
         self._backoff = Backoff()
-        self._retry_at = self._check_at = self._last_answer = now
-        self._sources_until: float | None = None  # the end of the wait for sources
+        self._retry_at = self._check_at = self._last_answer = self._held_until = now
         self._ours = False  # no message broke the connection, so none is suspected
-        self._unanswered: dict[int, UnansweredSend] = {}
+        self._unanswered: dict[int, Send] = {}  # by number
         self._sends = 0
-        self._taken: QueuedBatch | None = None  # taken from the backlog, and not sent yet
+        self._taken: OutboundBatch | None = None  # taken from the backlog, and not sent yet
         self._isolation: Isolation | None = None
         self._search = Search()
 
     @property
-    def is_up(self) -> bool:
-        return self.connection is Connection.UP
-
-    @property
     def retry_at(self) -> float | None:
         """When the next attempt to connect begins; None unless the lane waits for it."""
-        return self._retry_at if self.connection is Connection.AWAY else None
+        return self._retry_at if self.phase is Phase.AWAY else None
 
     # Batches that arrive
 
     def has_room(self, batch: OutboundBatch) -> bool:
         """Return whether `accept` takes the batch now, or never; if not, its source is slowed."""
-        if self.connection is Connection.ENDED:
+        if self.phase in ENDED:
             return True
-        if self.direct or not self.backlog.on_disk:
+        if self.phase is Phase.DIRECT or not self.backlog.on_disk:
             return self._fits(batch.size)
-        if self.connection is Connection.BROKEN or self.backlog.puts_back:
+        if self.phase is Phase.BROKEN or self.backlog.puts_back:
             return False  # the unanswered batches are older, and must be put back first
         return batch.when_full is not WhenFull.SLOW or self.backlog.fits(batch)
 
-    def accept(self, batch: OutboundBatch, now: float) -> list[Action] | None:
-        """Send the batch or let it wait; None if there is no room for it yet.
-
-        The oldest batches of a full spool must be rejected before, with `make_room`.
-        """
-        if self.connection is Connection.ENDED:
-            return [self._refuse_removed(batch)] if self._removed else []
+    def accept(self, batch: OutboundBatch, now: float) -> Action | None:
+        """Send the batch or let it wait; a batch that has no room yet gets no number."""
+        if self.phase in ENDED:
+            batch.number = self.backlog.next_number()
+            return self._refuse_removed(batch) if self.phase is Phase.REMOVED else None
         if not self.has_room(batch):
             return None
-        queued = QueuedBatch(batch, self.backlog.next_number())
-        if self.direct or not self.backlog.on_disk:
+        in_memory = self.phase is Phase.DIRECT or not self.backlog.on_disk
+        if not (in_memory or self.backlog.fits(batch)):
+            return self._make_room(batch)
+        batch.number = self.backlog.next_number()
+        if in_memory:
             self.held += batch.size
-        if self.direct:
-            return [self._send(queued, queued.unsettled, now)]
-        if not self.backlog.fits(batch):  # only a spool has no room
-            return [refuse_newest(queued, self._name)]
-        store = self.backlog.put(queued)
-        return [store] if store else []
-
-    def make_room(self, batch: OutboundBatch) -> Finish | Read | Wait | None:
-        """The next step that makes room for `batch` at the expense of the oldest ones.
-
-        None if it fits, or none must make room for it.
-        """
-        backlog = self.backlog
-        if (
-            batch.when_full is not WhenFull.OLDEST or self.direct or backlog.fits(batch)
-            or not isinstance(backlog, SpoolBacklog) or self.connection is Connection.ENDED
-        ):  # fmt: skip
-            return None
-        return backlog.take_oldest() or Wait(None)
+        return (
+            self._send(batch, batch.unsettled, now)
+            if self.phase is Phase.DIRECT
+            else self.backlog.put(batch)
+        )
 
     def offer(self, batch: OutboundBatch, now: float) -> Send | None:
         """Send the batch if that is possible at once, and never again."""
-        if not self.direct or not self._fits(batch.size):
+        if self.phase is not Phase.DIRECT or not self._fits(batch.size):
             return None
         self.held += batch.size
-        queued = QueuedBatch(batch, self.backlog.next_number(), resend=False)
-        return self._send(queued, queued.unsettled, now)
+        batch.number, batch.resend = self.backlog.next_number(), False
+        return self._send(batch, batch.unsettled, now)
 
     # Answers and lost connections
 
-    def answered(self, number: int, settlements: Sequence[Settlement], now: float) -> list[Action]:
+    def answered(
+        self, number: int, settlements: Sequence[Settlement], now: float
+    ) -> Finish | Lost | None:
         """The target answered a send; it must be sent again if an answer is not final."""
         send = self._unanswered.get(number)
         if send is None:
-            return []  # a late answer, from a connection that was given up
+            return None  # a late answer, from a connection that was given up
         self._last_answer = now
-        queued = send.queued
-        if any(each.outcome is not Outcome.RETRY for each in settlements):
-            self._search.answered()
-        if not queued.settle(send.positions, settlements):
-            refusals = [each for each in settlements if each.outcome is Outcome.RETRY]
-            self.broken(ours=all(each.rule == NO_ROOM.rule for each in refusals))
-            return []
-        del self._unanswered[number]
-        if queued.unsettled:
-            return []
-        self.held -= queued.batch.size
-        return [Finish(queued)]
+        batch = send.batch
+        if batch.settle(send.positions, settlements):
+            self._search.fruitless = 0
+            del self._unanswered[number]
+            if batch.unsettled:
+                return None
+            self.held -= batch.size
+            return Finish(batch)
+        refusals = [each for each in settlements if each.outcome is Outcome.RETRY]
+        if len(refusals) < len(settlements):
+            self._search.fruitless = 0
+        full = [each.reason for each in refusals if each.rule == NO_ROOM.rule]
+        if not self.broken(ours=len(full) == len(refusals)):
+            return None
+        return Lost(full[0] if full else "messages were not answered")
 
     def broken(self, *, ours: bool = False) -> bool:
         """The connection is lost, or is replaced for a reason of `ours` or for want of room.
 
         Return False if it was not up.
         """
-        if self.connection is not Connection.UP:
+        if not self._move(Event.LOST):
             return False
-        self.connection, self.direct, self._ours = Connection.BROKEN, False, ours
+        self._ours = ours
         return True
 
     def hasten(self, now: float) -> None:
         """Connect without the rest of a pause."""
-        if self.connection is Connection.AWAY:
+        if self.phase is Phase.AWAY:
             self._retry_at = now
 
     def is_stuck(self, now: float) -> float:
@@ -195,69 +173,74 @@ class LaneState:
 
     def silence(self, now: float) -> float:
         """Return for how many seconds a connected target has owed an answer; 0 if it owes none."""
-        if self.connection is not Connection.UP or not self._unanswered:
+        if self.phase not in CONNECTED or not self._unanswered:
             return 0.0
         return now - self._last_answer
 
     def recover(self, now: float, jitter: float) -> None:
         """No send is in progress any more: put all that has no answer back, in order."""
-        if self.connection is not Connection.BROKEN:
+        if not self._move(Event.RECOVERED):
             return
         sends, self._unanswered = list(self._unanswered.values()), {}
         searching = self._search.lost(sends, self._isolation, now, ours=self._ours)
-        queued = [send.queued for send in sends]
+        batches = [send.batch for send in sends]
         if self._taken is not None:
-            queued.append(self._taken)
+            batches.append(self._taken)
         if self._isolation is not None:
-            queued.append(self._isolation.queued)
-        in_memory = {id(send.queued) for send in sends}
-        left = [each for each in {id(each): each for each in queued}.values() if each.unsettled]
+            batches.append(self._isolation.batch)
+        in_memory = {id(send.batch) for send in sends}
+        left = [each for each in {id(each): each for each in batches}.values() if each.unsettled]
         if self._isolation is not None and self.backlog.on_disk:
-            in_memory.add(id(self._isolation.queued))
+            in_memory.add(id(self._isolation.batch))
         self._taken = self._isolation = None
         freed = [each for each in left if id(each) in in_memory]
         if not self.backlog.on_disk:
             freed = [each for each in freed if not each.resend]
-        self.held -= sum(each.batch.size for each in freed)
+        self.held -= sum(each.size for each in freed)
         self.backlog.put_back(each for each in left if each.resend)
         if searching:
             self._backoff.forgive()
-            self.connection, self._retry_at = Connection.AWAY, now
+            self._retry_at = now
         else:
-            self._go_away(now, jitter, refused=False)
+            self._pause(now, jitter, refused=False)
 
     # The connection
 
-    def opened(self, now: float) -> list[Action]:
-        if self.connection is not Connection.OPENING:
-            return [Close()]
-        self.connection, self._ours = Connection.UP, False
+    def opened(self, now: float) -> Close | None:
+        """The sink is open; it is closed again if the lane has ended meanwhile."""
+        if not self._move(Event.OPENED):
+            return Close()
+        self._ours = False
         self._backoff.connected(now)
         self._check_at = now + IDLE_CHECK_INTERVAL
         self.opened_at = now
-        self._sources_until = now + SOURCES_SECONDS + self.limits.backoff[1]
-        return []
+        self._held_until = now + SOURCES_SECONDS + self.limits.backoff[1]
+        return None
 
     def failed(self, now: float, jitter: float, *, refused: bool) -> None:
         """The sink could not be opened; `refused` if its broker does not want us."""
-        if self.connection is Connection.OPENING:
-            self._go_away(now, jitter, refused=refused)
+        if self._move(Event.FAILED):
+            self._pause(now, jitter, refused=refused)
 
     def next(self, now: float, wall: int, *, sources_ready: bool = True) -> Action:
         """Return the next step of the lane's own thread.
 
         `sources_ready`: no source of the gateway misses what the target's broker gets now.
         """
-        match self.connection:
-            case Connection.ENDED:
-                return LaneEnd()
-            case Connection.BROKEN:
-                return Recover()
-            case Connection.UP:
-                step = self._next_on_disk(wall) or self._await_sources(now, ready=sources_ready)
-                return step or self._drain(now) or self._next_check(now)
-            case _:
-                return self._next_on_disk(wall) or self._next_attempt(now)
+        if self.phase in ENDED:
+            return LaneEnd()
+        if self.phase is Phase.BROKEN:
+            return Recover()
+        if step := self._next_on_disk(wall):
+            return step
+        if self.phase not in CONNECTED:
+            return self._next_attempt(now)
+        if self.phase is Phase.HELD:
+            if not sources_ready and now < self._held_until:
+                check = self._next_check(now)
+                return Wait(SOURCES_CHECK_INTERVAL) if isinstance(check, Wait) else check
+            self._move(Event.READY)
+        return self._drain(now) or self._next_check(now)
 
     # The end
 
@@ -267,13 +250,13 @@ class LaneState:
         waiting = self._taken or self._isolation or not self.backlog.empty()
         return not self._unanswered and not (in_memory and waiting)
 
-    def drain(self) -> None:
+    def prepare_stop(self) -> None:
         """Send nothing more from the disk: the lane is about to stop."""
-        self.draining = self.backlog.on_disk
+        self.stopping = self.backlog.on_disk
 
-    def end(self) -> list[Action]:
+    def stop(self) -> list[Action]:
         """Stop; what has no answer stays at its source or on disk, and is sent again later."""
-        self.connection, self.direct = Connection.ENDED, False
+        self._move(Event.STOP)
         return [Close()]
 
     def remove(self) -> list[Action]:
@@ -281,58 +264,61 @@ class LaneState:
 
         Their sources would otherwise wait for it for ever.
         """
-        waiting = [send.queued for send in self._unanswered.values()]
+        waiting = [send.batch for send in self._unanswered.values()]
         waiting += [each for each in (self._taken,) if each]
-        waiting += [self._isolation.queued] if self._isolation else []
+        waiting += [self._isolation.batch] if self._isolation else []
         while (store := self.backlog.next_store()) is not None:
-            waiting.append(store.queued)
+            waiting.append(store.batch)
         if not self.backlog.on_disk:
-            while isinstance(queued := self.backlog.take(), QueuedBatch):
-                waiting.append(queued)
+            while isinstance(batch := self.backlog.take(), OutboundBatch):
+                waiting.append(batch)
         self._unanswered, self._taken, self._isolation = {}, None, None
-        self._removed = True
-        actions = self.end()
-        for each in {id(each): each for each in waiting if not each.stored}.values():
-            each.settle_rest(self._removal())
-            actions.append(Finish(each))
-        return actions
+        self._move(Event.REMOVE)
+        lost = {id(each): each for each in waiting if not each.rows}.values()
+        return [Close(), *(self._refuse_removed(each) for each in lost)]
 
     # Within
+
+    def _move(self, event: Event) -> bool:
+        """Take up the phase after an event; return whether the event concerns this phase."""
+        phase = TRANSITIONS.get((self.phase, event))
+        self.phase = phase or self.phase
+        return phase is not None
 
     def _fits(self, size: int) -> bool:
         return not self.held or self.held + size <= self.limits.capacity
 
-    def _go_away(self, now: float, jitter: float, *, refused: bool) -> None:
-        pause = self._backoff.pause(self.limits.backoff, now, jitter, refused=refused)
-        self.connection, self._retry_at = Connection.AWAY, now + pause
+    def _make_room(self, batch: OutboundBatch) -> Finish | Read | Wait:
+        """The next step for a full spool: it gives up its oldest batch, or this one."""
+        if batch.when_full is WhenFull.OLDEST and isinstance(self.backlog, SpoolBacklog):
+            return self.backlog.take_oldest() or Wait(None)
+        batch.number = self.backlog.next_number()
+        batch.settle_rest(rejected("spool-full", f"the spool of {self._name} is full"))
+        return Finish(batch)
 
-    def _send(self, queued: QueuedBatch, positions: Sequence[int], now: float) -> Send:
+    def _pause(self, now: float, jitter: float, *, refused: bool) -> None:
+        pause = self._backoff.pause(self.limits.backoff, now, jitter, refused=refused)
+        self._retry_at = now + pause
+
+    def _send(self, batch: OutboundBatch, positions: Sequence[int], now: float) -> Send:
         self._sends += 1
         if not self._unanswered:
             self._last_answer = now
-        self._unanswered[self._sends] = UnansweredSend(queued, positions, now)
-        queued.attempts += 1
-        return Send(self._sends, queued, positions)
+        send = self._unanswered[self._sends] = Send(self._sends, batch, positions, now)
+        batch.attempts += 1
+        return send
 
     def _next_on_disk(self, wall: int) -> Action | None:
         """Write what was put back; reject what waited too long."""
-        return self.backlog.next_store() or (None if self.direct else self._next_expired(wall))
+        return self.backlog.next_store() or (
+            None if self.phase is Phase.DIRECT else self._next_expired(wall)
+        )
 
     def _next_attempt(self, now: float) -> Action:
         if now < self._retry_at:
             return Wait(self._retry_at - now)
-        self.connection = Connection.OPENING
+        self._move(Event.ATTEMPT)
         return Open()
-
-    def _await_sources(self, now: float, *, ready: bool) -> Action | None:
-        """Let nothing pass to a new connection before the sources at its broker have theirs."""
-        if self._sources_until is None:
-            return None
-        if ready or now >= self._sources_until:
-            self._sources_until = None
-            return None
-        check = self._next_check(now)
-        return Wait(SOURCES_CHECK_INTERVAL) if isinstance(check, Wait) else check
 
     def _next_check(self, now: float) -> Action:
         if now < self._check_at:
@@ -342,11 +328,11 @@ class LaneState:
 
     def _drain(self, now: float) -> Action | None:
         """The next step until the backlog is empty; None if the lane is direct."""
-        if self.direct:
+        if self.phase is Phase.DIRECT:
             return None
         if self._isolation is not None and (action := self._send_part(self._isolation, now)):
             return action
-        if self.draining:
+        if self.stopping:
             return Wait(None)
         if self._taken is None and (action := self._take()):
             return action
@@ -358,46 +344,47 @@ class LaneState:
         if isinstance(found, Read | Mark):
             return found
         self._taken = found
-        self.direct = found is None and self.backlog.empty()
-        return Wait(None) if found is None and not self.direct else None
+        if found is None and self.backlog.empty():
+            self._move(Event.EMPTY)
+        return Wait(None) if found is None and self.phase is not Phase.DIRECT else None
 
-    def _send_taken(self, queued: QueuedBatch, now: float) -> Action:
-        if not queued.unsettled:  # its rows are damaged
+    def _send_taken(self, batch: OutboundBatch, now: float) -> Action:
+        if not batch.unsettled:  # its rows are damaged
             self._taken = None
-            return Finish(queued)
+            return Finish(batch)
         if self.backlog.on_disk:
-            if not self._fits(queued.batch.size):
+            if not self._fits(batch.size):
                 return Wait(None)
-            self.held += queued.batch.size
+            self.held += batch.size
         self._taken = None
         isolate_after = 1 if self._search.is_wary(now) else self.limits.isolate_after
-        if queued.attempts < isolate_after and not queued.parts:
-            return self._send(queued, queued.unsettled, now)
+        if batch.attempts < isolate_after and not batch.parts:
+            return self._send(batch, batch.unsettled, now)
         until = now + self.limits.stuck_after_seconds
-        attempts = queued.attempts if queued.parts else queued.attempts + 1
-        self._isolation = Isolation(queued, until, attempts)
+        attempts = batch.attempts if batch.parts else batch.attempts + 1
+        self._isolation = Isolation(batch, until, attempts)
         return self._send_part(self._isolation, now) or Wait(0.0)
 
     def _send_part(self, isolation: Isolation, now: float) -> Action | None:
         """The next step for a batch that is sent part by part; None when it is done."""
-        queued = isolation.queued
+        batch = isolation.batch
         if isolation.parts is None:
             if self._unanswered and now < isolation.until:
                 return Wait(isolation.until - now)
-            if reject_poisoned(queued, self._name):
+            if reject_poisoned(batch, self._name):
                 self._search.found(now)
-            if not queued.unsettled:
+            if not batch.unsettled:
                 self._isolation = None
-                self.held -= queued.batch.size
-                return Finish(queued)
+                self.held -= batch.size
+                return Finish(batch)
             isolation.begin()
         elif isolation.number in self._unanswered:
             return Wait(None)
         if not isolation.parts:
             self._isolation = None
             return None
-        send = self._send(queued, isolation.parts.popleft(), now)
-        queued.attempts = isolation.attempts  # counted for the batch, not for each part
+        send = self._send(batch, isolation.parts.popleft(), now)
+        batch.attempts = isolation.attempts  # counted for the batch, not for each part
         isolation.number = send.number
         return send
 
@@ -409,9 +396,6 @@ class LaneState:
         return backlog.take_oldest(older_than=oldest)
 
     def _refuse_removed(self, batch: OutboundBatch) -> Finish:
-        queued = QueuedBatch(batch, 0)
-        queued.settle_rest(self._removal())
-        return Finish(queued)
-
-    def _removal(self) -> Settlement:
-        return rejected("target-removed", f"a reload removed the target {self._name}")
+        reason = f"a reload removed the target {self._name}"
+        batch.settle_rest(rejected("target-removed", reason))
+        return Finish(batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.model.outcome import Outcome
-from gateway.runtime.delivery.batch import QueuedBatch
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 
 MIN_POISONED: Final = 3  # messages before a limit is proposed
 MAX_NAMES: Final = 10_000  # names that are compared; then the last proposal stands
@@ -32,14 +32,14 @@ class PoisonedNames:
         self._most = [0, 0]
         self._proposed = ""
 
-    def finished(self, queued: QueuedBatch) -> str:
+    def finished(self, batch: OutboundBatch) -> str:
         """Note a batch with all its settlements; return a new proposal, as YAML, or ""."""
         if self.poisoned + self._taken > MAX_NAMES:
             return ""
-        for message, settlement in zip(queued.batch.messages, queued.settlements, strict=True):
-            if settlement is not None and settlement.rule == "poisoned":
+        for message, settlement in zip(batch.messages, batch.settlements, strict=True):
+            if settlement.rule == "poisoned":
                 self._add_poisoned(message.address)
-            elif settlement is not None and settlement.outcome is Outcome.ACCEPTED:
+            elif settlement.outcome is Outcome.ACCEPTED:
                 self._add_taken(message.address)
         if self.poisoned < MIN_POISONED or not self._taken:
             return ""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from gateway.endpoints.base import Batch
 from gateway.errors import TranslationError
 from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE, Message
 from gateway.routing.payload_conversion import convert_payload
+from gateway.routing.route import WhenFull
+from gateway.routing.router import Delivery
+from gateway.runtime.delivery.distribution import Copies
 from gateway.runtime.delivery.duplicates import copy_id
-from gateway.runtime.delivery.in_flight import LaneBatch
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.inbound.header_mapping import HeaderMapper
-from gateway.runtime.inbound.in_flight import SharedBatch
+from gateway.runtime.inbound.in_flight import InFlightBatch
 
 log = logging.getLogger(__name__)
 
@@ -28,24 +31,27 @@ class CopyMaker:
         self._map_headers = header_mapper.map_headers
 
     def make(
-        self, batch: Batch, in_flight: SharedBatch, routed: LaneBatch, carries: frozenset[str]
-    ) -> LaneBatch:
-        """Return the copies of the `routed` entries; `in_flight` records those refused.
+        self, in_flight: InFlightBatch, copies: Copies, when_full: WhenFull, carries: frozenset[str]
+    ) -> OutboundBatch:
+        """Make the messages of `copies`; `in_flight` records those that are refused.
 
         `carries` has the header fields that the target carries.
         """
-        made, map_headers = LaneBatch(), self._map_headers
-        for position, delivery in routed.entries():
-            received, target = batch.messages[position], delivery.target
+        received, map_headers = in_flight.received, self._map_headers
+        positions: list[int] = []
+        deliveries: list[Delivery] = []
+        messages: list[Message] = []
+        for position, delivery in zip(*copies, strict=True):
+            original, target = received.messages[position], delivery.target
             try:
-                headers = map_headers(received.headers, delivery, carries)
-                payload = received.payload
+                headers = map_headers(original.headers, delivery, carries)
+                payload = original.payload
                 if target is not None and target.conversion is not None:
                     payload = convert_payload(payload, target.conversion)
                 message = Message(delivery.address, payload, headers)
                 if target is not None and target.add_message_id:
-                    copy = self._copy_id(batch, position, in_flight)
-                    message = _with_ids(message, copy, in_flight.trace(position).hex())
+                    copy = self._copy_id(received, position)
+                    message = _with_ids(message, copy, received.trace(position).hex())
             except TranslationError as error:
                 in_flight.refuse(position, replace(delivery, rule=error.rule, reason=str(error)))
                 continue
@@ -56,12 +62,12 @@ class CopyMaker:
                 reason = f"{type(error).__name__} while translating; this is a fault of the gateway"
                 in_flight.refuse(position, replace(delivery, rule="internal", reason=reason))
                 continue
-            made.positions.append(position)
-            made.deliveries.append(delivery)
-            made.messages.append(message)
-        return made
+            positions.append(position)
+            deliveries.append(delivery)
+            messages.append(message)
+        return OutboundBatch(in_flight, when_full, messages, positions, deliveries)
 
-    def _copy_id(self, batch: Batch, position: int, in_flight: SharedBatch) -> str:
+    def _copy_id(self, batch: ReceivedBatch, position: int) -> str:
         """The id of the copies of a message: from the identity of its source where it has one."""
         message = batch.messages[position]
         given = message.headers.properties.get(GATEWAY_ID)
@@ -69,7 +75,7 @@ class CopyMaker:
         if identity is None and batch.identities:
             identity = batch.identities[position]
         if not identity:
-            return in_flight.message_id(position).hex()
+            return batch.message_id(position).hex()
         return copy_id(self._endpoint, identity, message)
 
 

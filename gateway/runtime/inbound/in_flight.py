@@ -3,87 +3,138 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from time import monotonic
 
 from gateway.endpoints.base import Batch
-from gateway.model.outcome import ACCEPTED, Settlement
+from gateway.model.outcome import ACCEPTED
 from gateway.routing.router import Delivery, RouteMatch
-from gateway.runtime.delivery.batch import PendingRow
-from gateway.runtime.delivery.in_flight import BatchAction, InFlightBatch, LaneBatch, Record
-from gateway.runtime.delivery.rows import BatchOrigin, Cut
-from gateway.runtime.inbound.completion import BatchCompletion
+from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
+from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.record.ledger import Ledger
 
 
-class SharedBatch:
-    """A batch in flight, with the ledger that records it and the source that is settled then.
+class InFlightBatch:
+    """A received batch, with the ledger that records it and the source that is settled then.
 
+    Later batches with its duplicates wait for it, and find it for long: once settled, it has no
+    messages. `on_settled` is called before they go on.
+    The batch counts references: one for the source that fills it, one for each expected answer.
+    Nothing is settled before all its outcomes are known and durable.
     Thread-safe: guarded by self._lock, which is not held while rows are written.
     """
 
+    __slots__ = (
+        "_batch", "_callbacks", "_ledger", "_lock", "_on_settled", "_references", "arrived",
+        "received",
+    )  # fmt: skip
+
     def __init__(
-        self, batch: Batch, origin: BatchOrigin, ledger: Ledger, completion: BatchCompletion
+        self,
+        batch: Batch,
+        received: ReceivedBatch,
+        ledger: Ledger,
+        on_settled: Callable[[InFlightBatch], None] = lambda _: None,
     ) -> None:
+        self.arrived = monotonic()
+        self.received = received
         self._batch = batch
-        self._in_flight = InFlightBatch(batch.messages, origin)
         self._ledger = ledger
+        self._on_settled = on_settled
         self._lock = threading.Lock()
-        self._completion = completion
-        self.on_settled: Callable[[SharedBatch], None] = lambda _: None
+        self._references = 1
+        self._callbacks: list[Callable[[], None]] | None = []  # None when settled
 
     def record_received(self, positions: Sequence[int], matches: Sequence[RouteMatch]) -> None:
         """Record that the routes of `matches` received the messages at `positions`."""
         with self._lock:
-            actions = self._in_flight.received(positions, matches)
-        self._perform(actions)
+            counts = self.received.received(positions, matches)
+        self._ledger.count(counts)
 
-    def record_cut(self, cuts: Sequence[Cut]) -> None:
+    def record_cuts(self) -> None:
+        """Record the messages that routes left out."""
         with self._lock:
-            self._in_flight.cut(cuts)
+            self.received.record_cuts()
 
     def refuse(self, position: int, delivery: Delivery) -> None:
         """Record a dead letter for a delivery that the mapping refused."""
         with self._lock:
-            actions = self._in_flight.refused(position, delivery, self._ledger.clock())
-        self._perform(actions)
+            letter = self.received.refused(position, delivery, self._ledger.clock())
+        self._ledger.count([letter])
 
     def expect_answer(self) -> None:
+        """Add a reference: one more target will answer."""
         with self._lock:
-            self._in_flight.expect_answer()
+            self._references += 1
 
-    def record_answers(
-        self, lane_batch: LaneBatch, settlements: Sequence[Settlement], attempts: int
-    ) -> None:
+    def answered(self, batch: OutboundBatch) -> None:
         """Record the final settlements of one target."""
         with self._lock:
-            actions = self._in_flight.answered(
-                lane_batch, settlements, attempts, self._ledger.clock()
-            )
-        self._perform(actions)
+            counts = self.received.answered(batch, self._ledger.clock())
+        self._ledger.count(counts)
+        self.release()
 
-    def trace(self, position: int) -> bytes:
-        return self._in_flight.trace(position)
-
-    def message_id(self, position: int) -> bytes:
-        return self._in_flight.message_id(position)
-
-    def pending_rows(self, lane_batch: LaneBatch) -> list[PendingRow]:
-        return self._in_flight.pending_rows(lane_batch, self._ledger.clock())
+    def pending_rows(self, batch: OutboundBatch) -> list[PendingRow]:
+        return self.received.pending_rows(batch, self._ledger.clock())
 
     def release(self) -> None:
         """Drop a reference; after the last one, record the rows and settle the source."""
+        received = self.received
         with self._lock:
-            actions = self._in_flight.release()
-        self._perform(actions)
+            self._references -= 1
+            is_last = not self._references
+        if is_last and (received.rows or received.letters):
+            self._ledger.write(received.rows, received.letters, self._settle)
+        elif is_last:
+            self._settle()
 
-    def _perform(self, actions: Iterable[BatchAction]) -> None:
-        for action in actions:
-            if isinstance(action, Record):
-                self._ledger.write(action.rows, action.letters, self._settle)
-            else:
-                self._ledger.count(action)
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the source is settled, or now if it is."""
+        with self._lock:
+            if self._callbacks is not None:
+                self._callbacks.append(callback)
+                return
+        callback()
 
     def _settle(self) -> None:
         self._batch.settle([ACCEPTED] * len(self._batch.messages))
-        self.on_settled(self)
-        self._completion.complete()
+        self._on_settled(self)
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks, None
+            del self._batch, self.received
+        if callbacks:
+            _queue.run(callbacks)
+
+
+class _CallbackQueue(threading.local):
+    """The outstanding callbacks of each thread."""
+
+    def __init__(self) -> None:
+        self._due: deque[Callable[[], None]] = deque()
+        self._running = False
+
+    def run(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        """Run the callbacks, and those they add, in turn; then raise the first exception.
+
+        Nested calls would exceed the stack: thousands of batches may each wait for the one
+        before while a target is unreachable.
+        """
+        self._due.extend(callbacks)
+        if self._running:
+            return
+        self._running = True
+        failures: list[Exception] = []
+        try:
+            while self._due:
+                try:
+                    self._due.popleft()()
+                except Exception as error:  # noqa: BLE001  # raised after the last callback
+                    failures.append(error)
+        finally:
+            self._running = False
+        if failures:
+            raise failures[0]
+
+
+_queue = _CallbackQueue()

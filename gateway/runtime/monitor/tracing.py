@@ -18,8 +18,7 @@ from gateway.config.process import TracingSettings
 from gateway.errors import DriverMissingError
 from gateway.extras import install_command
 from gateway.model.message import Message
-from gateway.model.outcome import Settlement
-from gateway.runtime.delivery.batch import OutboundBatch, PendingRow
+from gateway.runtime.delivery.outbound_batch import Origin, OutboundBatch, PendingRow
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.tracing.context import TRACEPARENT, TraceContext, context_of, with_context
 
@@ -105,31 +104,44 @@ class TracedLane:
 
     def deliver(self, batch: OutboundBatch) -> None:
         selected = self.sampler.select(batch.messages)
-        self.lane.deliver(self._traced(batch, dict(selected)) if selected else batch)
+        if selected:
+            self._trace(batch, dict(selected))
+        self.lane.deliver(batch)
 
-    def _traced(
-        self, batch: OutboundBatch, selected: Mapping[int, TraceContext | None]
-    ) -> OutboundBatch:
+    def _trace(self, batch: OutboundBatch, selected: Mapping[int, TraceContext | None]) -> None:
         messages = list(batch.messages)
         carries_properties = "properties" in self.binding.carries
         open_spans: OpenSpans = []
-        for pending in batch.pending_rows():
+        for pending in batch.origin.pending_rows(batch):
             for index, position in enumerate(pending.positions):
                 if position in selected:
                     span = _begin(self.recorder, pending, index, selected[position])
                     open_spans.append((position, span))
                     if carries_properties:
                         messages[position] = _with_span_context(messages[position], span)
+        batch.origin = TracedOrigin(batch.origin, open_spans, self.recorder, self.clock)
+        batch.messages = messages
 
-        def done(settlements: Sequence[Settlement], attempts: int) -> None:
-            batch.done(settlements, attempts)
-            at = self.clock()
-            for position, span in open_spans:
-                settlement = settlements[position]
-                facts = {"gateway.outcome": settlement.outcome.value, "gateway.attempts": attempts}
-                self.recorder.end(span, facts, at, settlement.rule)
 
-        return replace(batch, messages=messages, done=done)
+@dataclass(frozen=True, slots=True)
+class TracedOrigin:
+    """The origin of a batch with spans, which end with its answers."""
+
+    origin: Origin
+    open_spans: OpenSpans
+    recorder: SpanRecorder
+    clock: Clock
+
+    def answered(self, batch: OutboundBatch) -> None:
+        self.origin.answered(batch)
+        at = self.clock()
+        for position, span in self.open_spans:
+            outcome = batch.settlements[position]
+            facts = {"gateway.outcome": outcome.outcome.value, "gateway.attempts": batch.attempts}
+            self.recorder.end(span, facts, at, outcome.rule)
+
+    def pending_rows(self, batch: OutboundBatch) -> Sequence[PendingRow]:
+        return self.origin.pending_rows(batch)
 
 
 def _begin(

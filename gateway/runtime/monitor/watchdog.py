@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Final, Protocol
 
-from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
-from gateway.model.outcome import Settlement
-from gateway.routing.route import Route
-from gateway.runtime.delivery.batch import OutboundBatch
+from gateway.routing.route import Route, WhenFull
+from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.counters import ConnectionState, EndpointState
@@ -39,6 +37,16 @@ class ReceivingSide(Protocol):
 
     def reconnect(self, reason: str) -> None:
         """Replace the connection of the source."""
+
+
+class NoOrigin:
+    """The origin of messages that nobody waits for: heartbeats, and copies of dead letters."""
+
+    def answered(self, batch: OutboundBatch) -> None:
+        """Ignore the answer; a heartbeat that does not arrive is noticed as missing."""
+
+    def pending_rows(self, _: OutboundBatch) -> Sequence[PendingRow]:
+        return ()
 
 
 class Watchdog:
@@ -114,7 +122,7 @@ class Watchdog:
     def _offer(self, endpoint: str, message: Message) -> None:
         lane = self._lanes.get(endpoint)
         if lane is not None:
-            lane.offer(OutboundBatch([message], messages_size([message]), _ignore, list))
+            lane.offer(OutboundBatch(NoOrigin(), WhenFull.SLOW, [message]))
 
     def _check_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Reconnect the source or the targets of a route whose heartbeats are missing.
@@ -145,7 +153,3 @@ def _targets(pump: ReceivingSide, name: str) -> Sequence[str]:
     """The endpoints that the route `name` of `pump` sends to."""
     routes = [route for route in pump.routes if route.name == name]
     return sorted({target.endpoint for route in routes for target in route.targets})
-
-
-def _ignore(_settlements: Sequence[Settlement], _attempts: int) -> None:
-    """Accept the answer; a heartbeat that does not arrive is noticed as missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -16,7 +16,7 @@ from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.base import Sink
 from gateway.errors import GatewayError, NotConnectedError, unexpected_error
 from gateway.model.message import Message
-from gateway.model.outcome import NO_ROOM, RETRY, Settlement
+from gateway.model.outcome import RETRY, Settlement
 from gateway.runtime.delivery.actions import (
     Action,
     Check,
@@ -32,8 +32,9 @@ from gateway.runtime.delivery.actions import (
     Wait,
 )
 from gateway.runtime.delivery.backlog import MemoryBacklog
-from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
 from gateway.runtime.delivery.lane import LaneLimits, LaneState
+from gateway.runtime.delivery.lane_phase import Phase
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.poisoned_names import PoisonedNames
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.record.counters import ConnectionState, EndpointState
@@ -96,8 +97,6 @@ class Lane:
         self._work = threading.Condition(self._lock)  # any event that concerns the thread
         self._noted: dict[int, tuple[AfterSend, Sequence[Message]]] = {}  # by number of the send
         self._thread = threading.Thread(target=self._run, name=f"lane-{state.name}", daemon=True)
-        if spool is not None:
-            spool.tell = self._tell
 
     def start(self) -> None:
         self._thread.start()
@@ -120,12 +119,12 @@ class Lane:
     @property
     def direct(self) -> bool:
         """Whether the target is connected and nothing waits for it."""
-        return self._lane.direct
+        return self._lane.phase is Phase.DIRECT
 
     @property
-    def draining(self) -> bool:
+    def stopping(self) -> bool:
         """Whether the lane is about to stop and sends nothing more from the disk."""
-        return self._lane.draining
+        return self._lane.stopping
 
     def idle(self) -> bool:
         """Return whether no batch in memory is unanswered; batches on disk do not count."""
@@ -134,8 +133,27 @@ class Lane:
 
     def deliver(self, batch: OutboundBatch) -> None:
         """Accept the batch; batches are sent in the order of the calls."""
-        while not self._try_deliver(batch):
-            pass
+        while not batch.number:
+            if self.spool is not None and not self.direct:
+                self.spool.wait_for_disk()
+            with self._room:
+                self._room.wait_for(partial(self._lane.has_room, batch))
+            with self._send_lock:  # from the decision to the call, so that sends keep their order
+                with self._lock:
+                    action = self._lane.accept(batch, monotonic())
+                    if self._lane.phase is not Phase.DIRECT:
+                        self._work.notify_all()
+                if isinstance(action, Send):
+                    self._send(action)
+                elif isinstance(action, Store):
+                    self._perform(action)
+            if isinstance(action, Send | Store):
+                return
+            if isinstance(action, Wait):
+                with self._room:
+                    self._room.wait(ROOM_INTERVAL)
+            elif action is not None:
+                self._perform(action)
 
     def offer(self, batch: OutboundBatch) -> bool:
         """Send the batch if that is possible at once, and never again; return whether it was."""
@@ -180,9 +198,9 @@ class Lane:
         Unanswered batches stay at their source or on disk, and are sent again later.
         """
         with self._room:
-            self._lane.drain()
+            self._lane.prepare_stop()
             self._room.wait_for(self._lane.idle, timeout=seconds)
-        self._finish(self._lane.end)
+        self._end(self._lane.stop)
 
     def remove(self, seconds: float) -> None:
         """Stop because a reload removed the target.
@@ -193,65 +211,33 @@ class Lane:
         if self.direct:
             with self._room:
                 self._room.wait_for(self._lane.idle, timeout=seconds)
-        self._finish(self._lane.remove)
+        self._end(self._lane.remove)
 
-    def _finish(self, event: Callable[[], list[Action]]) -> None:
-        self._tell(event)
+    def _end(self, event: Callable[[], list[Action]]) -> None:
+        with self._lock:
+            actions = event()
+            self._notify()
+        for action in actions:
+            self._perform(action)
         self._note_no_answers()
         if self.spool is not None:
             self.spool.stop()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
-    def _try_deliver(self, batch: OutboundBatch) -> bool:
-        """Wait for room, then accept the batch; return false if the room is gone."""
-        if self.spool is not None and not self.direct:
-            self.spool.wait_for_disk()
-        with self._room:
-            self._room.wait_for(lambda: self._lane.has_room(batch))
-        with self._send_lock:  # from the decision to the call, so that sends keep their order
-            with self._lock:
-                step = self._lane.make_room(batch)
-                actions = self._lane.accept(batch, monotonic()) if step is None else None
-                if not self._lane.direct:
-                    self._work.notify_all()
-            if actions and not isinstance(actions[0], Finish):
-                self._perform_all(actions)
-                return True
-        if isinstance(step, Wait):
-            with self._room:
-                self._room.wait(ROOM_INTERVAL)
-        elif step is not None:
-            self._perform(step)
-        self._perform_all(actions or ())
-        return actions is not None
-
-    def _tell(self, event: Callable[[], Iterable[Action] | None]) -> None:
-        """Apply an event to the state and perform the actions that follow."""
-        with self._lock:
-            actions = event()
-            self._notify()
-        self._perform_all(actions or ())
-
     def _notify(self) -> None:
         self._room.notify_all()
-        if not self._lane.direct:  # otherwise only a timer wakes the thread
+        if self._lane.phase is not Phase.DIRECT:  # otherwise only a timer wakes the thread
             self._work.notify_all()
-
-    def _perform_all(self, actions: Iterable[Action]) -> None:
-        for action in actions:
-            self._perform(action)
 
     def _perform(self, action: Action) -> None:
         match action:
             case Send():
                 self._send(action)
-            case Finish(queued):
-                self.state.messages += len(queued.settlements)
-                self._say_what_poisons(queued)
-                queued.report()
+            case Finish(batch):
+                self._finish(batch)
             case Store() | Read() | Mark() if self.spool is not None:
-                self.spool.perform(action)
+                self._perform_on_disk(action, self.spool)
             case Open():
                 self._open()
             case Close():
@@ -263,12 +249,55 @@ class Lane:
             case _:
                 """Nothing is to be done for a pause or the end."""
 
-    def _say_what_poisons(self, queued: QueuedBatch) -> None:
-        """Log the limit that would refuse the messages that break this target, when it is new."""
-        if not queued.solo_losses and not self._poisoned.poisoned:
-            return  # as nearly always
+    def _finish(self, batch: OutboundBatch) -> None:
+        """Pass the settlements of a batch on to the place that it comes from."""
+        self.state.messages += len(batch.settlements)
+        if batch.solo_losses or self._poisoned.poisoned:
+            self._say_what_poisons(batch)
+        if batch.rows and self.spool is not None:
+            with self._lock:
+                self.spool.backlog.freed(batch)
+                self._notify()
+        batch.origin.answered(batch)
+
+    def _perform_on_disk(self, action: Store | Read | Mark, spool: Spool) -> None:
+        match action:
+            case Store(batch):
+                self._store(batch, spool)
+            case Read():
+                rows = spool.read(action)
+                with self._lock:
+                    spool.backlog.read(rows, action)
+                    self._notify()
+            case Mark(number):
+                if spool.mark(number):
+                    with self._lock:
+                        spool.backlog.marked(number)
+
+    def _store(self, batch: OutboundBatch, spool: Spool) -> None:
+        """Write the unsettled messages of a batch."""
+        packed, messages = spool.pack(batch), len(batch.unsettled)
         with self._lock:
-            proposal = self._poisoned.finished(queued)
+            written = spool.backlog.written(batch, len(packed[0]))
+        if written:
+            spool.write(batch.number, messages, packed, partial(self._stored, batch, spool))
+        else:
+            self._finish(batch)
+        with self._lock:
+            spool.backlog.queued_for_disk(batch)
+            self._notify()
+
+    def _stored(self, batch: OutboundBatch, spool: Spool) -> None:
+        """The batch is durable; the thread of the database calls this."""
+        with self._lock:
+            spool.backlog.stored(batch)
+            self._notify()
+        self._finish(batch)
+
+    def _say_what_poisons(self, batch: OutboundBatch) -> None:
+        """Log the limit that would refuse the messages that break this target, when it is new."""
+        with self._lock:
+            proposal = self._poisoned.finished(batch)
         if proposal:
             log.warning(
                 "%d messages broke its connection and became dead letters (poisoned); write"
@@ -277,7 +306,7 @@ class Lane:
             )  # fmt: skip
 
     def _send(self, send: Send) -> None:
-        binding, messages = self.binding, send.messages
+        binding, messages = self.binding, send.batch.messages_at(send.positions)
         try:
             self._require_lease()  # last: a frozen process wakes up here, and sends nothing
             if binding.before_send is not None and binding.after_send is not None:
@@ -299,17 +328,15 @@ class Lane:
             after_send(messages, answers or [RETRY] * len(messages))
 
     def _answered(self, send: Send, settlements: Sequence[Settlement]) -> None:
-        self._note_answers(send.number, settlements)
+        if self._noted:
+            self._note_answers(send.number, settlements)
         with self._lock:
-            was_up = self._lane.is_up
-            actions = self._lane.answered(send.number, settlements, monotonic())
-            broken = was_up and not self._lane.is_up
+            action = self._lane.answered(send.number, settlements, monotonic())
             self._notify()
-        if broken:
-            full = [each.reason for each in settlements if each.rule == NO_ROOM.rule]
-            reason = full[0] if full else "messages were not answered"
-            self.state.lost(NotConnectedError(f"{self.state.name}: {reason}"))
-        self._perform_all(actions)
+        if isinstance(action, Finish):
+            self._finish(action.batch)
+        elif action is not None:
+            self.state.lost(NotConnectedError(f"{self.state.name}: {action.reason}"))
 
     def _lose(self, error: GatewayError, *, ours: bool = False) -> None:
         with self._lock:
@@ -367,7 +394,11 @@ class Lane:
                 log.info(
                     "nothing is sent until our sources there subscribe", extra={"endpoint": name}
                 )
-            self._tell(lambda: self._lane.opened(monotonic()))
+            with self._lock:
+                close = self._lane.opened(monotonic())
+                self._notify()
+            if close is not None:
+                binding.sink.close()
             if self.binding is not binding:  # a reload replaced it meanwhile
                 self._lose(NotConnectedError(f"{self.state.name}: its settings changed"), ours=True)
                 binding.sink.close()

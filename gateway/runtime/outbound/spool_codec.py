@@ -12,7 +12,7 @@ import msgpack
 from gateway.archive.journal.records import Rows
 from gateway.errors import SpoolError
 from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Message
-from gateway.runtime.delivery.batch import PendingRow
+from gateway.runtime.delivery.outbound_batch import PendingRow
 
 _DAMAGE: Final = (  # what bytes raise that `pack_batch` did not write
     ValueError, TypeError, AttributeError, LookupError, RecursionError, msgpack.UnpackException,

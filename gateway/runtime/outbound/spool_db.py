@@ -113,7 +113,8 @@ class SpoolDatabase:
         try:
             self._writing = self._open()
             self._reading = connect(folder)
-            self._numbers = count(self._last_number() + 1)
+            # larger than all earlier numbers of rows, of this run and of earlier runs
+            self.next_number = count(self._last_number() + 1).__next__
         except SpoolError:
             self._lock_file.close()
             raise
@@ -146,10 +147,6 @@ class SpoolDatabase:
         """Wait while more than MAX_QUEUED_BYTES are queued, as with a slow or full disk."""
         with self._lock:
             self._lock.wait_for(lambda: self._closing or self._queued_bytes < MAX_QUEUED_BYTES)
-
-    def next_number(self) -> int:
-        """A row number larger than all earlier ones, of this run and of earlier runs."""
-        return next(self._numbers)
 
     def flush(self, seconds: float) -> bool:
         """Wait until all changes are durable and called back; return whether they are in time."""

@@ -7,7 +7,7 @@ repeats a record and never omits one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,9 +18,9 @@ from gateway.errors import ArchiveError, SpoolError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement
 from gateway.routing.route import Route
-from gateway.runtime.delivery.batch import PendingRow
 from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.delivery.in_flight import Count, CountDead
+from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
+from gateway.runtime.delivery.received_batch import Counted
 from gateway.runtime.delivery.rows import archived_content, fingerprint, fingerprints
 from gateway.runtime.record.counters import Refusal, RouteCounters
 
@@ -29,18 +29,6 @@ log = logging.getLogger(__name__)
 ArchiveAppend: TypeAlias = Callable[[Sequence[Rows], Callable[[], None]], None]
 KeepLetters: TypeAlias = Callable[[Sequence[DeadLetter], Callable[[], None]], None]
 Counters: TypeAlias = Mapping[str, RouteCounters]
-
-
-@dataclass(frozen=True, slots=True)
-class SpooledBatch:
-    """A batch that was taken from the spool at the time `taken`, with the rows of its copies.
-
-    Units: microseconds since 1970-01-01 UTC.
-    """
-
-    messages: Sequence[Message]
-    pending: Sequence[PendingRow]
-    taken: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +57,19 @@ class Ledger:
         except SpoolError as error:
             log.warning("a batch stays unsettled: %s", error)
 
-    def count(self, action: Count | CountDead) -> None:
-        """Add to the counters of a route."""
-        if isinstance(action, CountDead):
-            self.count_dead_letter(action.letter)
-            return
-        counters = self.counters[action.route]
-        if action.received:
-            counters.count_received(action.received, action.size)
-        if action.delivered:
-            counters.count_delivered(action.delivered, action.latency)
-        if action.spooled:
-            counters.count_spooled(action.spooled)
+    def count(self, found: Iterable[Counted]) -> None:
+        """Add to the counters of routes."""
+        for each in found:
+            if isinstance(each, DeadLetter):
+                self.count_dead_letter(each)
+                continue
+            counters = self.counters[each.route]
+            if each.received:
+                counters.count_received(each.received, each.size)
+            if each.delivered:
+                counters.count_delivered(each.delivered, each.latency)
+            if each.spooled:
+                counters.count_spooled(each.spooled)
 
     def count_dead_letter(self, letter: DeadLetter) -> None:
         """Count a dead letter; log the first of each route and rule, and the place it is kept."""
@@ -98,43 +87,40 @@ class Ledger:
                 kept = "with the dead letters"
             log.warning("first dead letter, kept %s", kept, extra={"route": route, "rule": rule})
 
-    def record_spooled(
-        self,
-        batch: SpooledBatch,
-        settlements: Sequence[Settlement],
-        attempts: int,
-        then: Callable[[], None],
-    ) -> None:
-        """Record the final settlements of a spooled batch, then call `then`.
+    def record_spooled(self, batch: OutboundBatch, then: Callable[[], None]) -> None:
+        """Record the final settlements of a batch that was on disk, then call `then`.
 
         The rows have the hashes of the payloads that the spool returned. The copies are recorded as
         spooled again, at the time at which the spool returned them: the receipt may wait for
         another target, or have died with an earlier run, and an outcome must have a row before it.
         """
-        at = self.clock()
+        at, start = self.clock(), 0
         rows: list[Rows] = []
         letters: list[DeadLetter] = []
-        for pending in batch.pending:
-            common, positions = pending.rows.common, pending.positions
-            marks = [batch.messages[each].headers.redelivered for each in positions]
-            rows.append(_marked(pending.spooled(positions, batch.taken), marks))
-            accepted = [each for each in positions if settlements[each].outcome is Outcome.ACCEPTED]
-            route = str(common["route"])
-            attempt = attempts + int(str(common["attempt"]))  # with those before it was spooled
-            for rule in sorted({settlements[each].rule for each in accepted}):
-                some = [each for each in accepted if settlements[each].rule == rule]
-                facts: dict[str, Cell] = {"time": at, "attempt": attempt}
-                facts |= {"rule": rule} if rule else {}
-                rows.append(_sent_rows(pending.completed(some, **facts), batch, some))
-            if accepted and route in self.counters:
-                latency = at - int(str(common.get("received") or at))
-                self.counters[route].count_delivered(len(accepted), latency / 1_000_000)
-            for position in sorted({*positions} - {*accepted}):
-                settlement, message = settlements[position], batch.messages[position]
-                row = pending.completed([position], time=at, attempt=attempt)
-                rows.append(_dead_row(row, settlement, message, self.find_route(route)))
-                letters.append(_dead_letter(pending, row, settlement, message))
-                self.count_dead_letter(letters[-1])
+        for stored in batch.rows:
+            settlements = batch.settlements[start : (start := start + len(stored.messages))]
+            for pending in stored.pending:
+                common, positions = pending.rows.common, pending.positions
+                marks = [stored.messages[each].headers.redelivered for each in positions]
+                rows.append(_marked(pending.spooled(positions, stored.read), marks))
+                accepted = [i for i in positions if settlements[i].outcome is Outcome.ACCEPTED]
+                route = str(common["route"])
+                attempt = batch.attempts + int(str(common["attempt"]))  # with those before
+                for rule in sorted({settlements[each].rule for each in accepted}):
+                    some = [each for each in accepted if settlements[each].rule == rule]
+                    facts: dict[str, Cell] = {"time": at, "attempt": attempt}
+                    facts |= {"rule": rule} if rule else {}
+                    sent = [stored.messages[each] for each in some]
+                    rows.append(_sent_rows(pending.completed(some, **facts), sent))
+                if accepted and route in self.counters:
+                    latency = at - int(str(common.get("received") or at))
+                    self.counters[route].count_delivered(len(accepted), latency / 1_000_000)
+                for position in sorted({*positions} - {*accepted}):
+                    settlement, message = settlements[position], stored.messages[position]
+                    row = pending.completed([position], time=at, attempt=attempt)
+                    rows.append(_dead_row(row, settlement, message, self.find_route(route)))
+                    letters.append(_dead_letter(pending, row, settlement, message))
+                    self.count_dead_letter(letters[-1])
         self.write(rows, letters, then)
 
     def record_damaged(self, letter: DeadLetter, then: Callable[[], None]) -> None:
@@ -169,9 +155,9 @@ def _marked(rows: Rows, redelivered: Sequence[bool]) -> Rows:
     return Rows(rows.count, rows.common, {**rows.columns, "redelivered": [*redelivered]})
 
 
-def _sent_rows(rows: Rows, batch: SpooledBatch, positions: Sequence[int]) -> Rows:
-    """Delivered rows with the hashes of the payloads at `positions` as the spool returned them."""
-    sizes, hashes = fingerprints([batch.messages[each].payload for each in positions])
+def _sent_rows(rows: Rows, sent: Sequence[Message]) -> Rows:
+    """Delivered rows with the hashes of the payloads as the spool returned them."""
+    sizes, hashes = fingerprints([message.payload for message in sent])
     return Rows(rows.count, rows.common, {**rows.columns, "size": sizes, "hash": hashes})
 
 

@@ -10,15 +10,16 @@ import pytest
 from gateway.config.load import load
 from gateway.model.message import GATEWAY_ID, Headers, Message, Payload
 from gateway.routing.selectors.selector import Selector
-from gateway.runtime.delivery.admission import Admission, Recognised
-from gateway.runtime.delivery.duplicates import DuplicateFilter, Identity
-from gateway.runtime.delivery.rows import fingerprint
-from gateway.runtime.inbound.completion import BatchCompletion
+from gateway.runtime.delivery.admission import Admission
+from gateway.runtime.delivery.duplicates import DuplicateFilter, Identity, SettledBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.rows import BatchOrigin, fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.test_pump import OneBatchSource
 
+ORIGIN = BatchOrigin("here", "mqtt", 1, 2, 0)
 SELECTOR = '    from: {endpoint: here, pattern: "a/{rest...}", selector: "n = 1"}\n'
 
 
@@ -35,16 +36,17 @@ def test_a_failing_selector_refuses_one_message(
     lines = ONE_ROUTE.splitlines(keepends=True)
     file.write_text("".join(SELECTOR if "from:" in line else line for line in lines))
     binding = make_source_binding(load(file), "here", OneBatchSource())
-    admission = Admission("test", DuplicateFilter[BatchCompletion](), EchoCache().take_origin)
+    admission = Admission("test", DuplicateFilter(), EchoCache().take_origin)
     messages = [Message("a/1", b"", Headers(properties={"bad": 1})), Message("a/2", b"")]
 
-    admitted = admission.match(Recognised(messages), binding.router)
-    (refused,), (accepted,) = admitted.matches
+    batch = ReceivedBatch(messages, ORIGIN)
+    admission.match(batch, binding.router)
+    (refused,), (accepted,) = batch.matches
 
     assert refused.route is None
     assert [each.rule for each in refused.deliveries] == ["internal"]
     assert accepted.route is not None
-    assert [str(each) for each in admitted.failures] == ["one value"]
+    assert [str(each) for each in batch.failures] == ["one value"]
 
 
 GATEWAY = Headers(properties={GATEWAY_ID: "00" * 16})
@@ -59,11 +61,13 @@ def duplicates_of(
     file = tmp_path / "gateway.yaml"
     file.write_text(ONE_ROUTE)
     binding = make_source_binding(load(file), "here", OneBatchSource())
-    duplicates = DuplicateFilter[BatchCompletion]()
-    duplicates.remember(known, BatchCompletion.completed())
+    duplicates = DuplicateFilter()
+    duplicates.remember(known)
     admission = Admission("test", duplicates, EchoCache().take_origin)
-    admission.recognise(earlier, (), binding.rules, BatchCompletion())
-    return [*admission.recognise(later, (), binding.rules, BatchCompletion()).earlier]
+    admission.recognise(ReceivedBatch(earlier, ORIGIN), binding.rules, SettledBatch())
+    batch = ReceivedBatch(later, ORIGIN)
+    admission.recognise(batch, binding.rules, SettledBatch())
+    return [*batch.earlier]
 
 
 @pytest.mark.parametrize("headers", [GATEWAY, SOURCE], ids=["gateway-id", "source-id"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from gateway.model.message import Message
@@ -12,6 +10,7 @@ from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import (
     Action,
     Finish,
+    Lost,
     Mark,
     Open,
     Read,
@@ -22,14 +21,13 @@ from gateway.runtime.delivery.actions import (
 )
 from gateway.runtime.delivery.backlog import (
     MemoryBacklog,
-    RowsTaken,
     SpoolBacklog,
     SpoolLimits,
-    SpoolRow,
     SpoolTotals,
 )
-from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
 from gateway.runtime.delivery.lane import LaneLimits, LaneState
+from gateway.runtime.delivery.outbound_batch import OutboundBatch, SpoolRow
+from tests.runtime.outbound_batches import Asker, batch_of
 
 LIMITS = LaneLimits((0.0, 0.0))
 
@@ -44,7 +42,11 @@ class Driver:
         self.number = 0
         self.rows: dict[int, SpoolRow] = {}
         self.spool = SpoolBacklog(
-            "target", limits or SpoolLimits(1 << 30), SpoolTotals(), self.next_number, self.join
+            "target",
+            limits or SpoolLimits(1 << 30),
+            SpoolTotals(),
+            self.next_number,
+            Asker(),
         )
         backlog = self.spool if spool else MemoryBacklog()
         self.lane = LaneState("target", LIMITS, backlog, 0.0)
@@ -52,11 +54,6 @@ class Driver:
     def next_number(self) -> int:
         self.number += 1
         return self.number
-
-    def join(self, taken: RowsTaken) -> QueuedBatch:
-        messages = [Message(row.body.decode(), b"") for row in taken.rows]
-        batch = OutboundBatch(messages, len(messages), _done, list)
-        return QueuedBatch(batch, taken.rows[0].number, stored=True)
 
     def step(self) -> Action:
         return self.lane.next(0.0, 0)
@@ -72,16 +69,15 @@ class Driver:
         elif isinstance(action, Recover):
             self.lane.recover(0.0, 0.0)
 
-    def accept(self, name: str, when: WhenFull = WhenFull.SLOW) -> list[Action] | None:
+    def accept(self, name: str, when: WhenFull = WhenFull.SLOW) -> Action | None:
         return self.lane.accept(batch(name, when), 0.0)
 
     def write(self, store: Store) -> None:
         """Begin to write a batch: it is on its way to the disk."""
-        self.spool.written(store.queued, 1)
-        name = store.queued.batch.messages[0].address
-        number = store.queued.number
-        self.rows[number] = SpoolRow(number, 0, 1, name.encode(), b"")
-        self.spool.queued_for_disk(store.queued)
+        self.spool.written(store.batch, 1)
+        number = store.batch.number
+        self.rows[number] = SpoolRow(number, 0, 1, 1, store.batch.messages)
+        self.spool.queued_for_disk(store.batch)
 
     def read(self, request: Read) -> None:
         end = request.before or self.number + 1
@@ -90,25 +86,19 @@ class Driver:
 
 
 def batch(name: str, when: WhenFull = WhenFull.SLOW) -> OutboundBatch:
-    return OutboundBatch([Message(name, b"")], 1, _done, list, when)
+    return batch_of([Message(name, b"")], when=when)
 
 
-def _done(_settlements: Sequence[Settlement], _attempts: int) -> None:
-    """Ignore the outcome: the test sees the action."""
+def addresses(send: Send) -> list[str]:
+    return [each.address for each in send.batch.messages_at(send.positions)]
 
 
-def only(actions: list[Action] | None) -> Action:
-    assert actions is not None
-    (action,) = actions
-    return action
-
-
-def sent(action: Action) -> Send:
+def sent(action: Action | None) -> Send:
     assert isinstance(action, Send)
     return action
 
 
-def stored(action: Action) -> Store:
+def stored(action: Action | None) -> Store:
     assert isinstance(action, Store)
     return action
 
@@ -117,12 +107,12 @@ def test_a_direct_lane_sends_at_once_and_finishes_with_the_answer() -> None:
     driver = Driver()
     driver.connect()
     driver.step()  # nothing waits: it is direct
-    send = sent(only(driver.accept("a")))
+    send = sent(driver.accept("a"))
 
-    assert driver.lane.held == 1
-    assert driver.lane.answered(send.number, [ACCEPTED], 0.0) == [Finish(send.queued)]
+    assert driver.lane.held == send.batch.size
+    assert driver.lane.answered(send.number, [ACCEPTED], 0.0) == Finish(send.batch)
     assert driver.lane.held == 0
-    assert driver.lane.answered(send.number, [ACCEPTED], 0.0) == []
+    assert driver.lane.answered(send.number, [ACCEPTED], 0.0) is None
 
 
 def test_no_newer_batch_is_on_its_way_to_the_disk_before_an_unanswered_one() -> None:
@@ -130,7 +120,7 @@ def test_no_newer_batch_is_on_its_way_to_the_disk_before_an_unanswered_one() -> 
     driver = Driver()
     driver.connect()
     driver.step()
-    sent(only(driver.accept("old")))
+    sent(driver.accept("old"))
     driver.lane.broken()
 
     assert driver.accept("new") is None
@@ -138,18 +128,18 @@ def test_no_newer_batch_is_on_its_way_to_the_disk_before_an_unanswered_one() -> 
     driver.lane.recover(0.0, 0.0)
     assert driver.accept("new") is None
     driver.write(stored(driver.step()))
-    assert stored(only(driver.accept("new"))).queued.number == 2
+    assert stored(driver.accept("new")).batch.number == 2
 
 
 def test_a_batch_is_not_taken_before_an_earlier_one_is_durable() -> None:
     driver = Driver()
-    first, second = (stored(only(driver.accept(name))) for name in ("a", "b"))
+    first, second = (stored(driver.accept(name)) for name in ("a", "b"))
     for store in (first, second):
         driver.write(store)
-    driver.spool.stored(second.queued)
+    driver.spool.stored(second.batch)
     driver.connect()
     held_back = driver.step()
-    driver.spool.stored(first.queued)
+    driver.spool.stored(first.batch)
     request = driver.step()
 
     assert not isinstance(held_back, Read)
@@ -158,14 +148,14 @@ def test_a_batch_is_not_taken_before_an_earlier_one_is_durable() -> None:
     mark = driver.step()
     assert mark == Mark(2)
     driver.spool.marked(2)
-    assert [message.address for message in sent(driver.step()).messages] == ["a", "b"]
+    assert addresses(sent(driver.step())) == ["a", "b"]
 
 
 def test_nothing_is_sent_from_the_disk_before_its_mark_is_durable() -> None:
     driver = Driver()
-    store = stored(only(driver.accept("a")))
+    store = stored(driver.accept("a"))
     driver.write(store)
-    driver.spool.stored(store.queued)
+    driver.spool.stored(store.batch)
     driver.connect()
     request = driver.step()
     assert isinstance(request, Read)
@@ -181,20 +171,22 @@ def test_an_answer_that_is_not_final_breaks_the_connection(spool: bool) -> None:
     driver = Driver(spool=spool)
     driver.connect()
     driver.step()
-    send = sent(only(driver.accept("a")))
+    send = sent(driver.accept("a"))
 
-    assert driver.lane.answered(send.number, [RETRY], 0.0) == []
+    assert driver.lane.answered(send.number, [RETRY], 0.0) == Lost("messages were not answered")
     assert isinstance(driver.step(), Recover)
     driver.lane.recover(0.0, 0.0)
-    assert driver.lane.held == (0 if spool else 1)
+    assert driver.lane.held == (0 if spool else send.batch.size)
     assert isinstance(driver.step(), Store if spool else Open)
 
 
 @pytest.mark.parametrize(
-    ("answer", "outcome"), [(RETRY, Outcome.REJECTED), (NO_ROOM, None)], ids=["lost", "no-room"]
+    ("answer", "outcome"),
+    [(RETRY, Outcome.REJECTED), (NO_ROOM, Outcome.RETRY)],
+    ids=["lost", "no-room"],
 )
 def test_a_message_is_poisoned_by_lost_connections_and_not_by_a_full_broker(
-    answer: Settlement, outcome: Outcome | None
+    answer: Settlement, outcome: Outcome
 ) -> None:
     driver = Driver(spool=False)
     driver.accept("a")
@@ -202,26 +194,26 @@ def test_a_message_is_poisoned_by_lost_connections_and_not_by_a_full_broker(
     for _ in range(8):
         while not isinstance(action := driver.step(), Send | Finish):
             driver.perform(action)
-        queued = action.queued
+        queued = action.batch
         if isinstance(action, Finish):
             break
         driver.lane.answered(action.number, [answer], 0.0)
 
     assert queued is not None
-    assert [each and each.outcome for each in queued.settlements] == [outcome]
+    assert [each.outcome for each in queued.settlements] == [outcome]
 
 
 def test_a_full_spool_rejects_what_the_target_wants_rejected() -> None:
     driver = Driver(SpoolLimits(1 << 30, messages=1))
-    driver.write(stored(only(driver.accept("a"))))
+    driver.write(stored(driver.accept("a")))
     newest, oldest = WhenFull.NEWEST, WhenFull.OLDEST
-    refused = only(driver.accept("b", newest))
+    refused = driver.accept("b", newest)
 
     assert isinstance(refused, Finish)
-    assert [each.rule for each in refused.queued.settlements if each] == ["spool-full"]
+    assert [each.rule for each in refused.batch.settlements] == ["spool-full"]
     assert not driver.lane.has_room(batch("c"))
-    assert driver.lane.make_room(batch("c", oldest)) is not None
-    assert driver.lane.make_room(batch("c", newest)) is None
+    assert driver.accept("c", oldest) == Wait(None)  # the oldest is on its way to the disk
+    assert driver.accept("c") is None
 
 
 def test_a_removed_target_leaves_no_batch_in_memory() -> None:
@@ -229,11 +221,11 @@ def test_a_removed_target_leaves_no_batch_in_memory() -> None:
     for name in ("a", "b"):
         driver.accept(name)
     actions = driver.lane.remove()
-    late = only(driver.accept("c"))
+    late = driver.accept("c")
 
-    finished = [each.queued for each in [*actions, late] if isinstance(each, Finish)]
-    assert [each.batch.messages[0].address for each in finished] == ["a", "b", "c"]
-    outcomes = [(s.outcome, s.rule) for each in finished for s in each.settlements if s]
+    finished = [each.batch for each in [*actions, late] if isinstance(each, Finish)]
+    assert [each.messages[0].address for each in finished] == ["a", "b", "c"]
+    outcomes = [(s.outcome, s.rule) for each in finished for s in each.settlements]
     assert outcomes == [(Outcome.REJECTED, "target-removed")] * 3
 
 
@@ -242,7 +234,7 @@ def test_a_hundred_messages_that_break_connections_are_found_by_halves_without_a
     names = [f"bad-{n}" if n % 10 == 3 else f"good-{n}" for n in range(1_000)]
     backlog = MemoryBacklog()
     lane = LaneState("target", LaneLimits((0.5, 30.0)), backlog, 0.0)
-    lane.accept(OutboundBatch([Message(each, b"") for each in names], 1, _done, list), 0.0)
+    lane.accept(batch_of([Message(each, b"") for each in names]), 0.0)
     now, losses, delivered = 0.0, 0, list[str]()
     while not isinstance(action := lane.next(now, 0), Finish):
         if isinstance(action, Wait):
@@ -253,18 +245,18 @@ def test_a_hundred_messages_that_break_connections_are_found_by_halves_without_a
         elif isinstance(action, Recover):
             lane.recover(now, 0.0)
         elif isinstance(action, Send):
-            taken = [each.address for each in action.messages]
+            taken = addresses(action)
             bad = next((at for at, name in enumerate(taken) if "bad" in name), len(taken))
             delivered += taken[:bad]
             losses += bad < len(taken)
             answers = [ACCEPTED] * bad + [RETRY] * (len(taken) - bad)
             done = lane.answered(action.number, answers, now)
-            if done:
-                action = done[0]
+            if isinstance(done, Finish):
+                action = done
                 break
 
     assert isinstance(action, Finish)
-    rules = [each.rule for each in action.queued.settlements if each]
+    rules = [each.rule for each in action.batch.settlements]
     assert rules == ["poisoned" if "bad" in name else "" for name in names]
     assert delivered == [name for name in names if "good" in name]
     assert now < 4.0  # the pauses before the search
@@ -273,7 +265,7 @@ def test_a_hundred_messages_that_break_connections_are_found_by_halves_without_a
 
 def test_a_target_that_answers_nothing_gets_pauses_during_a_search_too() -> None:
     lane = LaneState("target", LaneLimits((0.5, 30.0)), MemoryBacklog(), 0.0)
-    lane.accept(OutboundBatch([Message("a", b"")] * 1_000, 1, _done, list), 0.0)
+    lane.accept(batch_of([Message("a", b"")] * 1_000), 0.0)
     now, losses = 0.0, 0
     while losses < 200:
         action = lane.next(now, 0)

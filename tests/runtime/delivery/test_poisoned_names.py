@@ -7,8 +7,9 @@ import yaml
 
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement, rejected
-from gateway.runtime.delivery.batch import OutboundBatch, QueuedBatch
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.poisoned_names import PoisonedNames
+from tests.runtime.outbound_batches import batch_of
 
 POISONED = rejected("poisoned", "the connection broke each time it was sent")
 OTHER = rejected("not-authorized", "the broker refused it")
@@ -16,16 +17,16 @@ OTHER = rejected("not-authorized", "the broker refused it")
 
 def batch(
     poisoned: Sequence[str], taken: Sequence[str], refused: Sequence[str] = ()
-) -> QueuedBatch:
+) -> OutboundBatch:
     ends: list[tuple[str, Settlement]] = [
         *((name, POISONED) for name in poisoned),
         *((name, ACCEPTED) for name in taken),
         *((name, OTHER) for name in refused),
     ]
     messages = [Message(name, b"x") for name, _ in ends]
-    queued = QueuedBatch(OutboundBatch(messages, 1, lambda _s, _a: None, list), 0)
-    queued.settle(range(len(ends)), [end for _, end in ends])
-    return queued
+    found = batch_of(messages)
+    found.settle(range(len(ends)), [end for _, end in ends])
+    return found
 
 
 DEEP = "a/b/c/d/e/f/g/h/i"

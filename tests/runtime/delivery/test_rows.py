@@ -14,11 +14,14 @@ from gateway.archive.journal.records import Rows
 from gateway.config.load import load
 from gateway.model.message import Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, REPEATED
+from gateway.routing.route import WhenFull
 from gateway.routing.router import RouteMatch, Router
-from gateway.runtime.delivery.in_flight import InFlightBatch, LaneBatch, Record
-from gateway.runtime.delivery.rows import BatchOrigin, BatchRecord, fingerprint
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.rows import BatchOrigin, fingerprint
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from tests.runtime.one_route import ONE_ROUTE
+from tests.runtime.outbound_batches import Asker
 
 ORIGIN = BatchOrigin("here", "mqtt", 1, 2, 0)
 VALUES: st.SearchStrategy[Value] = st.recursive(
@@ -39,18 +42,18 @@ def match(tmp_path: Path) -> RouteMatch:
     return Router(route.dialect, [route])["a/1"][0]
 
 
-def delivered(record: BatchRecord, match: RouteMatch, payloads: Sequence[Payload]) -> Rows:
+def delivered(record: ReceivedBatch, match: RouteMatch, payloads: Sequence[Payload]) -> Rows:
     """The delivered rows of a batch whose copies have these payloads."""
     sent = [Message("b/1", payload) for payload in payloads]
-    return record.delivered(
+    return record.delivered_rows(
         list(match.deliveries) * len(sent), range(len(sent)), sent, attempts=1, at=5
     )
 
 
 def test_a_copy_with_another_payload_has_another_hash(match: RouteMatch) -> None:
     payloads: list[Payload] = [b"first", "second", b"third"]
-    record = BatchRecord([Message("a/1", payload) for payload in payloads], ORIGIN)
-    received = record.received(range(3), [match] * 3)
+    record = ReceivedBatch([Message("a/1", payload) for payload in payloads], ORIGIN)
+    received = record.received_rows(range(3), [match] * 3)
 
     same = delivered(record, match, payloads)
     other = delivered(record, match, [b"first", "altered", b"third"])
@@ -65,10 +68,10 @@ def test_a_copy_with_another_payload_has_another_hash(match: RouteMatch) -> None
 def test_a_map_that_a_sink_changes_has_another_hash(match: RouteMatch) -> None:
     payload: dict[str, Value] = {"quantity": 1}
     before = fingerprint(payload)
-    record = BatchRecord([Message("a/1", payload)], ORIGIN)
+    record = ReceivedBatch([Message("a/1", payload)], ORIGIN)
 
     payload["quantity"] = 2  # by a driver, before any row is made
-    received = record.received([0], [match])
+    received = record.received_rows([0], [match])
     sent = delivered(record, match, [payload])
 
     assert received.columns["hash"] == [before[1]]
@@ -118,7 +121,7 @@ def test_a_row_says_what_encodes_the_payload_behind_its_hash(
     (route,) = (each for each in load(path).routes if each.targets[0].endpoint == "far")
     name = "a/1" if source == "near" else "b/1"
     (found,) = Router(route.dialect, [route])[name]
-    rows = delivered(BatchRecord([Message(name, b"x")], ORIGIN), found, [b"x"])
+    rows = delivered(ReceivedBatch([Message(name, b"x")], ORIGIN), found, [b"x"])
 
     if encoding is None:
         assert "reason" not in rows.common
@@ -128,17 +131,10 @@ def test_a_row_says_what_encodes_the_payload_behind_its_hash(
 
 def test_a_repeat_has_a_row_of_its_own(match: RouteMatch) -> None:
     messages = [Message("a/1", str(number).encode()) for number in range(4)]
-    batch = InFlightBatch(messages, ORIGIN)
-    lane_batch = LaneBatch()
-    for position, message in enumerate(messages):
-        lane_batch.positions.append(position)
-        lane_batch.deliveries.append(match.deliveries[0])
-        lane_batch.messages.append(message)
-    batch.received(range(4), [match] * 4)
-    batch.expect_answer()
-    batch.answered(lane_batch, [ACCEPTED, REPEATED, ACCEPTED, REPEATED], 1, 5)
+    received = ReceivedBatch(messages, ORIGIN)
+    batch = OutboundBatch(Asker(), WhenFull.SLOW, messages, range(4), [match.deliveries[0]] * 4)
+    batch.settle(range(4), [ACCEPTED, REPEATED, ACCEPTED, REPEATED])
+    received.answered(batch, 5)
 
-    (record,) = batch.release()
-    assert isinstance(record, Record)
-    rules = {rows.common.get("rule", ""): rows.count for rows in record.rows[1:]}
+    rules = {rows.common.get("rule", ""): rows.count for rows in received.rows}
     assert rules == {"": 2, "repeat": 2}

@@ -17,10 +17,10 @@ from gateway.endpoints.mqtt import open_sink
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import Outcome, Settlement
-from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.record.counters import EndpointState
+from tests.runtime.outbound_batches import batch_of
 from tests.waiting import until
 
 BACKOFF = (0.5, 30.0)  # as by default
@@ -149,7 +149,7 @@ def test_a_hundred_names_that_a_broker_hangs_up_for_delay_a_thousand_messages_by
                 )
 
             messages = [Message(name, b"x", ONCE) for name in part]
-            lane.deliver(OutboundBatch(messages, 50, done, list))
+            lane.deliver(batch_of(messages, done))
         until(lambda: len(rules) == len(names), "every message has its outcome")
     finally:
         lane.stop()

@@ -11,10 +11,11 @@ import pytest
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.runtime.delivery import lane as lane_states
-from gateway.runtime.delivery.batch import OutboundBatch
 from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.record.counters import EndpointState
+from tests.runtime.outbound_batches import batch_of
 from tests.runtime.targets import ScriptedSink
 from tests.waiting import PATIENCE, until
 
@@ -40,7 +41,7 @@ class RecordedAnswers:
                 self.rules[name] = settled.rule
                 self.attempts[name] = attempts
 
-        return OutboundBatch(messages, size, done, list)
+        return batch_of(messages, done, size=size)
 
 
 @contextmanager

@@ -18,9 +18,9 @@ from gateway.model.message import Message, Value
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.backlog import MAX_JOINED, SpoolLimits
-from gateway.runtime.delivery.batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.lane import MAX_HELD_BYTES, LaneLimits
+from gateway.runtime.delivery.outbound_batch import PendingRow
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound import spool_db
 from gateway.runtime.outbound.dead_letters import COLUMNS, DeadLetters, from_row
@@ -29,6 +29,7 @@ from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import FILE_NAME, RETRY_INTERVAL, SpoolDatabase
 from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
+from tests.runtime.outbound_batches import batch_of
 from tests.runtime.targets import ScriptedSink
 from tests.small_disks import make_read_only, mounted, mounted_ext4
 from tests.threads import on_a_thread
@@ -69,7 +70,7 @@ class SpoolRig:
 
         size = sum(len(message.payload) for message in messages)
         pending = _pending(names, payload, self.outcome)
-        self.lane.deliver(OutboundBatch(messages, size, done, lambda: pending, when))
+        self.lane.deliver(batch_of(messages, done, pending, size=size, when=when))
 
     def delivered(self) -> list[str]:
         """The names in delivered rows, in their order."""
@@ -291,7 +292,7 @@ def test_a_stop_waits_for_answers_and_leaves_the_rest_on_disk(tmp_path: Path) ->
         until(lambda: len(rig.sink.received) == MAX_JOINED)
         stopping = threading.Thread(target=rig.lane.stop, args=(30,))
         stopping.start()
-        until(lambda: rig.lane.draining)
+        until(lambda: rig.lane.stopping)
         rig.sink.answer_all()
         stopping.join(PATIENCE)
         assert not stopping.is_alive()
@@ -574,9 +575,7 @@ def test_a_message_without_a_form_on_disk_is_rejected_alone(tmp_path: Path) -> N
     answers: list[Sequence[Settlement]] = []
     messages = [Message("a", b"x"), Message("b", {"n": nested}), Message("c", b"x")]
     with spool_rig(tmp_path) as rig:
-        batch = OutboundBatch(
-            messages, 3, lambda found, _: answers.append(found), lambda: _pending("abc")
-        )
+        batch = batch_of(messages, lambda found, _: answers.append(found), _pending("abc"))
         rig.lane.deliver(batch)
         until(lambda: bool(answers))
         rig.sink.up = True
@@ -591,9 +590,7 @@ def test_a_batch_without_any_form_on_disk_is_rejected(tmp_path: Path) -> None:
     answers: list[Sequence[Settlement]] = []
     with spool_rig(tmp_path) as rig:
         messages = [Message("a", {"n": object()})]  # type: ignore[dict-item]
-        batch = OutboundBatch(
-            messages, 1, lambda found, _: answers.append(found), lambda: _pending("a")
-        )
+        batch = batch_of(messages, lambda found, _: answers.append(found), _pending("a"))
         rig.lane.deliver(batch)
         until(lambda: bool(answers))
         assert rig.waiting() == 0

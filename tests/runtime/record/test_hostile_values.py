@@ -13,7 +13,8 @@ from gateway.model.message import Headers, Message, Value
 from gateway.model.outcome import rejected
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.delivery.rows import BatchOrigin, BatchRecord, fingerprint, header_map
+from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.rows import BatchOrigin, fingerprint, header_map
 from gateway.runtime.outbound.dead_letters import DeadLetters, from_row, to_row
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import SpoolDatabase
@@ -58,18 +59,18 @@ def messages_of(values: dict[str, Value]) -> Sequence[Message]:
 @on_a_thread
 def test_rows_of_every_message_can_be_packed(values: dict[str, Value]) -> None:
     messages = messages_of(values)
-    record = BatchRecord(messages, ORIGIN)
-    received = record.received([0, 1, 2], [RouteMatch(None, ())] * 3)
+    record = ReceivedBatch(messages, ORIGIN)
+    received = record.received_rows([0, 1, 2], [RouteMatch(None, ())] * 3)
     settlement = rejected("rule", "why \ud800")
 
-    assert pack([received, *(record.dead(NO_ROUTE, at, "", settlement, 5) for at in range(3))])
+    assert pack([received, *(record.dead_row(NO_ROUTE, at, "", settlement, 5) for at in range(3))])
 
 
 @pytest.mark.parametrize("time", [1 << 64, -(1 << 64), HUGE], ids=["above", "below", "huge"])
 @on_a_thread
 def test_a_time_that_an_archive_cannot_store_is_left_out(time: int) -> None:
-    record = BatchRecord([Message("a", b"", Headers(time=time)), Message("b", b"")], ORIGIN)
-    rows = record.received([0, 1], [RouteMatch(None, ())] * 2)
+    record = ReceivedBatch([Message("a", b"", Headers(time=time)), Message("b", b"")], ORIGIN)
+    rows = record.received_rows([0, 1], [RouteMatch(None, ())] * 2)
 
     assert "source_time" not in rows.columns
     assert pack([rows])

@@ -1,0 +1,371 @@
+"""A received batch until it is settled: its messages, and the rows of all their outcomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import is_
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from gateway.archive.journal.records import Cell, Rows
+from gateway.archive.schema import Leg, RowOutcome
+from gateway.model.message import Message
+from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
+from gateway.routing.router import Delivery, RouteMatch
+from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
+from gateway.runtime.delivery.rows import (
+    BatchOrigin,
+    Columns,
+    Cut,
+    archived_content,
+    fingerprints,
+    header_columns,
+    message_ids,
+    payload_sizes,
+    traces_of,
+)
+from gateway.tracing.context import trace_of
+
+_IMMUTABLE: Final = frozenset({bytes, str})
+_ACCEPTED: Final = RowOutcome.ACCEPTED.value
+_CONVERTED: Final = RowOutcome.CONVERTED.value
+_T = TypeVar("_T")
+
+
+class EarlierBatch(Protocol):
+    """A batch whose messages may be repeated. Units: seconds of a monotonic clock."""
+
+    @property
+    def arrived(self) -> float:
+        """The time of its receipt."""
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the batch is settled, or now if it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Messages of a route for its counters; `size` is the bytes of received payloads.
+
+    Units: `latency` in seconds since the receipt.
+    """
+
+    route: str
+    received: int = 0
+    size: int = 0
+    delivered: int = 0
+    latency: float = 0.0
+    spooled: int = 0
+
+
+Counted: TypeAlias = Count | DeadLetter
+
+
+class ReceivedBatch:
+    """The messages of one source, with the marks of their admission, and their rows.
+
+    Admission sets the messages that it marks, their `matches` and what became of the others:
+    `earlier` has the batch that had a duplicate before, by its position, and `loops` the positions
+    of messages that have gone round too often. `cuts` are loops and dropped duplicates; each has
+    its row. `left_out` are pairs of a route and the reason why it has no copy. `failures` are
+    faults of ours, each on one message.
+
+    A delivered row has the hash of the payload as it was sent. The hash of the receipt stands for
+    it only when both payloads are the same immutable object. Maps are mutable, so they are hashed
+    at receipt, before a sink can change them, and again when they are sent.
+
+    Mutable: its owner calls one method at a time; a race for the shared columns only computes them
+    twice. Times are microseconds since 1970-01-01 UTC.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        origin: BatchOrigin,
+        identities: Sequence[str] = (),
+        *,
+        archived: bool = True,
+    ) -> None:
+        """Without `archived` nobody keeps the rows, and none are made."""
+        self.messages = messages
+        self.identities = identities  # those that the broker gave, or none
+        self.origin = origin
+        self.earlier: dict[int, EarlierBatch] = {}
+        self.loops: Sequence[int] = ()
+        self.matches: list[tuple[RouteMatch, ...]] = []
+        self.cuts: list[Cut] = []
+        self.left_out: list[tuple[str, str]] = []
+        self.failures: list[Exception] = []
+        self.rows: list[Rows] = []
+        self.letters: list[DeadLetter] = []
+        self._archived = archived
+        self._payloads = [message.payload for message in messages]
+        self._immutable = _IMMUTABLE.issuperset(map(type, self._payloads))
+        self._hashed = None if self._immutable else fingerprints(self._payloads)
+        self._shared_columns: Columns | None = None
+
+    def received(self, positions: Sequence[int], matches: Sequence[RouteMatch]) -> list[Counted]:
+        """The routes of `matches` received the messages at `positions`."""
+        if self._archived:
+            self.rows.append(self.received_rows(positions, matches))
+        sizes = self._hashed[0] if self._hashed else payload_sizes(self._payloads)
+        messages, size = Counter[str](), Counter[str]()
+        for position, match in zip(positions, matches, strict=True):
+            if match.route is not None:
+                messages[match.route.name] += 1
+                size[match.route.name] += sizes[position]
+        return [Count(name, received=messages[name], size=size[name]) for name in messages]
+
+    def record_cuts(self) -> None:
+        """Routes left these messages out: their rows say so."""
+        for rule in sorted({each.rule for each in self.cuts}) if self._archived else ():
+            chosen = [each for each in self.cuts if each.rule == rule]
+            positions = [each.position for each in chosen]
+            columns = self._columns(positions)
+            columns["name"] = [self.messages[position].address for position in positions]
+            common = self._common(Leg.CUT, RowOutcome.CUT, self.origin.time)
+            common |= {"rule": rule, "attempt": 1}
+            self.rows.append(_rows(common, columns, route=[each.route for each in chosen]))
+
+    def refused(self, position: int, delivery: Delivery, at: int) -> DeadLetter:
+        """The mapping refused a delivery: a dead letter."""
+        settlement = rejected(delivery.rule, delivery.reason)
+        message = self.messages[position]
+        return self._add_dead_letter(delivery, position, message, "", settlement, 0, at)
+
+    def answered(self, batch: OutboundBatch, at: int) -> list[Counted]:
+        """Take the final settlements of one target."""
+        settlements = batch.settlements
+        whole = settlements.count(ACCEPTED) == len(settlements)
+        accepted = [] if whole else _with_outcome(Outcome.ACCEPTED, settlements)
+        latency = (at - self.origin.time) / 1_000_000
+        counts: list[Counted] = []
+        for rule in ("",) if whole else sorted({settlements[i].rule for i in accepted}):
+            deliveries, positions, sent = batch.deliveries, batch.positions, batch.messages
+            if not whole:
+                some = [i for i in accepted if settlements[i].rule == rule]
+                deliveries = [deliveries[i] for i in some]
+                positions = [positions[i] for i in some]
+                sent = [sent[i] for i in some]
+            if self._archived:
+                rows = self.delivered_rows(deliveries, positions, sent, batch.attempts, at)
+                marked = replace(rows, common={**rows.common, "rule": rule}) if rule else rows
+                self.rows.append(marked)
+            routes = Counter([each.route.name for each in deliveries if each.route is not None])
+            for name, count in routes.items():
+                counts.append(Count(name, delivered=count, latency=latency))
+        if not whole:
+            counts += self._spooled_and_rejected(batch, at)
+        return counts
+
+    def pending_rows(self, batch: OutboundBatch, at: int) -> list[PendingRow]:
+        """The delivered rows to write later, for a batch that the spool takes at `at`."""
+        batch.spooled_at = at
+        groups = _by_target(batch, range(len(batch.deliveries)))
+        return [self._pending_row(batch, group) for group in groups]
+
+    def received_rows(self, positions: Sequence[int], matches: Sequence[RouteMatch]) -> Rows:
+        """Received rows: one per message and route, with its expected targets.
+
+        Matches of a route that archives payloads are passed alone. `positions` ascend.
+        """
+        positions = self._as_range(positions)
+        messages = _at(positions, self.messages)
+        columns = self._columns(positions)
+        columns["name"] = [message.address for message in messages]
+        common = self._common(Leg.RECEIVED, RowOutcome.RECEIVED, self.origin.time)
+        common["attempt"] = 1
+        columns |= header_columns([message.headers for message in messages])
+        route = matches[0].route
+        if route is not None and route.archive_payload:
+            columns |= archived_content(messages, route)
+        routes = [match.route.name if match.route else "" for match in matches]
+        return _rows(common, columns, route=routes, targets=[match.labels for match in matches])
+
+    def delivered_rows(
+        self,
+        deliveries: Sequence[Delivery],
+        positions: Sequence[int],
+        sent: Sequence[Message],
+        attempts: int,
+        at: int,
+    ) -> Rows:
+        """Delivered rows of the messages at `positions`, which were `sent` to one endpoint.
+
+        `positions` ascend.
+        """
+        positions = self._as_range(positions)
+        target = deliveries[0].target
+        common = self._common(Leg.DELIVERED, RowOutcome.ACCEPTED, at)
+        if target is not None:
+            common |= {"endpoint": target.endpoint, "system": target.system}
+            if target.payload_encoding:
+                common["reason"] = target.payload_encoding
+        common["attempt"] = attempts
+        columns = self._columns(positions)
+        columns["name"] = [message.address for message in sent]
+        columns["source_name"] = [each.address for each in _at(positions, self.messages)]
+        payloads = [message.payload for message in sent]
+        if not self._immutable or not all(map(is_, payloads, _at(positions, self._payloads))):
+            columns["size"], columns["hash"] = fingerprints(payloads)
+        return _rows(
+            common, columns,
+            route=[each.route.name if each.route else "" for each in deliveries],
+            target=[each.label for each in deliveries],
+            outcome=[
+                _CONVERTED if each.target is not None and each.target.conversion else _ACCEPTED
+                for each in deliveries
+            ],
+        )  # fmt: skip
+
+    def message_id(self, position: int) -> bytes:
+        """The 16-byte id of the message at `position`: the run, then its number in the run."""
+        origin = self.origin
+        return origin.run.to_bytes(8, "big") + (origin.first + position).to_bytes(8, "big")
+
+    def trace(self, position: int) -> bytes:
+        """The 16-byte trace id of the message at `position`."""
+        return trace_of(self.messages[position].headers.properties) or self.message_id(position)
+
+    def _pending_row(self, batch: OutboundBatch, group: Sequence[int]) -> PendingRow:
+        deliveries = [batch.deliveries[at] for at in group]
+        positions = [batch.positions[at] for at in group]
+        rows = self.delivered_rows(deliveries, positions, batch.messages_at(group), 0, 0)
+        return PendingRow(tuple(group), rows, self.origin.endpoint)
+
+    def _spooled_and_rejected(self, batch: OutboundBatch, at: int) -> list[Counted]:
+        """Rows of the spooled messages; rejected ones become dead letters."""
+        counts: list[Counted] = []
+        for group in _by_target(batch, _with_outcome(Outcome.SPOOLED, batch.settlements)):
+            if self._archived:
+                pending = self._pending_row(batch, group)
+                self.rows.append(pending.spooled(group, batch.spooled_at))
+            route = batch.deliveries[group[0]].route
+            if route is not None:
+                counts.append(Count(route.name, spooled=len(group)))
+        for i in _with_outcome(Outcome.REJECTED, batch.settlements):
+            delivery, position, message = batch.deliveries[i], batch.positions[i], batch.messages[i]
+            endpoint = delivery.target.endpoint if delivery.target else ""
+            counts.append(
+                self._add_dead_letter(
+                    delivery, position, message, endpoint, batch.settlements[i], batch.attempts, at
+                )
+            )
+        return counts
+
+    def _add_dead_letter(  # noqa: PLR0913, PLR0917  # the facts of one dead letter
+        self,
+        delivery: Delivery,
+        position: int,
+        message: Message,
+        endpoint: str,
+        settlement: Settlement,
+        attempts: int,
+        at: int,
+    ) -> DeadLetter:
+        name = message.address if endpoint else delivery.address
+        letter = DeadLetter(
+            number=0,
+            time=at,
+            id=self.message_id(position),
+            route=delivery.route.name if delivery.route else "",
+            source=self.origin.endpoint,
+            source_name=self.messages[position].address,
+            target=delivery.label,
+            endpoint=endpoint,
+            rule=settlement.rule,
+            reason=settlement.reason,
+            attempts=attempts,
+            message=message,
+        )
+        self.letters.append(letter)
+        if self._archived:
+            self.rows.append(self.dead_row(delivery, position, name, settlement, at))
+        return letter
+
+    def dead_row(
+        self, delivery: Delivery, position: int, name: str, settlement: Settlement, at: int
+    ) -> Rows:
+        """The row of a dead letter, with its content; `name` is empty if it was not translated."""
+        message = self.messages[position]
+        columns = self._columns([position])
+        columns["name"] = [name or message.address]
+        columns |= archived_content([message], delivery.route)
+        common = self._common(Leg.DEAD, RowOutcome.REJECTED, at)
+        common["route"] = delivery.route.name if delivery.route else ""
+        common |= {"rule": settlement.rule, "reason": settlement.reason, "attempt": 1}
+        common["source_name"] = message.address
+        if delivery.target is not None:
+            common["target"] = delivery.label
+            if name:
+                common |= {"endpoint": delivery.target.endpoint, "system": delivery.target.system}
+        return Rows(1, common, columns)
+
+    def _as_range(self, positions: Sequence[int]) -> Sequence[int]:
+        """`positions`, as a range if they cover the batch; `_at` then selects without a copy."""
+        every = range(len(self.messages))
+        return every if len(positions) == len(every) and [*positions] == [*every] else positions
+
+    def _common(self, leg: Leg, outcome: RowOutcome, at: int) -> dict[str, Cell]:
+        origin = self.origin
+        return {
+            "leg": leg.value, "outcome": outcome.value, "time": at, "received": origin.time,
+            "endpoint": origin.endpoint, "system": origin.system,
+        }  # fmt: skip
+
+    def _fingerprints(self) -> tuple[list[int], list[bytes]]:
+        """Sizes and hashes of the payloads at receipt."""
+        if self._hashed is None:
+            self._hashed = fingerprints(self._payloads)
+        return self._hashed
+
+    def _columns(self, positions: Sequence[int]) -> Columns:
+        """The columns that all legs share, of the messages at `positions`; computed once."""
+        if self._shared_columns is None:
+            messages, origin = self.messages, self.origin
+            sizes, hashes = self._fingerprints()
+            self._shared_columns = {
+                "id": message_ids(origin.run, origin.first, len(messages)),
+                "size": sizes,
+                "hash": hashes,
+                "mode": [message.headers.mode for message in messages],
+            }
+            traces = traces_of(messages)
+            if any(traces):
+                self._shared_columns["trace"] = traces
+        return {name: _at(positions, values) for name, values in self._shared_columns.items()}
+
+
+def _at(positions: Sequence[int], values: Sequence[_T]) -> Sequence[_T]:
+    """The values at `positions`, as returned by `ReceivedBatch._as_range`."""
+    if positions.__class__ is range:
+        return values
+    return [values[position] for position in positions]
+
+
+def _rows(common: dict[str, Cell], columns: Columns, **given: Sequence[Cell]) -> Rows:
+    """Rows of `columns` and `given`; a given column with one value for all is stored once."""
+    count = 0
+    for name, values in given.items():
+        count = len(values)
+        if values.count(values[0]) == count:
+            common[name] = values[0]
+        else:
+            columns[name] = values
+    return Rows(count, common, columns)
+
+
+def _with_outcome(outcome: Outcome, settlements: Sequence[Settlement]) -> list[int]:
+    """The indices of the settlements with `outcome`."""
+    return [i for i, settlement in enumerate(settlements) if settlement.outcome is outcome]
+
+
+def _by_target(batch: OutboundBatch, indices: Sequence[int]) -> Iterable[Sequence[int]]:
+    """Group the messages of a batch at `indices` by route and label."""
+    groups: dict[tuple[int, str], list[int]] = {}
+    for at in indices:
+        delivery = batch.deliveries[at]
+        groups.setdefault((id(delivery.route), delivery.label), []).append(at)
+    return groups.values()
