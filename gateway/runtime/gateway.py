@@ -102,7 +102,8 @@ class Gateway:
         self._sessions = wiring.session_file(self.configuration)
         append = self.archive.append if self.archive else None
         keep = self.dead_letters.put if self.dead_letters else self._publish_only
-        self._ledger = Ledger(self.counters, append, keep, self._find_route, self._clock)
+        keeps = self.dead_letters is not None
+        self._ledger = Ledger(self.counters, append, keep, self._find_route, self._clock, keeps)
         for name in wiring.target_endpoints(self.configuration):
             self.lanes[name] = self._make_lane(name)
         self._update_heartbeats()

@@ -40,6 +40,7 @@ class Ledger:
     dead_letters: KeepLetters | None = None
     find_route: Callable[[str], Route | None] = lambda _: None  # by name, for its archive settings
     clock: Clock = now  # of the rows
+    keeps_letters: bool = True  # `dead_letters` stores them, and does not only publish copies
 
     def write(
         self, rows: Sequence[Rows], letters: Sequence[DeadLetter], then: Callable[[], None]
@@ -56,6 +57,10 @@ class Ledger:
                 self._write_rows(rows, then)
         except SpoolError as error:
             log.warning("a batch stays unsettled: %s", error)
+
+    @property
+    def _stores_letters(self) -> bool:
+        return self.keeps_letters and self.dead_letters is not None
 
     def count(self, found: Iterable[Counted]) -> None:
         """Add to the counters of routes."""
@@ -75,7 +80,7 @@ class Ledger:
         """Count a dead letter; log the first of each route and rule, and the place it is kept."""
         route, rule = letter.route, letter.rule
         if route not in self.counters:
-            if self.archive is None and self.dead_letters is None:
+            if self.archive is None and not self._stores_letters:
                 log.warning("a message is lost: %s", rule)
             return
         refusal = Refusal(letter.time, letter.source_name, rule, letter.reason)
@@ -83,7 +88,7 @@ class Ledger:
             kept = "nowhere: there is no archive and no spool"
             if self.archive is not None:
                 kept = "in the archive"
-            if self.dead_letters is not None:
+            if self._stores_letters:
                 kept = "with the dead letters"
             log.warning("first dead letter, kept %s", kept, extra={"route": route, "rule": rule})
 
