@@ -36,13 +36,6 @@ def mark_redelivered(message: Message) -> Message:
     return replace(message, headers=replace(message.headers, redelivered=True))
 
 
-class Taken(NamedTuple, Generic[Item]):
-    """Items handed out together, and the function that settles all of them once."""
-
-    items: Sequence[Item]
-    settle: Settle
-
-
 class _Unsettled(NamedTuple, Generic[Item]):
     """Items handed out; `numbers` count arrivals, `size` is in bytes."""
 
@@ -132,11 +125,14 @@ class RedeliveryQueue(Generic[Item]):
         """
         with self._room:
             return self._room.wait_for(
-                lambda: not self.full or (or_retried and bool(self._retried)), timeout
+                lambda: self._held < self._capacity or (or_retried and bool(self._retried)),
+                timeout,
             )
 
-    def take(self, limit: int, timeout: float) -> Taken[Item] | None:
-        """Return at most `limit` items, or None after `timeout` seconds without any.
+    def take(self, limit: int, timeout: float) -> tuple[Sequence[Item], Settle] | None:
+        """Return at most `limit` items, with the function that settles all of them once.
+
+        None after `timeout` seconds without any.
 
         Several items have at most `MAX_BATCH_BYTES` together, so that what follows large ones does
         not wait for all of them.
@@ -200,39 +196,34 @@ class RedeliveryQueue(Generic[Item]):
         finally:
             self._receivers -= 1
 
-    def _take_waiting(self, limit: int) -> Taken[Item]:
-        waiting = self._waiting
-        items, size = self._first(limit)
-        if len(items) == len(waiting):
-            waiting.clear()
-        else:
-            for _ in items:
-                waiting.popleft()
+    def _take_waiting(self, limit: int) -> tuple[Sequence[Item], Settle]:
+        """Take the first waiting items: at most `limit`, and `MAX_BATCH_BYTES`."""
+        waiting, size = self._waiting, self._waiting_size
+        items = [*islice(waiting, limit)]
+        if len(items) < len(waiting):
+            size = self._measure(items)
+        while size > MAX_BATCH_BYTES and len(items) > 1:
+            items = items[: len(items) // 2]
+            size = self._measure(items)
+        for _ in items:
+            waiting.popleft()
         self._waiting_size -= size
         first = self._next
         self._next += len(items)
         return self._hand_out(range(first, self._next), items, size)
 
-    def _first(self, limit: int) -> tuple[list[Item], int]:
-        """Return the first waiting items and their size: at most `limit`, and `MAX_BATCH_BYTES`."""
-        items, size = [*islice(self._waiting, limit)], self._waiting_size
-        if len(items) < len(self._waiting):
-            size = self._measure(items)
-        while size > MAX_BATCH_BYTES and len(items) > 1:
-            items = items[: len(items) // 2]
-            size = self._measure(items)
-        return items, size
-
-    def _take_retried(self, limit: int) -> Taken[Item]:
+    def _take_retried(self, limit: int) -> tuple[Sequence[Item], Settle]:
         due = self._retried[:limit]
         del self._retried[:limit]
         items = [item for _, item in due]
         return self._hand_out([number for number, _ in due], items, self._measure(items))
 
-    def _hand_out(self, numbers: Sequence[int], items: Sequence[Item], size: int) -> Taken[Item]:
+    def _hand_out(
+        self, numbers: Sequence[int], items: Sequence[Item], size: int
+    ) -> tuple[Sequence[Item], Settle]:
         self._tickets += 1
         self._unsettled[self._tickets] = _Unsettled(numbers, items, size)
-        return Taken(items, partial(self._settle, self._tickets))
+        return items, partial(self._settle, self._tickets)
 
     def _settle(self, ticket: int, settlements: Sequence[Settlement]) -> None:
         with self._room:
@@ -245,7 +236,11 @@ class RedeliveryQueue(Generic[Item]):
                 self._held -= batch.size
             else:
                 self._settle_each(batch, settlements)
-            self._confirm_oldest()
+            before = self._unconfirmed
+            while (after := self._finished.pop(self._unconfirmed, None)) is not None:
+                self._unconfirmed = after
+            if self._unconfirmed > before and self._confirm is not None:
+                self._confirm(self._unconfirmed - before)
             self._room.notify_all()
 
     def _settle_each(self, batch: _Unsettled[Item], settlements: Sequence[Settlement]) -> None:
@@ -267,13 +262,6 @@ class RedeliveryQueue(Generic[Item]):
         self._available.notify_all()
         if self._on_retry is not None:
             self._on_retry()
-
-    def _confirm_oldest(self) -> None:
-        before = self._unconfirmed
-        while (after := self._finished.pop(self._unconfirmed, None)) is not None:
-            self._unconfirmed = after
-        if self._unconfirmed > before and self._confirm is not None:
-            self._confirm(self._unconfirmed - before)
 
 
 def _number(entry: tuple[int, object]) -> int:

@@ -48,13 +48,13 @@ class GatewayContext:
 class SourceBinding:
     """A source, the rules for the messages that it receives, and its back-off in seconds.
 
-    `short_names` has the names that its routes shorten.
+    `short_names` has the names that its routes shorten, None if they shorten none.
     """
 
     source: Source
     rules: AdmissionRules
     backoff: tuple[float, float]
-    short_names: ShortNames
+    short_names: ShortNames | None
 
     @property
     def router(self) -> Router:

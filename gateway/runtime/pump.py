@@ -36,6 +36,7 @@ from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
+from gateway.translate.shorten import ShortNames
 
 log = logging.getLogger(__name__)
 
@@ -226,7 +227,8 @@ class Pump:
         self._admit(in_flight)
         groups, by_lane, refused = distribute(received.matches)
         outbound = self._copy(in_flight, by_lane, refused)
-        self._store_short_names(in_flight)
+        if self._binding.short_names is not None:
+            self._store_short_names(in_flight, self._binding.short_names)
         for original in {id(each): each for each in received.earlier.values()}.values():
             if original is not in_flight:  # settle a duplicate no sooner than its original
                 in_flight.expect_answer()
@@ -291,7 +293,7 @@ class Pump:
             extra={"endpoint": self.state.name},
         )  # fmt: skip
 
-    def _store_short_names(self, in_flight: InFlightBatch) -> None:
+    def _store_short_names(self, in_flight: InFlightBatch, short_names: ShortNames) -> None:
         """Make the names durable that the batch has shortened; wait while the disk is full.
 
         Raises:
@@ -300,7 +302,7 @@ class Pump:
         waits = False
         while True:
             try:
-                return self._binding.short_names.commit()
+                return short_names.commit()
             except ArchiveError as error:
                 if not waits:
                     log.error("%s; the source waits", error, extra={"endpoint": self.state.name})  # noqa: TRY400  # the text is complete

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -99,7 +99,7 @@ def make_source_binding(
             0.0 if "origin" in settings.carries else endpoint.loop_window,
         ),
         (settings.backoff_min, settings.backoff_max),
-        configuration.dictionary,
+        configuration.dictionary if _shortens(routes, target_endpoints(configuration)) else None,
     )
 
 
@@ -134,12 +134,16 @@ def _routes_and_subscriptions(
 
 def dictionary_for(configuration: Configuration, name: str) -> ShortNamesInMemory | None:
     """The dictionary of short names when a route shortens names for the endpoint `name`."""
-    shortens = any(
-        target.endpoint == name and target.renderer.on_too_long is OnTooLong.SHORTEN
-        for route in configuration.routes
+    return configuration.dictionary if _shortens(configuration.routes, [name]) else None
+
+
+def _shortens(routes: Iterable[Route], endpoints: Collection[str]) -> bool:
+    """Return whether a route may shorten a name for one of `endpoints`."""
+    return any(
+        target.endpoint in endpoints and target.renderer.on_too_long is OnTooLong.SHORTEN
+        for route in routes
         for target in route.targets
     )
-    return configuration.dictionary if shortens else None
 
 
 def open_name_store(

@@ -19,12 +19,12 @@ from typing import Any, Final
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
-from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import read_headers
 from gateway.endpoints.nats.subjects import selects
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, Taken, mark_redelivered
+from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError, NotConnectedError, SubjectError, SubscriptionRefusedError
 from gateway.model.memory_size import messages_size
@@ -95,9 +95,10 @@ class NatsSource:
         taken = self._queue.take(MAX_BATCH, timeout)
         if taken is None:
             return None
-        messages = [each.message for each in taken.items]
-        identities = [self._identity(each.number) for each in taken.items if each.number]
-        return Batch(messages, _Settle(taken), identities)
+        arrivals, settle = taken
+        messages = [each.message for each in arrivals]
+        identities = [self._identity(each.number) for each in arrivals if each.number]
+        return Batch(messages, _Settle(arrivals, settle), identities)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -289,14 +290,14 @@ class NatsSource:
 class _Settle:
     """Notes which messages became dead letters, then settles in the queue."""
 
-    def __init__(self, taken: Taken[Arrival]) -> None:
-        self._taken = taken
+    def __init__(self, arrivals: Sequence[Arrival], settle: Settle) -> None:
+        self._arrivals, self._settle = arrivals, settle
 
     def __call__(self, settlements: Sequence[Settlement]) -> None:
-        for arrival, settlement in zip(self._taken.items, settlements, strict=True):
+        for arrival, settlement in zip(self._arrivals, settlements, strict=True):
             if settlement.outcome is Outcome.REJECTED:
                 arrival.answer = TERM
-        self._taken.settle(settlements)
+        self._settle(settlements)
 
 
 def consumer_name(settings: NatsSettings, instance: str) -> str:

@@ -24,10 +24,10 @@ from solace.messaging.resources.topic_subscription import TopicSubscription
 from solace.messaging.utils.life_cycle_control import TerminationNotificationListener
 
 from gateway.clock import now
-from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
-from gateway.endpoints.redelivery_queue import MAX_BATCH, Taken
+from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.arrivals import Arrival, ArrivalQueue, arrival_queue
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
@@ -110,9 +110,9 @@ class SolaceSource:
         taken = queue.take(MAX_BATCH, timeout)
         if taken is None:
             return None
-        settle = _Once(partial(self._settle, queue, self._receiver, taken))
-        messages = [arrival.message for arrival in taken.items]
-        return Batch(messages, settle, [_identity(arrival) for arrival in taken.items])
+        arrivals, settle = taken
+        once = _Once(partial(self._settle, queue, self._receiver, arrivals, settle))
+        return Batch([each.message for each in arrivals], once, [*map(_identity, arrivals)])
 
     def close(self) -> None:
         connection, receiver = self._connection, self._receiver
@@ -240,7 +240,8 @@ class SolaceSource:
         self,
         queue: ArrivalQueue,
         receiver: Any,  # noqa: ANN401
-        taken: Taken[Arrival],
+        arrivals: Sequence[Arrival],
+        settle: Settle,
         settlements: Sequence[Settlement],
     ) -> None:
         """Answer the broker, then settle in the queue, which keeps the retried messages.
@@ -249,9 +250,7 @@ class SolaceSource:
         """
         answers: list[tuple[int, SettlementOutcome]] = []
         settled = list(settlements)
-        for position, (arrival, settlement) in enumerate(
-            zip(taken.items, settlements, strict=True)
-        ):
+        for position, (arrival, settlement) in enumerate(zip(arrivals, settlements, strict=True)):
             if settlement.outcome is Outcome.RETRY:
                 if not (self._settings.retry_at_broker and arrival.message_id):
                     continue
@@ -259,7 +258,7 @@ class SolaceSource:
             if arrival.message_id:
                 answers.append((arrival.message_id, _SETTLEMENTS[settlement.outcome]))
         if self._send_answers(queue, receiver, answers):
-            taken.settle(settled)
+            settle(settled)
 
     def _send_answers(
         self,

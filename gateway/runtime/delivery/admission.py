@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -64,7 +64,8 @@ class Admission:
         messages, identities = batch.messages, batch.identities
         changed: dict[int, Message] = {}
         recognisable = identities or rules.echo_broker or rules.echo_window
-        if recognisable or any(map(identity_of, _distinct_headers(messages))):
+        distinct = {id(message.headers): message.headers for message in messages}
+        if recognisable or any(map(identity_of, distinct.values())):
             for position, message in enumerate(messages):
                 headers = message.headers
                 if rules.echo_broker and not headers.origin:
@@ -97,7 +98,8 @@ class Admission:
         except Exception:  # noqa: BLE001  # a fault of ours on one name; try each name alone
             found = [_route_one(message.address, router, batch) for message in messages]
         batch.matches = found
-        plain = not any(each.origin or each.retained for each in _distinct_headers(messages))
+        distinct = {id(message.headers): message.headers for message in messages}
+        plain = not any(each.origin or each.retained for each in distinct.values())
         if plain and not earlier and not batch.loops and not router.selective:
             return
         for position, (matches, message) in enumerate(zip(found, messages, strict=True)):
@@ -204,11 +206,3 @@ def _refuse(error: Exception, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:
     batch.failures.append(error)
     reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
     return (RouteMatch(None, (Delivery(None, None, "", rule="internal", reason=reason),)),)
-
-
-def _distinct_headers(messages: Sequence[Message]) -> Iterable[Headers]:
-    """The header objects of `messages`, each once."""
-    headers = [message.headers for message in messages]
-    if len(set(map(id, headers))) == 1:
-        return headers[:1]
-    return {id(each): each for each in headers}.values()
