@@ -14,7 +14,7 @@ from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError
 from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
-from gateway.routing.route import Target, WhenFull, fixed_kind
+from gateway.routing.route import Target, WhenFull, fixed_kind, for_template
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
@@ -116,7 +116,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     return Target(
         label,
         settings.endpoint,
-        renderer,
+        for_template(renderer, templates[0] if templates else None),
         templates[0] if templates else None,
         endpoint.allow,
         more_templates=tuple(templates[1:]),

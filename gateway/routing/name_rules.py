@@ -16,7 +16,7 @@ from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
-from gateway.routing.route import BrokerAccess, Route, Target, fixed_kind
+from gateway.routing.route import BrokerAccess, Route, Target, fixed_kind, for_template
 from gateway.routing.router import Router
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.routing.tags import TagMode, TagRule
@@ -189,7 +189,7 @@ def _target(
     return Target(
         rules["label"],
         rules["endpoint"],
-        renderer,
+        for_template(renderer, templates[0] if templates else None),
         templates[0] if templates else None,
         _patterns(rules["allow"], dialect),
         more_templates=tuple(templates[1:]),

@@ -125,6 +125,18 @@ class Target:
             raise TranslationError(self.system, name, "destination-kind", reason)
 
 
+def for_template(renderer: Renderer, template: Template | None) -> Renderer:
+    """Return `renderer`, opened for replies where the template's own text names where they go.
+
+    Then the mapping sends there, and not a publisher who chose the name.
+    """
+    fixed = template.text.partition("{")[0] if template else ""
+    separator = renderer.dialect.separator
+    opened = [each for rule in renderer.dialect.prefix_rules for each in rule.reply_only]
+    replies = any(fixed.startswith(each + separator) for each in opened)
+    return replace(renderer, replies=True) if replies else renderer
+
+
 def fixed_kind(template: Template | None, source: SourcePattern, dialect: Dialect) -> str:
     """Return the kind prefix that the mapping's own text gives to the names of a target.
 

@@ -81,7 +81,7 @@ def legal_nats_name(name: str, made: bool) -> bool:
         all(parts)
         and not {"*", ">"} & set(parts)
         and not set(NATS_FORBIDDEN) & set(name)
-        and len(name.encode()) <= 4_096
+        and len(name.encode()) <= 4_000
         and not name.startswith(("$", "_INBOX"))
     )
 

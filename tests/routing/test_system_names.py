@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gateway.config.load import load
 from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import SubjectError, TranslationError
 from gateway.proofs.search.translated_name import TranslatedName, translate_name
 from gateway.routing.explain import explain
+from gateway.routing.name_rules import to_routes, to_rules
 from gateway.routing.route import Route
 from gateway.routing.router import Router
 from gateway.translate.names import Translator
@@ -81,3 +85,29 @@ def test_an_ordinary_pattern_has_no_note(system: str) -> None:
     pattern = f"{dialect.leading}a{dialect.separator}{{x}}"
 
     assert [each.rule for each in findings(route(system, pattern, ("mqtt-2", "b/{x}")))] == []
+
+
+@pytest.mark.parametrize(
+    ("template", "name", "sent"),
+    [
+        ("_INBOX.{rest...}", "re/a/b", ["_INBOX.a.b"]),
+        ("{rest...}", "re/%5FINBOX/b", ["reserved"]),
+        ("_INB{rest...}", "re/OX/b", ["reserved"]),
+    ],
+)
+def test_a_reply_reaches_an_inbox_that_the_template_names(
+    tmp_path: Path, template: str, name: str, sent: list[str]
+) -> None:
+    """A publisher who chooses the name does not reach one."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(
+        "endpoints: {shop: {kind: mqtt}, bus: {kind: nats, jetstream: false}}\n"
+        'routes: {r: {from: {endpoint: shop, pattern: "re/{rest...}"},'
+        f' to: {{endpoint: bus, template: "{template}"}}}}}}\n'
+    )
+    (one,) = load(file).routes
+    (as_archived,) = to_routes(to_rules([one]))
+
+    for each in (one, as_archived):
+        deliveries = [to for match in Router(each.dialect, [each])[name] for to in match.deliveries]
+        assert [to.rule or to.address for to in deliveries] == sent

@@ -8,6 +8,7 @@ from gateway.model.limits import Limit, Unit
 
 PAGE = "NATS documentation, Subject-Based Messaging"
 CONTROL_LINE = 4_096  # bytes: MAX_CONTROL_LINE_SIZE of server/const.go
+REST_OF_LINE = 96  # bytes: the verb, a reply subject of a client library, and the sizes
 _CONTROLS = (*map(chr, range(0x01, 0x20)), "\x7f")
 _NO_SPACE = Prohibition("white-space", "white space ends a subject")
 _NO_CONTROL = Prohibition("control-character", "a control character cannot stand in it")
@@ -33,5 +34,11 @@ NATS = Dialect(
         PrefixRule("$", PrefixMapping.SWAP, reserved=("$",)),
         PrefixRule("_", PrefixMapping.KEEP, reply_only=("_INBOX",)),
     ),
-    limits=(Limit(Unit.BYTES, CONTROL_LINE, "MAX_CONTROL_LINE_SIZE of nats-server"),),
+    limits=(
+        Limit(
+            Unit.BYTES,
+            CONTROL_LINE - REST_OF_LINE,
+            "MAX_CONTROL_LINE_SIZE of nats-server, less the rest of its line",
+        ),
+    ),
 )

@@ -17,7 +17,7 @@ from nats.js.errors import NotFoundError
 from gateway.endpoints.base import Settle, unwritable
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import MESSAGE_ID, write_headers
-from gateway.endpoints.nats.subjects import refuse_reply, refuse_subject
+from gateway.endpoints.nats.subjects import refuse_long_line, refuse_reply, refuse_subject
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import NotConnectedError, TranslationError
 from gateway.model.limited_cache import LimitedCache
@@ -168,8 +168,9 @@ class NatsSink:
             if self._settings.stream:
                 headers["Nats-Expected-Stream"] = self._settings.stream
         elif message.headers.reply_to is not None:
-            refuse_reply(message.headers.reply_to)
             reply = message.headers.reply_to
+            refuse_reply(reply)
+            refuse_long_line(subject, reply)
         size = len(payload) + sum(len(key) + len(value) + 4 for key, value in headers.items()) + 12
         if size > limit:
             reason = f"payload and headers are {size} bytes, limit {limit}"

@@ -7,7 +7,8 @@ from typing import Final
 
 from gateway.errors import TranslationError
 
-MAX_BYTES: Final = 4_096 - 100  # a control line of the server, less a reply subject and the sizes
+CONTROL_LINE: Final = 4_096  # bytes
+MAX_BYTES: Final = CONTROL_LINE - 96  # the verb, a reply subject of a client library, and sizes
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -19,6 +20,14 @@ def refuse_subject(subject: str) -> None:
         raise TranslationError("nats", subject, "wildcard-in-name", "a token is a wildcard")
     if "" in tokens:
         raise TranslationError("nats", subject, "empty-element", "a token is empty")
+
+
+def refuse_long_line(subject: str, reply: str) -> None:
+    """Raise TranslationError for a subject and a reply subject that no command takes together."""
+    size = len(subject.encode()) + len(reply.encode())
+    if size > MAX_BYTES:
+        reason = f"subject and reply subject are {size} bytes, limit {MAX_BYTES}"
+        raise TranslationError("nats", subject, "too-long", reason)
 
 
 def refuse_reply(subject: str) -> None:

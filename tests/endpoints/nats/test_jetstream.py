@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import faults_of
@@ -17,7 +18,7 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome, rejected
 from tests.brokers.nats_server import NatsServer
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 MODE = DeliveryMode.AT_LEAST_ONCE
 
@@ -78,6 +79,16 @@ def test_a_subject_that_the_server_would_lose_is_refused(
         (wrong,) = send(sink, say(1, subject))
 
     assert (wrong.outcome, wrong.rule) == (Outcome.REJECTED, rule)
+
+
+def test_the_longest_subject_of_the_dialect_arrives(settings: NatsSettings) -> None:
+    longest = DIALECTS["nats"].limits[0].maximum
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        long = say(1, "t." + "x" * (longest - 2))
+        assert send(sink, long) == [ACCEPTED]
+        assert [each.address for each in collect(source, 1)] == [long.address]
+        assert send(sink, say(2, long.address + "x"))[0].rule == "too-long"
 
 
 def test_a_full_stream_has_no_room(settings: NatsSettings) -> None:
@@ -250,6 +261,35 @@ def test_core_nats_carries_a_reply_subject(nats_server: NatsServer) -> None:
         assert source.receive(0.1) is None
 
     assert (got.headers.reply_to, got.headers.mode) == ("t.back", DeliveryMode.AT_MOST_ONCE)
+
+
+def test_core_nats_refuses_a_line_that_the_server_would_not_take(nats_server: NatsServer) -> None:
+    sink = make_sink(NatsSettings(url=nats_server.url, jetstream=False))
+    with opened(sink):
+        long = Message("t.x", b"1", Headers(reply_to="r" * 3_990))
+        wrong, right = send(sink, replace(long, address="t." + "x" * 20), long)
+
+    assert (wrong.rule, right) == ("too-long", ACCEPTED)
+
+
+def test_a_queue_group_divides_the_messages(nats_server: NatsServer) -> None:
+    settings = NatsSettings(url=nats_server.url, jetstream=False, queue_group="g")
+    first, second, sink = source_of(settings), source_of(settings), make_sink(settings)
+    with opened(first, second, sink):
+        send(sink, *(say(number) for number in range(200)))
+        got: list[list[int]] = [[], []]
+        until(lambda: take_all((first, second), got) == 200)
+
+    assert sorted(got[0] + got[1]) == list(range(200))
+    assert all(got)
+
+
+def take_all(sources: tuple[Source, ...], got: list[list[int]]) -> int:
+    for source, found in zip(sources, got, strict=True):
+        if (batch := source.receive(0.01)) is not None:
+            found.extend(numbers(list(batch.messages)))
+            batch.settle([ACCEPTED] * len(batch.messages))
+    return sum(map(len, got))
 
 
 def test_faults_of_settings() -> None:
