@@ -16,6 +16,7 @@ from gateway.cli import main
 from gateway.lease.file_store import FileLeaseStore
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process
+from tests.chaos.archived import check_marked, check_without_gap, read_archive
 from tests.chaos.rig import FAST_BACKOFF, Load, Witness, load_and_witness, repetitions
 from tests.chaos.test_other_systems import JMS, MAPPING, SOLACE, Broker, started
 from tests.waiting import until
@@ -32,6 +33,7 @@ WAYS: Final = ("SIGKILL", "SIGSTOP", "handover", "SIGTERM")
 HEAD = """\
 gateway: {{name: plant-1, instance: "{instance}"}}
 standby: {{lease: {{kind: file, path: {folder}/lease}}, seconds: {seconds}}}
+archive: {{path: {folder}/archive}}
 """
 DIRECT = """\
 endpoints:
@@ -96,6 +98,12 @@ class Pair:
         self.start_again(name)
         return seconds
 
+    def stop(self) -> None:
+        """Stop both, so that the archive is whole."""
+        self.standby_waits()
+        for process in self.processes.values():
+            assert process.end() == 0
+
     def end(self) -> None:
         for process in self.processes.values():
             process.end(signal.SIGKILL)
@@ -131,10 +139,16 @@ def take_turns(pair: Pair, witness: Witness, times: int) -> None:
         pair.take_over(WAYS[turn] if turn < len(WAYS) else chance.choice(WAYS), witness)
 
 
-def check(load: Load, witness: Witness) -> None:
+def check(folder: Path, pair: Pair, load: Load, witness: Witness) -> None:
+    """Check what arrived, and that the archive of the two instances proves it."""
     sent = load.finish()
     witness.wait_for(sent)
     witness.check_order(sent)
+    pair.stop()
+    archived = read_archive(folder)
+    check_without_gap(archived, sent)
+    check_marked(archived, witness.duplicates)
+    assert main(["archive", "verify", str(folder / "archive")]) == 0
 
 
 @repetitions(4, 200)
@@ -146,7 +160,7 @@ def test_a_pair_loses_nothing_through_takeovers(
     mapping = direct(source, target, version)
     with pair_under_load(tmp_path, source, target, mapping) as (pair, load, witness):
         take_turns(pair, witness, times)
-        check(load, witness)
+        check(tmp_path, pair, load, witness)
 
 
 @repetitions(2, 100)
@@ -158,7 +172,7 @@ def test_a_handover_doubles_nothing(
     with pair_under_load(tmp_path, source, target, mapping) as (pair, load, witness):
         for _ in range(times):
             pair.take_over("handover", witness)
-        check(load, witness)
+        check(tmp_path, pair, load, witness)
         assert witness.duplicates == set()
 
 
@@ -180,4 +194,4 @@ def test_a_pair_between_other_systems_loses_nothing(
         )  # fmt: skip
         with pair_under_load(tmp_path, source, target, mapping, SLOW) as (pair, load, witness):
             take_turns(pair, witness, times)
-            check(load, witness)
+            check(tmp_path, pair, load, witness)

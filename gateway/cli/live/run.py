@@ -82,10 +82,8 @@ def run(args: argparse.Namespace) -> int:
         signal.SIGUSR1: log_control.raise_level,
         signal.SIGUSR2: log_control.restore_level,
     }
-    if lease is not None:
-        wait_for_lease(lease, running, server, signals, actions)
     settled = True
-    if lease is None or lease.holds():
+    if lease is None or wait_for_lease(lease, running, server, signals, actions):
         running.start()
         if server is not None and lease is None:
             server.start()
@@ -111,14 +109,14 @@ def wait_for_lease(
     server: WebServer | None,
     signals: SignalQueue,
     actions: Mapping[int, Callable[[], None]],
-) -> None:
-    """Wait as a warm standby until the lease is held or a stop signal comes."""
+) -> bool:
+    """Wait as a warm standby; return true once the lease is held, false if a stop signal comes."""
     running.warm_up()
     if server is not None:
         server.start()
     lease.start()
     log.info("standby", extra={"instance": lease.instance, "pid": os.getpid()})
-    handle_signals(signals, actions, lease.holds)
+    return not handle_signals(signals, actions, lease.holds)
 
 
 def end_without_thread(running: Gateway, signals: SignalQueue, failure: str) -> None:
@@ -164,10 +162,14 @@ def handle_signals(
     signals: SignalQueue,
     actions: Mapping[int, Callable[[], None]],
     ended: Callable[[], bool] = lambda: False,
-) -> None:
-    """Run the action of each signal until a stop signal comes, or `ended` returns true."""
+) -> bool:
+    """Run the action of each signal until a stop signal comes, or `ended` returns true.
+
+    Return whether it was a stop signal.
+    """
     while (number := signals.next(ended)) is not None and number not in STOP_SIGNALS:
         actions[number]()
+    return number is not None
 
 
 def reload(running: Gateway, path: Path, log_control: LogControl, server: WebServer | None) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.lease.file_store import FileLeaseStore
 from tests.runtime.one_route import ONE_ROUTE
 from tests.waiting import PATIENCE
 
@@ -118,3 +119,34 @@ def test_a_thread_that_an_error_ends_ends_the_process(tmp_path: Path) -> None:
 
     assert done.returncode == 1, done.stderr
     assert "a fault of a thread" in done.stderr
+
+
+STOP_WITH_LEASE = """\
+import os, signal, sys
+from gateway.cli import main
+from gateway.lease.holder import LeaseHolder
+
+note = LeaseHolder._note_role
+
+def note_and_stop(self):
+    note(self)
+    if self.holds():
+        os.kill(os.getpid(), signal.SIGTERM)
+        LeaseHolder._note_role = note
+
+LeaseHolder._note_role = note_and_stop
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_stop_at_the_moment_of_the_lease_stops(tmp_path: Path) -> None:
+    config, lease = tmp_path / "gateway.yaml", tmp_path / "lease"
+    standby = f"standby: {{lease: {{kind: file, path: {lease}}}}}\n"
+    config.write_text(ONE_ROUTE.replace("name: test", "name: test, instance: a") + standby)
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", STOP_WITH_LEASE, "run", str(config)],
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert FileLeaseStore(lease).look().given
